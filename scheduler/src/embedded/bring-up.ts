@@ -1,0 +1,116 @@
+import { pause, systemClock } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import { findBinaries } from "./binaries.ts";
+import { dataMajor, initialise, wasInterrupted } from "./data.ts";
+import { fileFailure, throwIfAborted } from "./failure.ts";
+import { ensurePlace, type Place, rootHome } from "./place.ts";
+import { attend, type Presence } from "./presence.ts";
+import { serverProcesses } from "./processes.ts";
+import { clearRemains, launch } from "./server.ts";
+import { holdStartLock } from "./start-lock.ts";
+
+export type Started = "first" | "again" | "attached" | "recovered";
+
+export interface BringUp {
+  readonly presence: Presence;
+  readonly started: Started;
+}
+
+export interface BringUpOptions {
+  binaries?: string | undefined;
+  log: (line: string) => void;
+  signal?: AbortSignal | undefined;
+}
+
+/** Recovery reads at most max_wal_size of log; an order of magnitude more than that takes on a slow disk. */
+const bringUpMs = 120_000;
+
+const pollMs = 10;
+
+/**
+ * Makes this process a user of a running server, whatever it takes. Who finds one attaches without a lock; everybody
+ * else queues for the start lock and looks again inside it, so of many that start at once one does the work.
+ */
+export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
+  const deadline = new AbortController();
+  const cancel = systemClock.after(bringUpMs, () =>
+    deadline.abort(
+      new CarillonError(
+        "EMBEDDED_FAILED",
+        `The embedded server did not accept connections within ${bringUpMs / 1000} s.`,
+        {
+          hint: `Its log is ${place.log}. A process that is stopped (SIGSTOP) while it starts the server holds up all others.`,
+        },
+      ),
+    ),
+  );
+  const signal = options.signal ? AbortSignal.any([deadline.signal, options.signal]) : deadline.signal;
+  try {
+    await ensurePlace(place);
+    const presence = await attend(place, signal);
+    if (typeof presence !== "string") {
+      if (presence.complete) return { presence, started: "attached" };
+      presence.drop(); // Whoever started it is making the database, under the lock.
+    }
+    const release = await holdStartLock(place.run, signal);
+    try {
+      return await bringUpAlone(place, options, signal);
+    } finally {
+      await release();
+    }
+  } catch (error) {
+    throwIfAborted(signal);
+    throw fileFailure(error, `cannot be started in ${place.directory}`);
+  } finally {
+    cancel();
+  }
+}
+
+/** Called under the start lock. */
+async function bringUpAlone(place: Place, options: BringUpOptions, signal: AbortSignal): Promise<BringUp> {
+  for (;;) {
+    const presence = await attend(place, signal);
+    if (typeof presence !== "string") {
+      if (!presence.complete) await presence.complement();
+      return { presence, started: "attached" };
+    }
+    if (presence === "absent" && (await serverProcesses(place.data)).postmaster === undefined) {
+      const brought = await start(place, options, signal);
+      if (brought) return brought;
+    }
+    await pause(systemClock, pollMs, signal);
+  }
+}
+
+/** @returns undefined when another server turned out to have the data */
+async function start(
+  place: Place,
+  { binaries: given, log }: BringUpOptions,
+  signal: AbortSignal,
+): Promise<BringUp | undefined> {
+  const major = await dataMajor(place);
+  const copies = place.owner ? rootHome : place.home;
+  const binaries = await findBinaries({ given, major, owner: place.owner, copies, signal, log });
+  let started: Started = "first";
+  if (major === undefined) {
+    log(`making an embedded PostgreSQL ${binaries.version} in ${place.home}`);
+    await initialise(place, binaries, signal);
+  } else {
+    started = (await wasInterrupted(place)) ? "recovered" : "again";
+    if (started === "recovered") log("the embedded PostgreSQL was interrupted: recovering it");
+    await clearRemains(place, log);
+  }
+  throwIfAborted(signal);
+  const launched = await launch(place, binaries);
+  for (;;) {
+    const presence = await attend(place, signal);
+    if (typeof presence !== "string") {
+      if (!presence.complete) await presence.complement();
+      return { presence, started };
+    }
+    const outcome = await launched.outcome();
+    if (outcome === "taken") return undefined;
+    if (outcome !== undefined) throw outcome;
+    await pause(systemClock, pollMs, signal);
+  }
+}

@@ -1,0 +1,81 @@
+import { randomBytes } from "node:crypto";
+import { chown, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Binaries } from "./binaries.ts";
+import { codeOf, fileFailure, serverFailure, throwIfAborted } from "./failure.ts";
+import type { Place } from "./place.ts";
+import { run } from "./program.ts";
+import { authentication, configuration, initdbArguments } from "./settings.ts";
+
+/** The major version that made the data; undefined: there is none yet. */
+export async function dataMajor(place: Place): Promise<number | undefined> {
+  try {
+    return Number.parseInt(await readFile(join(place.data, "PG_VERSION"), "utf8"), 10);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw fileFailure(error, `cannot read ${place.data}`);
+  }
+}
+
+/**
+ * Makes the data under another name and renames it when it is whole, so `data` is never half made, however this
+ * process ends. Called under the start lock: what an interrupted one left is swept first.
+ */
+export async function initialise(place: Place, binaries: Binaries, signal: AbortSignal): Promise<void> {
+  const draft = `${place.data}.${randomBytes(4).toString("hex")}`;
+  try {
+    for (const name of await readdir(place.home)) {
+      if (/^data\.[0-9a-f]{8}$/.test(name))
+        await rm(join(place.home, name), { recursive: true, force: true, maxRetries: 3 });
+    }
+    await mkdir(draft, { mode: 0o700 });
+    if (place.owner) await chown(draft, place.owner.uid, place.owner.gid);
+    const made = await run(join(binaries.folder, "initdb"), initdbArguments(draft, binaries.major), {
+      owner: place.owner,
+      signal,
+    });
+    throwIfAborted(signal);
+    if (made.code !== 0) throw serverFailure("initdb could not make the data", made.output, place.log);
+    await overwrite(join(draft, "postgresql.conf"), configuration());
+    await overwrite(join(draft, "pg_hba.conf"), authentication);
+    await rename(draft, place.data);
+    const folder = await open(place.home);
+    await folder.sync().finally(() => folder.close());
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw fileFailure(error, `cannot make its data in ${place.home}`);
+  }
+}
+
+/** Keeps the file's owner, and is on the disk when it returns. */
+async function overwrite(path: string, text: string): Promise<void> {
+  const file = await open(path, "w");
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** DB_SHUTDOWNED and DB_SHUTDOWNED_IN_RECOVERY of PostgreSQL's pg_control.h. */
+const cleanStates = [1, 2];
+
+/**
+ * Whether the last server ended without a shutdown checkpoint, as its control file says: a 32-bit state after the
+ * system identifier (64 bits) and two version numbers (32 each), in the machine's byte order, in all versions we run.
+ */
+export async function wasInterrupted(place: Place): Promise<boolean> {
+  try {
+    const control = await readFile(join(place.data, "global", "pg_control"));
+    return (
+      control.length >= 20 &&
+      !cleanStates.includes(
+        new Uint32Array(control.buffer.slice(control.byteOffset + 16, control.byteOffset + 20))[0] as number,
+      )
+    );
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return true; // The server itself will say what is wrong with this folder.
+    throw fileFailure(error, `cannot read ${place.data}`);
+  }
+}

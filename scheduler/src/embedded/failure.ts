@@ -1,0 +1,63 @@
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+
+/** The file system's own words, as codes of Node and as texts in a server's or initdb's output. */
+const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
+const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
+
+const hints = {
+  full: "Free space on that disk, or put the store on another: its folder is the option `directory`.",
+  readOnly:
+    "Make the folder writable for this user, or put the store elsewhere: its folder is the option `directory`. " +
+    "Or use a server of your own: DATABASE_URL=postgres://…",
+  failed: "The lines around it are in the log. A server of your own works too: DATABASE_URL=postgres://…",
+};
+
+/** What a refused file operation means for the store. `what` reads "could not …". */
+export function fileFailure(error: unknown, what: string): CarillonError {
+  if (isCarillonError(error)) return error;
+  const text = `${(error as NodeJS.ErrnoException)?.code ?? ""} ${messageOf(error)}`;
+  const message = `The embedded store ${what}: ${messageOf(error)}`;
+  if (full.test(text)) return new CarillonError("STORE_FULL", message, { hint: hints.full, cause: error });
+  if (readOnly.test(text)) return new CarillonError("STORE_READ_ONLY", message, { hint: hints.readOnly, cause: error });
+  return new CarillonError("EMBEDDED_FAILED", message, { hint: hints.failed, cause: error });
+}
+
+/**
+ * What a server (or initdb) that ended by itself said. The first line of the highest severity is the cause; what
+ * follows it is PostgreSQL giving up. `free` is the space left on the store's disk: a full disk swallows the log too.
+ */
+export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {
+  const lines = output.split("\n").filter((line) => line.trim() !== "");
+  const line =
+    lines.find((text) => full.test(text)) ??
+    lines.find((text) => text.includes("PANIC:")) ??
+    lines.find((text) => text.includes("FATAL:")) ??
+    lines.find((text) => /error:|ERROR:/.test(text)) ??
+    lines.at(-1);
+  const said = line === undefined ? "it said nothing" : line.trim();
+  if (full.test(said) || (free !== undefined && free < 1024 * 1024)) {
+    const left = free === undefined ? "" : ` (${Math.floor(free / 1024)} KiB free)`;
+    return new CarillonError("STORE_FULL", `The disk of the embedded store is full${left}; ${what}: ${said}`, {
+      hint: hints.full,
+    });
+  }
+  if (readOnly.test(said)) {
+    return new CarillonError("STORE_READ_ONLY", `The embedded store cannot be written; ${what}: ${said}`, {
+      hint: hints.readOnly,
+    });
+  }
+  return new CarillonError("EMBEDDED_FAILED", `${what}: ${said}`, { hint: `Log: ${log}. ${hints.failed}` });
+}
+
+/** @throws what aborted it: a deadline's own error, or CANCELLED */
+export function throwIfAborted(signal: AbortSignal): void {
+  if (!signal.aborted) return;
+  if (isCarillonError(signal.reason)) throw signal.reason;
+  throw new CarillonError("CANCELLED", "Opening the embedded store was given up.", { cause: signal.reason });
+}
+
+/** The code of a Node or PostgreSQL error, or "". */
+export function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" ? code : "";
+}

@@ -1,0 +1,67 @@
+import { bringUp, type Started } from "./bring-up.ts";
+import { locate } from "./place.ts";
+import { names, port } from "./settings.ts";
+import { supervise } from "./supervision.ts";
+
+export interface EmbeddedOptions {
+  /** Where the store lives; default `.carillon` in the current folder. Made when missing. */
+  directory?: string;
+  /** A folder with `postgres` and `initdb` to use instead of the npm package's or the machine's. */
+  binaries?: string;
+  /** One line of text for each thing worth telling: first start, recovery, loss and revival. Default: silence. */
+  log?: (line: string) => void;
+  /** Gives up opening (not the store once opened): rejects with CANCELLED. */
+  signal?: AbortSignal;
+}
+
+/** One use of the private server. The process counts as its user from opening until `release` or its own end. */
+export interface EmbeddedStore {
+  /** A PostgreSQL URL that `pg` and libpq accept. It stays the same through every restart of the server. */
+  readonly url: string;
+  /** The same as `url`, as options for `pg`. `host` is the folder of the Unix socket. */
+  readonly connection: {
+    readonly host: string;
+    readonly port: number;
+    readonly user: string;
+    readonly database: string;
+  };
+  /** The absolute path of the store's folder, as asked for. */
+  readonly directory: string;
+  /** The server's version, such as "18.4". */
+  readonly version: string;
+  /** What opening found: nothing (`first`), a stopped store (`again`), a running one (`attached`), a crashed one. */
+  readonly started: Started;
+  /**
+   * Resolves once the server accepts connections and counts this process as a user. The store brings a lost server
+   * back by itself; call this to wait for it, or to learn why it does not succeed (the attempts go on).
+   * @throws STORE_FULL, STORE_READ_ONLY, EMBEDDED_FAILED, EMBEDDED_UNAVAILABLE; STOPPED after `release`
+   */
+  revive(): Promise<void>;
+  /**
+   * Stops counting this process as a user; the last one stops the server, which ends its connections, and waits for
+   * its end. Close pools first. Idempotent.
+   * @throws EMBEDDED_FAILED when the server does not stop
+   */
+  release(): Promise<void>;
+}
+
+/**
+ * Opens the embedded PostgreSQL: makes, starts, recovers or attaches to it, whatever it takes. docs/embedded.md says
+ * what holds, and how it fails.
+ * @throws EMBEDDED_UNAVAILABLE, EMBEDDED_FAILED, STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, CANCELLED
+ */
+export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
+  const { binaries, log = () => undefined, signal } = options;
+  const place = await locate(options.directory ?? ".carillon", log);
+  const opened = await bringUp(place, { binaries, log, signal });
+  const { revive, release } = supervise(place, opened, { binaries, log });
+  return {
+    url: `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(place.run)}`,
+    connection: { host: place.run, port, user: names.user, database: names.database },
+    directory: place.directory,
+    version: opened.presence.version,
+    started: opened.started,
+    revive,
+    release,
+  };
+}

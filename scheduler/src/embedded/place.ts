@@ -1,0 +1,195 @@
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmod,
+  chown,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { CarillonError } from "../errors.ts";
+import { codeOf, fileFailure } from "./failure.ts";
+import { chooseOwner, reaches } from "./owner.ts";
+import type { Owner } from "./program.ts";
+
+/** Where everything of one store lies. */
+export interface Place {
+  /** The folder that was asked for, absolute. */
+  readonly directory: string;
+  /** Where it really is: the same folder, or one that the server's user can reach. */
+  readonly home: string;
+  readonly data: string;
+  /** The private folder of the server's socket and of the start lock, by a path short enough for sockets. */
+  readonly run: string;
+  readonly log: string;
+  /** Whom the server runs as; undefined: as this process. */
+  readonly owner: Owner | undefined;
+}
+
+/** Where root keeps stores, and copies of the binaries, that the server's user could not reach in place. */
+export const rootHome = "/var/lib/carillon";
+
+/**
+ * sun_path has 108 bytes on Linux, 104 on macOS, with the closing zero; the longest names in the folder have 13
+ * (".s.PGSQL.5432", "start.1234567").
+ */
+const longestRunBytes = 103 - 14;
+
+/** @throws STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, EMBEDDED_FAILED */
+export async function locate(asked: string, log: (line: string) => void): Promise<Place> {
+  const directory = resolve(asked);
+  try {
+    const made = await mkdir(directory, { recursive: true });
+    const real = await realpath(directory);
+    const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
+    if (made !== undefined) {
+      await writeFile(join(real, ".gitignore"), "*\n");
+      // So that this user can go on with the store when root is not there.
+      if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
+    }
+    const home = await findHome(real, owner, log);
+    const run = join(home, "run");
+    await privateFolder(run, owner);
+    return {
+      directory,
+      home,
+      data: join(home, "data"),
+      run: await shortPath(run),
+      log: join(home, "server.log"),
+      owner,
+    };
+  } catch (error) {
+    throw fileFailure(error, `cannot use the folder ${directory}`);
+  }
+}
+
+/** The short path may lie in a folder that is swept now and then: called again before each start. */
+export async function ensurePlace(place: Place): Promise<void> {
+  try {
+    const run = join(place.home, "run");
+    await privateFolder(run, place.owner);
+    if (place.run !== run) await alias(place.run, run);
+  } catch (error) {
+    throw fileFailure(error, `cannot use the folder ${place.directory}`);
+  }
+}
+
+/**
+ * The asked folder itself wherever that works. Under root the server's user may be unable to reach it, in a home of
+ * mode 0700 for instance. Opening somebody's home to others is not ours to do, so the store then lies elsewhere and
+ * the file `location` says where.
+ */
+async function findHome(directory: string, owner: Owner | undefined, log: (line: string) => void): Promise<string> {
+  const pointer = join(directory, "location");
+  for (;;) {
+    const named = await readIfThere(pointer);
+    if (named !== undefined) {
+      const home = named.trim();
+      if ((await stat(home).catch(() => undefined))?.isDirectory()) return home; // Unreadable is as good as missing.
+      throw new CarillonError("EMBEDDED_FAILED", `${pointer} names ${home}, which is not there.`, {
+        hint: "Bring that folder back, or delete the file to start with an empty store.",
+      });
+    }
+    if (owner === undefined || (await reaches(directory, owner))) return directory;
+    const prefix = `${basename(dirname(directory)).replace(/[^\w.-]/g, "_")}-${digest(directory).slice(0, 8)}-`;
+    await mkdir(rootHome, { recursive: true });
+    await chmod(rootHome, 0o755);
+    const older = (await readdir(rootHome)).filter((name) => name.startsWith(prefix));
+    if (older.length > 0)
+      log(`${rootHome} still has stores of ${directory} that nothing points to: ${older.join(", ")}`);
+    const home = await mkdtemp(join(rootHome, prefix));
+    await chmod(home, 0o755);
+    await chown(home, owner.uid, owner.gid);
+    const draft = `${pointer}.${randomBytes(4).toString("hex")}`;
+    await writeFile(draft, `${home}\n`);
+    try {
+      await link(draft, pointer);
+      log(`the server's user cannot reach ${directory}: the store lies in ${home}`);
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error;
+      await rm(home, { recursive: true }); // Another process was first: its pointer holds.
+    } finally {
+      await rm(draft);
+    }
+  }
+}
+
+/** Trust on the socket rests on this folder's mode and owner. */
+async function privateFolder(path: string, owner: Owner | undefined): Promise<void> {
+  const made = await mkdir(path, { mode: 0o700 }).then(() => true, existing);
+  const { uid, mode } = await stat(path);
+  const wanted = owner?.uid ?? process.getuid?.() ?? uid;
+  if (uid !== wanted && owner === undefined) {
+    throw new CarillonError(
+      "STORE_REFUSED",
+      `The embedded store in ${dirname(path)} belongs to the user with id ${uid}.`,
+      {
+        hint: "Run as that user or as root, or give another folder by the option `directory`.",
+      },
+    );
+  }
+  if (uid !== wanted && owner !== undefined) await chown(path, owner.uid, owner.gid);
+  if (made || (mode & 0o777) !== 0o700) await chmod(path, 0o700);
+}
+
+/** A long path is reached through a symbolic link in a private folder under the system's temporary one. */
+async function shortPath(run: string): Promise<string> {
+  if (Buffer.byteLength(run) <= longestRunBytes) return run;
+  const uid = process.getuid?.() ?? 0;
+  const name = digest(run).slice(0, 12);
+  const bases = [tmpdir(), "/tmp"].map((base) => join(base, `carillon-${uid}`));
+  const base = bases.find((path) => Buffer.byteLength(join(path, name)) <= longestRunBytes) ?? (bases[1] as string);
+  const path = join(base, name);
+  try {
+    await alias(path, run);
+    return path;
+  } catch (error) {
+    if (!(error instanceof Occupied)) throw error;
+    // Someone else sits on the name in the shared folder: take one that cannot be foretold, for this process alone.
+    const own = join(await mkdtemp("/tmp/carillon-"), name);
+    await alias(own, run);
+    return own;
+  }
+}
+
+class Occupied extends Error {}
+
+async function alias(path: string, target: string): Promise<void> {
+  const folder = dirname(path);
+  await mkdir(folder, { mode: 0o700 }).catch(existing);
+  const found = await lstat(folder);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
+    throw new Occupied(`${folder} is not a private folder of this user`);
+  }
+  if ((await readlink(path).catch(() => undefined)) === target) return; // Unreadable or absent: made anew below.
+  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  await symlink(target, draft);
+  await rename(draft, path);
+}
+
+const digest = (text: string) => createHash("sha256").update(text).digest("hex");
+
+function existing(error: unknown): false {
+  if (codeOf(error) === "EEXIST") return false;
+  throw error;
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,160 @@
+import pg from "pg";
+import { CarillonError, messageOf } from "../errors.ts";
+import { codeOf, throwIfAborted } from "./failure.ts";
+import type { Place } from "./place.ts";
+import { serverProcesses } from "./processes.ts";
+import { stop } from "./server.ts";
+import { names, port } from "./settings.ts";
+
+/**
+ * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock.
+ * The kernel closes the connection of a process that dies, whichever way, and the server then drops the lock: nobody
+ * is counted for ever, and no pid, file or heartbeat is needed. Who leaves asks for the same lock *exclusively*; to
+ * get it means that no user is left, and that whoever wants to become one waits until the server is gone and then
+ * starts it anew.
+ */
+export interface Presence {
+  readonly version: string;
+  /** False when the store's role and database are still to be made. */
+  readonly complete: boolean;
+  /** Resolves when the connection is gone. */
+  readonly ended: Promise<void>;
+  /** Whether the server still answers on it. */
+  alive(): Promise<boolean>;
+  /** Makes role and database. */
+  complement(): Promise<void>;
+  /** Stops the server if this was its last user. @returns false when the connection broke before that was known */
+  leave(place: Place, log: (line: string) => void): Promise<boolean>;
+  /** Drops the connection without a word. */
+  drop(): void;
+}
+
+/** The advisory lock's number: "carillon" in ASCII. Its database is used by nothing else. */
+const lock = "7161130679611977582";
+
+/** How long a leaving user waits for one that died a moment ago: its connection is being closed. */
+const leaveWaitMs = 100;
+
+/** "absent": nobody listens. "busy": a server is there and starting, stopping or recovering. */
+export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
+  throwIfAborted(signal);
+  const client = new pg.Client({
+    host: place.run,
+    port,
+    user: names.owner,
+    database: names.maintenance,
+    application_name: `carillon embedded ${process.pid}`,
+    password: "",
+  });
+  let open = true;
+  const ended = new Promise<void>((resolve) => client.once("end", () => resolve())).then(() => {
+    open = false;
+  });
+  client.on("error", () => {
+    // The connection broke: `end` follows and says so.
+  });
+  const drop = () => (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  signal.addEventListener("abort", drop, { once: true });
+  try {
+    await client.connect();
+    await client.query(`select pg_advisory_lock_shared(${lock})`);
+    const { rows } = await client.query(
+      "select current_setting('server_version') as version, exists (select from pg_database where datname = $1) as complete",
+      [names.database],
+    );
+    const { version, complete } = rows[0] as { version: string; complete: boolean };
+    // Held, it must not keep a process alive that has nothing else to do; spoken on, it must.
+    const socket = client as unknown as { ref(): void; unref(): void };
+    socket.unref();
+    const alive = () =>
+      client.query("select 1").then(
+        () => true,
+        () => false,
+      );
+    return {
+      version: version.split(" ")[0] as string,
+      complete,
+      ended,
+      drop,
+      async alive() {
+        if (!open) return false;
+        socket.ref();
+        return alive().finally(() => socket.unref());
+      },
+      complement() {
+        socket.ref();
+        return complement(client).finally(() => socket.unref());
+      },
+      async leave(at, log) {
+        socket.ref();
+        try {
+          await leave(client, at, log);
+          return true;
+        } catch (error) {
+          if (passing.includes(codeOf(error))) return false;
+          throw error;
+        } finally {
+          drop();
+        }
+      },
+    };
+  } catch (error) {
+    drop();
+    throwIfAborted(signal);
+    return attendFailure(error, place);
+  } finally {
+    signal.removeEventListener("abort", drop);
+  }
+}
+
+/** 57P01–03: stopping, crashed, starting. 53300: every connection is taken. No code: it hung up on us. */
+const passing = ["57P01", "57P02", "57P03", "53300", "ECONNRESET", "EPIPE", "EAGAIN", ""];
+
+function attendFailure(error: unknown, place: Place): "absent" | "busy" {
+  const code = codeOf(error);
+  if (code === "ENOENT" || code === "ECONNREFUSED") return "absent";
+  if (passing.includes(code)) return "busy";
+  if (code === "EACCES" || code === "EPERM") {
+    throw new CarillonError(
+      "STORE_REFUSED",
+      `The embedded store in ${place.home} belongs to another user: ${messageOf(error)}`,
+      {
+        hint: "Run as the user that started it or as root, or give another folder by the option `directory`.",
+        cause: error,
+      },
+    );
+  }
+  throw new CarillonError("EMBEDDED_FAILED", `The embedded server refused a connection: ${messageOf(error)}`, {
+    hint: `Its log is ${place.log}.`,
+    cause: error,
+  });
+}
+
+async function complement(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select 1 from pg_roles where rolname = $1", [names.user]);
+  if (rows.length === 0) await client.query(`create role ${names.user} login`);
+  await client.query(`create database ${names.database} owner ${names.user}`);
+}
+
+/**
+ * First let go, then ask for everything: if two asked while they still held their share, each would find the other
+ * and both would leave the server running.
+ */
+async function leave(client: pg.Client, place: Place, log: (line: string) => void): Promise<void> {
+  await client.query(`select pg_advisory_unlock_shared(${lock})`);
+  await client.query(`set lock_timeout = ${leaveWaitMs}`);
+  try {
+    await client.query(`select pg_advisory_lock(${lock})`);
+  } catch (error) {
+    if (codeOf(error) === "55P03") return; // Others use it.
+    throw error;
+  }
+  const { postmaster } = await serverProcesses(place.data);
+  const { rows } = await client.query("select pg_read_file('postmaster.pid') as text");
+  const told = Number.parseInt((rows[0] as { text: string }).text, 10);
+  if (postmaster === undefined || postmaster !== told) {
+    log(`left the server running: it belongs to another container (process ${told} there)`);
+    return;
+  }
+  await stop(place, postmaster, log);
+}

@@ -1,0 +1,80 @@
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { codeOf } from "./failure.ts";
+import { run } from "./program.ts";
+
+/** The living PostgreSQL processes that work on one data folder. */
+export interface ServerProcesses {
+  /** The server itself, when there is one. */
+  readonly postmaster: number | undefined;
+  /** Its children; without a postmaster they are orphans, and may still write. */
+  readonly children: readonly number[];
+}
+
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly child: boolean;
+}
+
+/**
+ * A pid in a file is a claim of the past: the number may belong to anyone by now. What a process *is* can be asked of
+ * the kernel: every PostgreSQL process has its data folder as working folder for as long as it lives, zombies have
+ * none, and a child renames itself "postgres: …". Processes of other users are invisible here, rightly: PostgreSQL
+ * insists that the folder's owner runs the server.
+ */
+export async function serverProcesses(data: string): Promise<ServerProcesses> {
+  const found = process.platform === "linux" ? await fromProc(data) : await fromPs(data);
+  const pids = new Set(found.map((one) => one.pid));
+  // A child that was forked a moment ago has not renamed itself yet: its parent is among us.
+  const postmaster = found.find((one) => !one.child && !pids.has(one.parent))?.pid;
+  return { postmaster, children: found.filter((one) => one.pid !== postmaster).map((one) => one.pid) };
+}
+
+async function fromProc(data: string): Promise<Process[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const all = await Promise.all(pids.map((pid) => oneFromProc(Number(pid), data)));
+  return all.filter((one) => one !== undefined);
+}
+
+async function oneFromProc(pid: number, data: string): Promise<Process | undefined> {
+  try {
+    if ((await readlink(`/proc/${pid}/cwd`)) !== data) return undefined;
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+    const end = stat.lastIndexOf(")");
+    if (stat.slice(stat.indexOf("(") + 1, end) !== "postgres") return undefined;
+    const [, parent] = stat.slice(end + 2).split(" ");
+    const title = await readFile(`/proc/${pid}/cmdline`, "utf8");
+    return { pid, parent: Number(parent), child: title.startsWith("postgres:") };
+  } catch (error) {
+    // Gone while we looked, a zombie, or another user's: not a living server of this folder.
+    if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
+    throw error;
+  }
+}
+
+/** Without /proc only the postmaster shows its folder (in its arguments), and children are known by their parent. */
+async function fromPs(data: string): Promise<Process[]> {
+  const { output } = await run("ps", ["-axo", "pid=,ppid=,command="]);
+  const rows = output.split("\n").flatMap((line) => {
+    const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return command === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), command }];
+  });
+  const servers = rows.filter((row) => row.command.includes(`/postgres -D ${data} `));
+  const pids = new Set(servers.map((row) => row.pid));
+  return [
+    ...servers.map(({ pid, parent }) => ({ pid, parent, child: false })),
+    ...rows
+      .filter((row) => pids.has(row.parent) && !pids.has(row.pid))
+      .map(({ pid, parent }) => ({ pid, parent, child: true })),
+  ];
+}
+
+/** Signals a process that may have gone already. @returns whether it was there */
+export function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if (codeOf(error) === "ESRCH") return false;
+    throw error;
+  }
+}

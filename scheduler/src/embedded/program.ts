@@ -1,0 +1,56 @@
+import { spawn } from "node:child_process";
+import { messageOf } from "../errors.ts";
+
+/** The unprivileged user a process of root runs the server as. */
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface Outcome {
+  /** 0 when all went well; -1 when it could not be started at all or was killed by a signal. */
+  readonly code: number;
+  readonly output: string;
+}
+
+const outputBytes = 64 * 1024;
+
+/**
+ * Nothing of the user's environment reaches the server: PGDATA and its like would change what it does, secrets would
+ * live on in a process that outlives this one, and LC_ALL decides the language of the log we read.
+ */
+export function serverEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH } = process.env;
+  return { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, LC_ALL: "C", TZ: "UTC" };
+}
+
+/** Runs a short program to its end and keeps the last 64 KiB it wrote. */
+export function run(
+  file: string,
+  args: readonly string[],
+  options: { owner?: Owner | undefined; signal?: AbortSignal } = {},
+): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, {
+      cwd: "/",
+      env: serverEnvironment(),
+      stdio: ["ignore", "pipe", "pipe"],
+      uid: options.owner?.uid,
+      gid: options.owner?.gid,
+      signal: options.signal,
+      killSignal: "SIGKILL",
+    });
+    let output = "";
+    const keep = (chunk: Buffer) => {
+      output = (output + chunk.toString("utf8")).slice(-outputBytes);
+    };
+    child.stdout.on("data", keep);
+    child.stderr.on("data", keep);
+    let failed: unknown;
+    child.on("error", (error) => {
+      failed = error;
+      if (child.pid === undefined) resolve({ code: -1, output: messageOf(error) });
+    });
+    child.on("close", (code) => resolve({ code: code ?? -1, output: output || (failed ? messageOf(failed) : "") }));
+  });
+}

@@ -1,0 +1,124 @@
+import { spawn } from "node:child_process";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pause, systemClock } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import type { Binaries } from "./binaries.ts";
+import { fileFailure, serverFailure } from "./failure.ts";
+import { boundLog, freeBytes, readLog } from "./log-file.ts";
+import type { Place } from "./place.ts";
+import { serverProcesses, signalProcess } from "./processes.ts";
+import { serverEnvironment } from "./program.ts";
+import { fixedSettings } from "./settings.ts";
+
+/** A server this process has just launched. */
+export interface Launch {
+  readonly pid: number;
+  /** Undefined while it runs; "taken" when another server has the data; otherwise why it ended. */
+  outcome(): Promise<undefined | "taken" | CarillonError>;
+}
+
+/**
+ * Starts the server in a session of its own, with no pipe to this process: neither its death nor a Ctrl-C in its
+ * terminal reaches it.
+ */
+export async function launch(place: Place, binaries: Binaries): Promise<Launch> {
+  await boundLog(place.log);
+  const log = await openLog(place, binaries);
+  try {
+    const child = spawn(join(binaries.folder, "postgres"), ["-D", place.data, ...fixedSettings()], {
+      cwd: "/",
+      env: serverEnvironment(),
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+      uid: place.owner?.uid,
+      gid: place.owner?.gid,
+    });
+    const ended = new Promise<string>((resolve) => {
+      child.once("error", (error) => resolve(error.message));
+      child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
+    });
+    let end: string | undefined;
+    void ended.then((how) => {
+      end = how;
+    });
+    child.unref();
+    return {
+      pid: child.pid ?? -1,
+      async outcome() {
+        if (end === undefined) return undefined;
+        const said = await readLog(place.log, log.offset);
+        if (/lock file ".*" already exists|is another postmaster|shared memory block .* is still in use/.test(said))
+          return "taken";
+        return serverFailure(`the server ended at its start (${end})`, said, place.log, await freeBytes(place.home));
+      },
+    };
+  } finally {
+    await log.close();
+  }
+}
+
+/** The line shows where this start begins, and that the log can be written at all. */
+async function openLog(place: Place, binaries: Binaries) {
+  try {
+    const file = await open(place.log, "a", 0o600);
+    const offset = (await file.stat()).size;
+    if (place.owner) await file.chown(place.owner.uid, place.owner.gid);
+    await file.write(
+      `${new Date(systemClock.wall()).toISOString()} carillon: starting PostgreSQL ${binaries.version}\n`,
+    );
+    return { fd: file.fd, offset, close: () => file.close() };
+  } catch (error) {
+    throw fileFailure(error, `cannot write its log ${place.log}`);
+  }
+}
+
+const orphanGraceMs = 500;
+const orphanEndMs = 10_000;
+
+/**
+ * After the death of a server its children end by themselves, except one deep in a long statement, which would go on
+ * writing. Makes sure that none is left, then takes away the dead server's pid file: PostgreSQL itself would trust the
+ * number in it, even if that is another process by now. Called under the start lock, with no server alive.
+ */
+export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
+  const began = systemClock.monotonic();
+  for (let signal: NodeJS.Signals | undefined; ; ) {
+    const { children } = await serverProcesses(place.data);
+    if (children.length === 0) break;
+    const waited = systemClock.monotonic() - began;
+    if (waited > orphanEndMs) {
+      throw new CarillonError("EMBEDDED_FAILED", `Processes of a dead server do not end: ${children.join(", ")}.`, {
+        hint: "They use the store's data, so no new server may start before they are gone.",
+      });
+    }
+    if (waited > orphanGraceMs && signal === undefined) {
+      signal = "SIGKILL";
+      log(`ending ${children.length} left-over processes of a dead server`);
+      for (const pid of children) signalProcess(pid, signal);
+    }
+    await pause(systemClock, 10);
+  }
+  try {
+    await rm(join(place.data, "postmaster.pid"), { force: true });
+  } catch (error) {
+    throw fileFailure(error, "cannot remove the pid file of a dead server");
+  }
+}
+
+const stopMs = 60_000;
+
+/** Stops the server ("fast": sessions are ended, a checkpoint is written) and waits for its end. */
+export async function stop(place: Place, postmaster: number, log: (line: string) => void): Promise<void> {
+  const began = systemClock.monotonic();
+  signalProcess(postmaster, "SIGINT");
+  while ((await serverProcesses(place.data)).postmaster === postmaster) {
+    if (systemClock.monotonic() - began > stopMs) {
+      throw new CarillonError("EMBEDDED_FAILED", `The embedded server did not stop within ${stopMs / 1000} s.`, {
+        hint: `It is process ${postmaster}; its log is ${place.log}.`,
+      });
+    }
+    await pause(systemClock, 10);
+  }
+  log("stopped the embedded PostgreSQL");
+}

@@ -1,0 +1,109 @@
+import { pause, systemClock } from "../clock.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import { type BringUp, type BringUpOptions, bringUp } from "./bring-up.ts";
+import { boundLog, logCheckMs } from "./log-file.ts";
+import type { Place } from "./place.ts";
+import { attend, type Presence } from "./presence.ts";
+
+const firstRetryMs = 100;
+const longestRetryMs = 5_000;
+
+export interface Supervision {
+  revive(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/**
+ * Keeps this process a user of a running server until it is released. Its states are *present* (the connection
+ * stands), *lost* (it broke; one attempt to bring the server up runs at a time, with growing pauses between), and
+ * *released*, which is final. Timers and the connection do not keep the process alive; an attempt under way does.
+ */
+export function supervise(place: Place, opened: BringUp, options: Omit<BringUpOptions, "signal">): Supervision {
+  const stopped = new AbortController();
+  let presence: Presence | undefined;
+  let attempt: Promise<void> | undefined;
+  let retryMs = firstRetryMs;
+  let cancelRetry = (): void => undefined;
+  let left: Promise<void> | undefined;
+
+  const hold = (held: Presence) => {
+    presence = held;
+    retryMs = firstRetryMs;
+    void held.ended.then(() => {
+      if (presence !== held) return;
+      presence = undefined;
+      if (left !== undefined) return;
+      options.log("lost the embedded PostgreSQL");
+      retry(0);
+    });
+  };
+
+  /** One attempt at a time; whoever asks meanwhile gets the same. */
+  const bringBack = (): Promise<void> => {
+    attempt ??= (async () => {
+      cancelRetry();
+      try {
+        const brought = await bringUp(place, { ...options, signal: stopped.signal });
+        options.log(`the embedded PostgreSQL is back (${brought.started})`);
+        hold(brought.presence);
+      } catch (error) {
+        if (left === undefined) retry(retryMs, error);
+        throw error;
+      } finally {
+        attempt = undefined;
+      }
+    })();
+    return attempt;
+  };
+
+  const retry = (afterMs: number, error?: unknown) => {
+    if (error !== undefined) {
+      options.log(`cannot bring the embedded PostgreSQL back, trying again in ${afterMs} ms: ${messageOf(error)}`);
+      retryMs = Math.min(retryMs * 2, longestRetryMs);
+    }
+    cancelRetry();
+    const timer = setTimeout(() => {
+      bringBack().catch(() => {
+        // Told to the log, and tried again, by bringBack itself.
+      });
+    }, afterMs).unref();
+    cancelRetry = () => clearTimeout(timer);
+  };
+
+  const bounding = setInterval(() => {
+    boundLog(place.log).catch((error: unknown) => options.log(`cannot cut the server's log: ${messageOf(error)}`));
+  }, logCheckMs).unref();
+
+  const leave = async () => {
+    cancelRetry();
+    clearInterval(bounding);
+    stopped.abort();
+    await attempt?.catch(() => {
+      // Given up because of this, or failed: told to whoever asked for it.
+    });
+    for (let last: Presence | string | undefined = presence; ; ) {
+      if (last !== undefined && typeof last !== "string" && (await last.leave(place, options.log))) return;
+      // The connection broke. Another user may be stopping the server; or it still runs, and this was its last user.
+      last = await attend(place, patient);
+      if (last === "absent") return;
+      if (last === "busy") await pause(systemClock, 20);
+    }
+  };
+
+  hold(opened.presence);
+  return {
+    async revive() {
+      if (left !== undefined)
+        throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
+      if (presence !== undefined && (await presence.alive())) return;
+      await bringBack();
+    },
+    release() {
+      left ??= leave();
+      return left;
+    },
+  };
+}
+
+/** Never aborted: a server that is there answers, or ends. */
+const patient = new AbortController().signal;
