@@ -1,0 +1,74 @@
+import { defineConfig } from "vitest/config";
+
+const needServers = "scheduler/test/support/servers.setup.ts";
+
+/**
+ * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
+ * starts when they have ended. Cluster tests measure lateness of real processes, so nothing runs beside them and their
+ * files run one by one.
+ */
+export default defineConfig({
+  test: {
+    pool: "forks",
+    environment: "node",
+    passWithNoTests: false,
+    maxWorkers: 2,
+    teardownTimeout: 10_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["scheduler/src/**/*.test.ts"],
+          testTimeout: 20_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "tidy",
+          include: ["scheduler/test/tidy/**/*.test.ts", "scheduler/test/support/**/*.test.ts"],
+          testTimeout: 20_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "conformance",
+          include: ["scheduler/test/conformance/**/*.test.ts"],
+          globalSetup: [needServers],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "embedded",
+          include: ["scheduler/test/embedded/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "cluster",
+          include: ["scheduler/test/cluster/**/*.test.ts"],
+          globalSetup: [needServers],
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
+        },
+      },
+    ],
+  },
+});
