@@ -1,0 +1,42 @@
+/**
+ * Time arrives as an argument. Nothing outside this file and the process's edge reads a clock or sets a timer, so the
+ * same engine runs on virtual time. Monotonic time measures waiting and trust; wall time is only ever the store's.
+ */
+export interface Clock {
+  /** Milliseconds, with fractions, from an arbitrary zero; never steps. */
+  monotonic(): number;
+  /** This machine's wall clock, epoch milliseconds; may step, so it decides nothing. */
+  wall(): number;
+  /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
+  after(ms: number, fire: () => void): () => void;
+}
+
+/** Node's timers overflow above this. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  monotonic: () => performance.now(),
+  wall: () => Date.now(),
+  after(ms, fire) {
+    let handle: NodeJS.Timeout;
+    const arm = (left: number) => {
+      handle = setTimeout(() => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()), Math.min(left, longestTimeoutMs));
+    };
+    arm(Math.max(0, ms));
+    return () => clearTimeout(handle);
+  },
+};
+
+/** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(ms, end);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}

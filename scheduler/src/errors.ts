@@ -1,0 +1,75 @@
+/**
+ * Every failure a caller can expect is a CarillonError: a stable code for programs, a message for people that says
+ * what was wrong, and `hint`, what to do about it. The codes are listed in docs/errors.md, which a test compares with
+ * this table. A bug is an assertion, not one of these.
+ */
+export const errorCodes = {
+  CRON_INVALID: "The cron expression cannot be parsed.",
+  CRON_NEVER: "The cron expression names a time that never comes, such as 30 February.",
+  SCHEDULE_INVALID: "The schedule's options are wrong or contradict each other.",
+  SLOT_TOO_FAR: "The next slot lies beyond the last year Carillon plans for.",
+  ZONE_UNKNOWN: "The time zone is not one that this runtime knows.",
+  DURATION_INVALID: "The duration is not a positive number of milliseconds or a text such as 15m.",
+  OPTION_INVALID: "An option has a value it cannot have.",
+  TASK_INVALID: "The task's definition is wrong.",
+  TASK_DUPLICATE: "Two definitions in one process use the same name.",
+  TASK_UNKNOWN: "No task has this name.",
+  TASK_STALE: "The task was changed by someone else since it was read.",
+  RUN_UNKNOWN: "No run has this number.",
+  RUN_STATE: "The run is in a state in which this cannot be done.",
+  PAYLOAD_INVALID: "The payload does not match the task's schema.",
+  PAYLOAD_TOO_LARGE: "The payload is larger than 256 KiB of JSON.",
+  PAYLOAD_NOT_JSON: "The payload cannot be written as JSON.",
+  HANDLER_MISSING: "This worker has no handler for the task.",
+  COMMAND_NOT_ALLOWED: "The worker's own configuration does not allow this program.",
+  COMMAND_FAILED: "The command ended with an exit code other than 0, or by a signal.",
+  CRONTAB_INVALID: "A line of the crontab cannot be imported.",
+  FILE_INVALID: "The file cannot be read, or does not export what is needed.",
+  STORE_UNREACHABLE: "The store cannot be reached.",
+  STORE_REFUSED: "The store refused the connection's credentials or permissions.",
+  STORE_NEWER: "The database was migrated by a newer Carillon than this one.",
+  STORE_UNSUPPORTED: "The server is too old, or lacks something that Carillon needs.",
+  STORE_READ_ONLY: "The store accepts no writes: it is a replica, or its folder cannot be written.",
+  STORE_FULL: "The store's disk is full.",
+  EMBEDDED_UNAVAILABLE: "No PostgreSQL binaries for this platform were found.",
+  EMBEDDED_FAILED: "The embedded PostgreSQL could not be started.",
+  NODE_NAME_TAKEN: "A live node already uses this name.",
+  SESSION_LOST: "This process's session ended: it was silent for too long, or another took its place.",
+  WORKER_LOST: "The worker fell silent while it had the run, so what the run did is not known.",
+  FENCE_STALE: "The write carries an old claim or term and was refused.",
+  NOT_STARTED: "This needs a started Carillon.",
+  STOPPED: "This Carillon has been stopped.",
+  TIMEOUT: "The work did not finish in its time.",
+  CANCELLED: "The work was cancelled.",
+  USAGE: "The command line is wrong.",
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export class CarillonError extends Error {
+  override readonly name = "CarillonError";
+  readonly code: ErrorCode;
+  /** What the reader can do about it; empty when the message says it all. */
+  readonly hint: string;
+
+  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.hint = options.hint ?? "";
+  }
+}
+
+export function isCarillonError(error: unknown, code?: ErrorCode): error is CarillonError {
+  return error instanceof CarillonError && (code === undefined || error.code === code);
+}
+
+/** The text of anything thrown, also of what is not an Error. */
+export function messageOf(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (typeof thrown === "string") return thrown;
+  try {
+    return JSON.stringify(thrown) ?? String(thrown);
+  } catch {
+    return String(thrown);
+  }
+}

@@ -1,0 +1,32 @@
+import { CarillonError } from "./errors.ts";
+import { limits } from "./limits.ts";
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/**
+ * The value as JSON text, ready for the store. `undefined` is "no payload" and gives null.
+ * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
+ */
+export function jsonText(value: unknown, what: string): string | null {
+  if (value === undefined) return null;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${(cause as Error).message}`, { cause });
+  }
+  if (text === undefined) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is a ${typeof value}, which JSON does not have`);
+  }
+  // PostgreSQL's jsonb has no NUL character; refusing it here names the culprit.
+  if (text.includes("\\u0000")) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} contains a NUL character, which the store cannot hold`);
+  }
+  const bytes = text.length > limits.payloadBytes / 3 ? Buffer.byteLength(text) : text.length;
+  if (bytes > limits.payloadBytes) {
+    throw new CarillonError("PAYLOAD_TOO_LARGE", `${what} is ${bytes} bytes of JSON; the limit is ${limits.payloadBytes}`, {
+      hint: "Keep the data elsewhere and pass its address.",
+    });
+  }
+  return text;
+}

@@ -1,0 +1,98 @@
+import { dueOf, type Schedule } from "./schedule.ts";
+import type { TaskDefinition } from "./task.ts";
+
+/** A slot to accept: its nominal time and when its run is due (later by jitter, or by a catch-up rate). */
+export interface PlannedSlot {
+  slotMs: number;
+  dueMs: number;
+}
+
+/**
+ * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set;
+ * `count` is null when there are more than were worth counting at the time.
+ */
+export interface MissedRange {
+  fromMs: number;
+  toMs: number;
+  count: number | null;
+  reason: string;
+}
+
+export interface PlanStep {
+  slots: PlannedSlot[];
+  missed: MissedRange[];
+  /** The first slot this step leaves open; null when none will ever come, or only after a run has ended. */
+  nextSlotMs: number | null;
+}
+
+/** A step accepts at most this many slots of one task; the rest follows in the next step. */
+export const slotsPerStep = 1_000;
+const countLimit = 10_000;
+
+/**
+ * Decides what becomes of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a rescuer and a
+ * test that asks "what would have been" agree. A slot not accepted within the misfire time of its nominal time falls to
+ * the misfire policy; every other one is accepted.
+ */
+export function planTask(
+  definition: TaskDefinition,
+  schedule: Schedule,
+  seed: number,
+  nextSlotMs: number,
+  nowMs: number,
+  untilMs: number,
+): PlanStep {
+  const step: PlanStep = { slots: [], missed: [], nextSlotMs };
+  if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
+    if (nextSlotMs > untilMs) return step;
+    // The slot exists only because the last run ended, so there is one and it is never missed, only late.
+    return { slots: [planned(nextSlotMs)], missed: [], nextSlotMs: null };
+  }
+  let cursor: number | null = nextSlotMs;
+  const lateBefore = nowMs - definition.misfire.afterMs;
+  if (nextSlotMs < lateBefore) cursor = catchUp(nextSlotMs);
+  while (cursor !== null && cursor <= untilMs && step.slots.length < slotsPerStep) {
+    step.slots.push(planned(cursor));
+    cursor = schedule.next(cursor);
+  }
+  step.nextSlotMs = cursor;
+  return step;
+
+  function planned(slotMs: number): PlannedSlot {
+    return { slotMs, dueMs: dueOf(definition.schedule, seed, slotMs) };
+  }
+
+  /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
+  function catchUp(firstMs: number): number | null {
+    const { policy, cap, perSecond } = definition.misfire;
+    // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
+    const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
+    const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
+    const kept: number[] = [];
+    let before: number | null = lastMs;
+    while (before !== null && before >= firstMs && kept.length < keep) {
+      kept.unshift(before);
+      before = schedule.previous(before);
+    }
+    if (before !== null && before >= firstMs) {
+      const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
+      step.missed.push({ fromMs: firstMs, toMs: before, count: countSlots(schedule, firstMs, before), reason });
+    }
+    kept.forEach((slotMs, place) => {
+      const spread = perSecond === null ? 0 : nowMs + (place * 1_000) / perSecond;
+      step.slots.push({ slotMs, dueMs: Math.max(slotMs, Math.round(spread)) });
+    });
+    return schedule.next(lastMs);
+  }
+}
+
+/** How many slots lie in [fromMs, toMs], or null when they are too many to count here. */
+export function countSlots(schedule: Schedule, fromMs: number, toMs: number, most = countLimit): number | null {
+  let count = 0;
+  let slot = schedule.next(fromMs - 1);
+  while (slot !== null && slot <= toMs) {
+    if (++count > most) return null;
+    slot = schedule.next(slot);
+  }
+  return count;
+}

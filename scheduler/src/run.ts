@@ -1,0 +1,53 @@
+/**
+ * The life of a run, as the store keeps it. `held`: waits for a place under the task's overlap policy. `paused`: an
+ * enqueued run of a paused task. `ready`: claimable once due. `claimed`: a worker has it. The others are ends; an ended
+ * run leaves the live table for history, but `withdrawn`, the end of a planned slot that an edit or a pause took back
+ * before its time: that slot never came due, so nothing remains of it.
+ */
+export const liveStates = ["held", "paused", "ready", "claimed"] as const;
+export type LiveState = (typeof liveStates)[number];
+export const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const;
+export type Outcome = (typeof outcomes)[number];
+export type RunState = LiveState | Outcome | "withdrawn";
+
+export const runEvents = [
+  "admit",
+  "demote",
+  "claim",
+  "release",
+  "succeed",
+  "retry",
+  "fail",
+  "lose: retry",
+  "lose: fail",
+  "cancel",
+  "cancel confirmed",
+  "skip",
+  "withdraw",
+  "pause",
+  "resume",
+] as const;
+export type RunEvent = (typeof runEvents)[number];
+
+/** Where an event leads; undefined: the store refuses it and changes nothing. */
+const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
+  held: { admit: "ready", cancel: "cancelled", skip: "skipped", withdraw: "withdrawn", pause: "paused" },
+  paused: { cancel: "cancelled", resume: "ready" },
+  ready: { demote: "held", claim: "claimed", cancel: "cancelled", withdraw: "withdrawn", pause: "paused" },
+  claimed: {
+    release: "ready",
+    succeed: "succeeded",
+    retry: "ready",
+    fail: "failed",
+    "lose: retry": "ready",
+    "lose: fail": "failed",
+    // Only asks: the run stays claimed until its worker confirms, or is lost.
+    cancel: "claimed",
+    withdraw: "claimed",
+    "cancel confirmed": "cancelled",
+  },
+};
+
+export function runTransition(state: RunState, event: RunEvent): RunState | undefined {
+  return state in transitions ? transitions[state as LiveState][event] : undefined;
+}

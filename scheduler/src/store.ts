@@ -1,0 +1,383 @@
+import type { Json } from "./json.ts";
+import type { LiveState, Outcome } from "./run.ts";
+import type { TaskDefinition } from "./task.ts";
+
+/**
+ * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
+ * the store's clock and arrives as an argument. Every method may reject with the STORE_… errors; each one that writes
+ * says what makes it safe to repeat after a lost reply.
+ */
+export interface Store {
+  readonly sessions: SessionStore;
+  readonly tasks: TaskStore;
+  readonly plans: PlanStore;
+  readonly runs: RunStore;
+  readonly claims: ClaimStore;
+  readonly history: HistoryStore;
+  readonly signals: SignalStore;
+  /** The store's clock, for sampling. */
+  clock(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Who acts: a live session, and the term when it acts as leader. The store refuses one that has ended. */
+export interface Authority {
+  sessionId: number;
+  term: number | null;
+}
+
+// ---- sessions and terms
+
+export interface SessionIdentity {
+  node: string;
+  role: "node" | "worker";
+  host: string;
+  pid: number;
+  version: string;
+  timeoutMs: number;
+}
+
+export interface Member extends SessionIdentity {
+  sessionId: number;
+  beat: number;
+  startedMs: number;
+  seenMs: number;
+}
+
+export interface Leadership {
+  term: number;
+  /** null: vacant. */
+  sessionId: number | null;
+}
+
+export interface Pulse {
+  storeMs: number;
+  /** False: this session has ended, by its own act or another's. */
+  alive: boolean;
+  leadership: Leadership;
+  members: Member[];
+  /** The earliest slot no one has accepted yet. */
+  nextSlotMs: number | null;
+  /** The earliest run that waits for a place and must be judged when it comes due. */
+  nextHeldMs: number | null;
+  /** Sessions that ended and still have claims. */
+  ended: { sessionId: number; endedMs: number }[];
+}
+
+export interface Term {
+  term: number;
+  node: string;
+  sessionId: number;
+  electedMs: number;
+  endedMs: number | null;
+  endedWhy: string | null;
+}
+
+export interface SessionStore {
+  /** @returns its number, or the live member that has the name */
+  open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
+  /** One statement: proves life and learns what a node must know. Repeatable. */
+  beat(sessionId: number, nowMs: number): Promise<Pulse>;
+  /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
+  end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
+  /** Takes the next term, if `observed` is still the truth and its session has ended. @returns the new term or null */
+  campaign(sessionId: number, node: string, observed: Leadership, nowMs: number): Promise<number | null>;
+  /** Lays leadership down. A later term is left alone. */
+  resign(term: number, nowMs: number, why: string): Promise<void>;
+  terms(limit: number): Promise<Term[]>;
+  /** The members as last seen, without taking part. */
+  members(): Promise<{ members: Member[]; leadership: Leadership }>;
+}
+
+// ---- tasks
+
+export interface TaskRecord {
+  taskId: number;
+  name: string;
+  version: number;
+  definition: TaskDefinition;
+  groupId: number;
+  paused: { atMs: number; by: string; why: string } | null;
+  changedMs: number;
+  nextSlotMs: number | null;
+}
+
+export interface Change {
+  author: string;
+  reason: string;
+  nowMs: number;
+}
+
+export interface Counters {
+  succeeded: number;
+  failed: number;
+  cancelled: number;
+  skipped: number;
+  missed: number;
+  retried: number;
+}
+
+export interface TaskStore {
+  /**
+   * Creates the task, or stores a new version when the definition differs; what was planned for the old one and is not
+   * claimed is withdrawn in the same transaction. Repeatable: an equal definition changes nothing.
+   * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: whatever is there
+   */
+  save(definition: TaskDefinition, expectedVersion: number | null, change: Change): Promise<{ record: TaskRecord; changed: boolean }>;
+  /** @throws TASK_UNKNOWN */
+  byName(name: string): Promise<TaskRecord>;
+  byIds(taskIds: number[]): Promise<TaskRecord[]>;
+  list(): Promise<TaskRecord[]>;
+  versions(name: string): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
+  /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
+  pause(name: string, change: Change): Promise<{ recalled: number[] }>;
+  resume(name: string, change: Change): Promise<void>;
+  remove(name: string, change: Change): Promise<{ recalled: number[] }>;
+  /** Exact: equal to the rows that ended. */
+  counters(taskIds: number[]): Promise<Map<number, Counters>>;
+  /** Folds counter rows together. @returns how many were folded */
+  foldCounters(limit: number): Promise<number>;
+  /** The group's number, created when new. */
+  group(name: string): Promise<number>;
+}
+
+// ---- planning
+
+export interface DuePlan {
+  taskId: number;
+  version: number;
+  nextSlotMs: number;
+}
+
+export interface PlanWrite extends DuePlan {
+  /** What the plan's next slot becomes. */
+  newNextSlotMs: number | null;
+  slots: { slotMs: number; dueMs: number }[];
+  missed: { fromMs: number; toMs: number; count: number | null; reason: string }[];
+  /** The task counts its places, so its runs start out held. */
+  gated: boolean;
+}
+
+export interface PlanStore {
+  /** Plans whose next slot is at or before `untilMs`, earliest first. */
+  due(untilMs: number, limit: number): Promise<DuePlan[]>;
+  /**
+   * Accepts slots: per task a compare-and-set of its next slot, and only where that succeeds ledger rows, runs and
+   * ranges. One statement for thousands. Repeatable: a second try finds the next slot moved on.
+   * @returns the tasks whose step was taken @throws FENCE_STALE when the authority is over
+   */
+  accept(authority: Authority, writes: PlanWrite[], nowMs: number): Promise<{ taken: Set<number>; accepted: number }>;
+  /** Judges runs that wait for a place, task by task, under each task's gate. */
+  admitHeld(untilMs: number, nowMs: number): Promise<void>;
+}
+
+// ---- runs
+
+export type RunSource = "slot" | "enqueue" | "manual";
+
+export interface EnqueueWrite {
+  taskId: number;
+  payload: string | null;
+  dueMs: number;
+  key: string | null;
+  /** null: the task's. */
+  priority: number | null;
+  source: RunSource;
+}
+
+export interface Enqueued {
+  runId: number;
+  /** False: a live run of this task had the key already, and this is that run. */
+  created: boolean;
+}
+
+/** Anything with pg's `query`: a client on which the caller began a transaction. */
+export interface SqlClient {
+  query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
+}
+
+export interface RunRecord {
+  runId: number;
+  task: string;
+  taskId: number;
+  version: number;
+  state: LiveState | Outcome;
+  source: RunSource;
+  priority: number;
+  key: string | null;
+  slotMs: number | null;
+  dueMs: number;
+  createdMs: number;
+  claimedMs: number | null;
+  startedMs: number | null;
+  endedMs: number | null;
+  attempt: number;
+  fence: number | null;
+  node: string | null;
+  payload: Json;
+  progress: Json;
+  result: Json;
+  error: Json;
+}
+
+export interface AttemptRecord {
+  attempt: number;
+  fence: number;
+  node: string | null;
+  claimedMs: number | null;
+  startedMs: number | null;
+  endedMs: number;
+  outcome: string;
+  error: Json;
+}
+
+export interface LogLine {
+  runId: number;
+  attempt: number;
+  atMs: number;
+  level: "debug" | "info" | "warn" | "error";
+  message: string;
+  fields: Json;
+}
+
+export interface RunFilter {
+  task?: string;
+  states?: (LiveState | Outcome)[];
+  /** Ended or due at or after. */
+  sinceMs?: number;
+  limit: number;
+}
+
+export interface RunStore {
+  /** Repeatable: numbers are drawn first, and a second try recognises its own. */
+  enqueue(writes: EnqueueWrite[], nowMs: number): Promise<Enqueued[]>;
+  /** The same inside the caller's transaction. */
+  enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
+  /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
+  cancel(runId: number, why: string, nowMs: number): Promise<"cancelled" | "asked">;
+  /** Of these runs, those still waiting for a worker's word on a recall. */
+  recallsOpen(runIds: number[]): Promise<number[]>;
+  find(runId: number): Promise<RunRecord>;
+  list(filter: RunFilter): Promise<RunRecord[]>;
+  attempts(runId: number): Promise<AttemptRecord[]>;
+  logs(runId: number, limit: number): Promise<LogLine[]>;
+  writeLogs(lines: LogLine[]): Promise<void>;
+}
+
+// ---- claims
+
+export interface ClaimRequest {
+  sessionId: number;
+  groupIds: number[];
+  /** Tasks of those groups that this worker cannot run. */
+  exceptTaskIds: number[];
+  /** Runs due at or before this. */
+  untilMs: number;
+  limit: number;
+  nowMs: number;
+}
+
+export interface ClaimedRun {
+  runId: number;
+  taskId: number;
+  version: number;
+  fence: number;
+  attempt: number;
+  dueMs: number;
+  slotMs: number | null;
+  key: string | null;
+  payload: Json;
+  /** The task counts its places or plans from a run's end, so its end takes the longer way. */
+  linked: boolean;
+}
+
+export interface ClaimAnswer {
+  runs: ClaimedRun[];
+  /** When to ask again: the earliest due time left, null when nothing waits. */
+  nextDueMs: number | null;
+}
+
+export type Verdict =
+  | { kind: "ended"; outcome: "succeeded" | "failed" | "cancelled"; result: string | null; error: string | null }
+  | { kind: "retry"; dueMs: number; error: string | null }
+  | { kind: "released" };
+
+export interface Settlement {
+  runId: number;
+  fence: number;
+  attempt: number;
+  taskId: number;
+  linked: boolean;
+  startedMs: number | null;
+  endedMs: number;
+  verdict: Verdict;
+}
+
+export interface ReclaimedRun {
+  runId: number;
+  taskId: number;
+  fence: number;
+  attempt: number;
+  sessionId: number;
+  outcome: "retry" | "fail";
+}
+
+export interface ClaimStore {
+  claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /**
+   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied.
+   * @returns the runs whose verdict was refused, because the claim is no longer theirs
+   */
+  settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
+  /** Settles one run inside the caller's transaction. @returns whether the claim still stood */
+  settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
+  /** What this session holds by the store's book, for a worker that lost a reply. */
+  heldBy(sessionId: number): Promise<ClaimedRun[]>;
+  /** Claims of this session that are asked back. */
+  recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
+  /** The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. */
+  report(sessionId: number, reports: { runId: number; fence: number; startedMs: number; progress: string | null }[]): Promise<void>;
+  /** Takes back claims of an ended session, where the task's grace has passed since it was found silent. */
+  reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
+}
+
+// ---- history
+
+export interface SlotRecord {
+  slotMs: number;
+  outcome: "run" | "skipped" | "missed";
+  runId: number | null;
+  reason: string | null;
+  term: number | null;
+  acceptedMs: number;
+}
+
+export interface SlotRange {
+  fromMs: number;
+  toMs: number;
+  version: number;
+  slots: number | null;
+  outcome: "skipped" | "missed";
+  reason: string;
+}
+
+export interface HistoryStore {
+  /** Creates partitions ahead, drops those wholly older than `keepMs`. @returns names */
+  rotate(nowMs: number, keepMs: number): Promise<{ created: string[]; dropped: string[] }>;
+  slots(taskId: number, fromMs: number, toMs: number, limit: number): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
+}
+
+// ---- signals
+
+export type Signal =
+  | { kind: "ready"; dueMs: number }
+  | { kind: "recall" }
+  | { kind: "tasks" }
+  | { kind: "leadership" }
+  /** Signals may have been lost: look at everything. */
+  | { kind: "resync" };
+
+export interface SignalStore {
+  /** Calls back until `signal` aborts. Signals hint; they may be lost, doubled or late. */
+  listen(listener: (signal: Signal) => void, signal: AbortSignal): Promise<void>;
+}

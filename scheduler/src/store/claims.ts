@@ -1,0 +1,270 @@
+import { limits } from "../limits.ts";
+import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { finishSql, finishValues, lateSql, retrySql, settledSql } from "./settle.ts";
+import { notifySql } from "./signals.ts";
+import { withdraw } from "./withdraw.ts";
+
+/** Of each task's priorities, 9 first. */
+const priorities = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
+
+type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
+type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
+
+export function claimStore(database: Database): ClaimStore {
+  const s = database.schema;
+  const claimedFields = `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
+    r.key, r.payload, (r.gate > 0 or r.after_end) as linked`;
+
+  /*
+   * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
+   * at however many they are. A run whose task was paused after the run was read into this statement, or enqueued by
+   * a transaction older than the pause, is put aside here instead of claimed.
+   */
+  const claimSql = `
+    with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+    picked as materialized (
+      select r.id from unnest($2::int[]) as g (group_id) cross join unnest(${priorities}) as p (priority)
+      cross join lateral (
+        select id from ${s}.run
+        where state = 2 and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
+        order by due_ms limit $5 for update skip locked) r
+      where exists (select from alive) limit $5
+    )
+    update ${s}.run r set state = case when plan.paused then 1 else 3 end, session_id = $1, claimed_ms = $6, recall = 0,
+           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
+    from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
+    returning ${claimedFields}, plan.paused`;
+
+  const nextDueSql = `
+    select min(r.due_ms) as next from unnest($1::int[]) as g (group_id) cross join unnest(${priorities}) as p (priority)
+    cross join lateral (
+      select due_ms from ${s}.run where state = 2 and group_id = g.group_id and priority = p.priority and task_id <> all ($2::int[])
+      order by due_ms limit 1) r`;
+
+  return {
+    async claim(request): Promise<ClaimAnswer> {
+      const until = Math.round(request.untilMs);
+      const rows = await database.query<ClaimedRun & { paused: boolean }>("claim", claimSql, [
+        request.sessionId,
+        request.groupIds,
+        request.exceptTaskIds,
+        until,
+        request.limit,
+        Math.round(request.nowMs),
+      ]);
+      const runs = rows.filter(({ paused }) => !paused);
+      // A full batch says that there is more; asking when would be a wasted question.
+      if (rows.length >= request.limit) return { runs, nextDueMs: until };
+      const [next] = await database.query<{ next: number | null }>("claim-next", nextDueSql, [request.groupIds, request.exceptTaskIds]);
+      return { runs, nextDueMs: next?.next ?? null };
+    },
+
+    async settle(sessionId, settlements, nowMs) {
+      const applied = await database.persist(async () => {
+        const done = new Set<number>();
+        const retried = await retry(settlements);
+        for (const runId of retried) done.add(runId);
+        // A retry that was not taken is of a run that was cancelled meanwhile, or is no longer ours.
+        const ended = settlements.flatMap((item) => asEnded(item, retried));
+        for (const runId of await finishAll(ended, nowMs)) done.add(runId);
+        for (const runId of await release(settlements, nowMs)) done.add(runId);
+        return done;
+      });
+      const missing = settlements.filter(({ runId }) => !applied.has(runId));
+      return missing.length === 0 ? new Set<number>() : refused(sessionId, missing, nowMs);
+    },
+
+    async settleIn(client, _sessionId, settlement, nowMs) {
+      const [ended] = asEnded(settlement, new Set());
+      return ended !== undefined && (await finishIn(client, [ended], nowMs)).length > 0;
+    },
+
+    async heldBy(sessionId) {
+      return database.query<ClaimedRun>(
+        "claim-held",
+        `select ${claimedFields} from ${s}.run r where r.session_id = $1 and r.state = 3`,
+        [sessionId],
+      );
+    },
+
+    async recalls(sessionId) {
+      return database.query(
+        "claim-recalls",
+        `select id as "runId", fence, case recall when 1 then 'cancel' else 'withdraw' end as kind, coalesce(recall_why, '') as why
+         from ${s}.run where session_id = $1 and state = 3 and recall > 0`,
+        [sessionId],
+      );
+    },
+
+    async report(sessionId, reports) {
+      await database.query(
+        "claim-report",
+        `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),
+                recall = case when r.recall = 2 then 0 else r.recall end
+         from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::jsonb[]) as i (id, fence, started_ms, progress)
+         where r.id = i.id and r.fence = i.fence and r.state = 3 and r.session_id = $1`,
+        [
+          sessionId,
+          reports.map(({ runId }) => runId),
+          reports.map(({ fence }) => fence),
+          reports.map(({ startedMs }) => Math.round(startedMs)),
+          reports.map(({ progress }) => progress),
+        ],
+      );
+    },
+
+    async reclaim(sessionId, silentForMs, nowMs, limit): Promise<ReclaimedRun[]> {
+      return database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `select r.id as "runId", r.task_id as "taskId", r.fence, r.attempt, r.session_id as "sessionId", r.started_ms as "startedMs",
+                  (r.gate > 0 or r.after_end) as linked,
+                  case when r.recall = 1 then 'cancel'
+                       when t.definition->>'onWorkerLost' = 'retry'
+                        and (select count(*) from ${s}.attempt a where a.run_id = r.id and a.outcome = 'lost') < $3 then 'retry'
+                       else 'fail' end as outcome
+           from ${s}.run r join ${s}.task t on t.id = r.task_id
+           where r.session_id = $1 and r.state = 3 and (t.definition->>'graceMs')::bigint <= $2
+             and exists (select from ${s}.session o where o.id = $1 and o.ended_ms is not null)
+           order by r.id limit $4 for update of r skip locked`,
+          [sessionId, Math.round(silentForMs), limits.workerLosses, limit],
+        );
+        const lost = rows as unknown as (ReclaimedRun & { startedMs: number | null; linked: boolean })[];
+        const error = JSON.stringify({ code: "WORKER_LOST", message: "the worker fell silent while it had this run" });
+        const settled = lost.map((run) => ({ ...run, runId: Number(run.runId), fence: Number(run.fence), endedMs: nowMs }));
+        await retryIn(
+          client,
+          settled
+            .filter(({ outcome }) => outcome === "retry")
+            .map((run) => ({ ...run, verdict: { kind: "retry" as const, dueMs: nowMs, error } })),
+          "lost",
+        );
+        await finishIn(
+          client,
+          settled
+            .filter(({ outcome }) => outcome !== "retry")
+            .map((run) => ({ ...run, verdict: { kind: "ended" as const, outcome: run.outcome === "fail" ? "failed" : "cancelled", result: null, error } })),
+          nowMs,
+        );
+        return settled;
+      });
+    },
+  };
+
+  /** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */
+  async function finishAll(ended: Ended[], nowMs: number): Promise<number[]> {
+    const plain = ended.filter(({ linked }) => !linked);
+    const linked = ended.filter((item) => item.linked);
+    const done: number[] = [];
+    if (plain.length > 0) {
+      const rows = await database.query<{ id: number }>("settle-finish", finishSql(s), finishValues(plain));
+      done.push(...rows.map(({ id }) => id));
+    }
+    if (linked.length > 0) done.push(...(await database.transaction((client) => finishIn(client, linked, nowMs))));
+    return done;
+  }
+
+  async function finishIn(client: SqlClient, ended: Ended[], nowMs: number): Promise<number[]> {
+    if (ended.length === 0) return [];
+    const { rows } = await client.query(finishSql(s), finishValues(ended));
+    const done = rows.map((row) => Number(row.id));
+    const tasks = [...new Set(ended.filter(({ runId, linked }) => linked && done.includes(runId)).map(({ taskId }) => taskId))];
+    if (tasks.length === 0) return done;
+    await client.query(
+      `update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
+         select task_id from ${s}.plan where task_id = any($1) and after_end_ms is not null and next_slot_ms is null and not paused
+           and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
+         order by task_id for update) x
+       where p.task_id = x.task_id`,
+      [tasks, Math.round(nowMs)],
+    );
+    await settleGates(client, s, tasks, nowMs, true);
+    return done;
+  }
+
+  async function retry(settlements: Settlement[]): Promise<Set<number>> {
+    const retries = settlements.filter(({ verdict }) => verdict.kind === "retry");
+    if (retries.length === 0) return new Set();
+    const query: Query = (name, text, values) => database.query(name, text, values);
+    return new Set(await retryWith(query, retries, "failed"));
+  }
+
+  async function retryIn(client: SqlClient, retries: Settlement[], outcome: "lost"): Promise<void> {
+    if (retries.length === 0) return;
+    await retryWith(async <Row>(_name: string, text: string, values: unknown[]) => (await client.query(text, values)).rows as Row[], retries, outcome);
+  }
+
+  async function retryWith(query: Query, retries: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
+    const rows = await query<{ id: number }>("settle-retry", retrySql(s), [
+      retries.map(({ runId }) => runId),
+      retries.map(({ fence }) => fence),
+      retries.map(({ verdict }) => (verdict.kind === "retry" ? Math.round(verdict.dueMs) : 0)),
+      retries.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs))),
+      retries.map(({ endedMs }) => Math.round(endedMs)),
+      retries.map(({ verdict }) => (verdict.kind === "retry" ? verdict.error : null)),
+      outcome,
+    ]);
+    return rows.map(({ id }) => Number(id));
+  }
+
+  /** Gives runs back unstarted. One that was asked back meets what its task's stop does to unclaimed runs. */
+  async function release(settlements: Settlement[], nowMs: number): Promise<number[]> {
+    const released = settlements.filter(({ verdict }) => verdict.kind === "released");
+    if (released.length === 0) return [];
+    return database.transaction(async (client) => {
+      const { rows } = await client.query(
+        `update ${s}.run r set state = case when r.recall = 1 then 3 when r.recall = 0 and plan.paused then 1 else 2 end,
+                attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end
+         from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
+         where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
+         returning r.id, r.task_id, r.state, plan.paused, r.due_ms`,
+        [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
+      );
+      const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
+      for (const taskId of stopped) {
+        const { rows: tasks } = await client.query(`select deleted_ms from ${s}.task where id = $1`, [taskId]);
+        await withdraw(client, s, taskId, Math.round(nowMs), tasks[0]?.deleted_ms == null ? "paused" : "removed");
+      }
+      const ready = rows.filter((row) => row.state === 2 && !row.paused).map((row) => Number(row.due_ms));
+      if (ready.length > 0) await client.query(`select ${notifySql(s, `'ready ${Math.min(...ready)}'`)}`);
+      const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.id)));
+      await finishIn(
+        client,
+        released.filter(({ runId }) => cancelled.has(runId)).map((item) => ({
+          ...item,
+          verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
+        })),
+        nowMs,
+      );
+      return rows.map((row) => Number(row.id));
+    });
+  }
+
+  /** Verdicts that found no claim of theirs: applied already by a try whose reply was lost, or too late for good. */
+  async function refused(sessionId: number, missing: Settlement[], nowMs: number): Promise<Set<number>> {
+    const ids = missing.map(({ runId }) => runId);
+    const fences = missing.map(({ fence }) => fence);
+    const known = await database.persist(() => database.query<{ id: number }>("settle-known", settledSql(s), [ids, fences]));
+    const settled = new Set(known.map(({ id }) => id));
+    const late = missing.filter(({ runId }) => !settled.has(runId));
+    if (late.length > 0) {
+      await database.query("settle-late", lateSql(s), [
+        late.map(({ runId }) => runId),
+        late.map(({ fence }) => fence),
+        late.map(({ verdict }) => (verdict.kind === "ended" && verdict.outcome === "succeeded" ? 0 : 1)),
+        late.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
+        sessionId,
+        Math.round(nowMs),
+      ]);
+    }
+    return new Set(late.map(({ runId }) => runId));
+  }
+}
+
+function asEnded(item: Settlement, retried: Set<number>): Ended[] {
+  if (item.verdict.kind === "ended") return [item as Ended];
+  if (item.verdict.kind === "released" || retried.has(item.runId)) return [];
+  // Matches only what `retry` passed over: a run whose cancellation was asked for.
+  return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
+}

@@ -1,0 +1,199 @@
+import pg from "pg";
+import { type Clock, pause } from "../clock.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Random } from "../random.ts";
+import type { SqlClient } from "../store.ts";
+
+export interface DatabaseOptions {
+  /** postgres:// URL; pg's environment variables fill what it leaves out. */
+  url: string;
+  schema: string;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  /** Connections at most, the listener's not counted. */
+  connectionsMax: number;
+  /** Called while the server cannot be reached, to bring an embedded one back. */
+  revive?: () => Promise<void>;
+}
+
+const int8 = 20;
+const types: pg.CustomTypesConfig = {
+  // Our numbers are milliseconds and counters, all below 2^53.
+  getTypeParser: ((oid: number, format?: "text") =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+const connectTimeoutMs = 5_000;
+const firstPauseMs = 50;
+const longestPauseMs = 2_000;
+
+/**
+ * One PostgreSQL and the manners for talking to it: errors become Carillon's, and `persist` repeats what may be
+ * repeated until the store answers, with back-off, telling of the outage once and of its end once.
+ */
+export class Database {
+  readonly schema: string;
+  readonly clock: Clock;
+  readonly #options: DatabaseOptions;
+  readonly #pool: pg.Pool;
+  readonly #closing = new AbortController();
+  #downSince: number | null = null;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.clock = options.clock;
+    this.schema = quoteIdentifier(options.schema);
+    this.#pool = new pg.Pool({
+      connectionString: options.url,
+      max: options.connectionsMax,
+      types,
+      connectionTimeoutMillis: connectTimeoutMs,
+      idleTimeoutMillis: 30_000,
+      application_name: "carillon",
+      keepAlive: true,
+    });
+    // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
+    this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
+  }
+
+  get log(): Log {
+    return this.#options.log;
+  }
+
+  /** A connection of its own, outside the pool, for LISTEN. The caller ends it. */
+  async connect(): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString: this.#options.url,
+      types,
+      connectionTimeoutMillis: connectTimeoutMs,
+      application_name: "carillon listener",
+      keepAlive: true,
+    });
+    try {
+      await client.connect();
+    } catch (error) {
+      throw storeError(error);
+    }
+    return client;
+  }
+
+  /** One try. `name` makes it a prepared statement of each connection. */
+  async query<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
+    try {
+      const { rows } = await this.#pool.query({ name, text, values });
+      return rows as Row[];
+    } catch (error) {
+      throw storeError(error);
+    }
+  }
+
+  /** Runs `work` in one transaction on one connection; one try. */
+  async transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+    let client: pg.PoolClient;
+    try {
+      client = await this.#pool.connect();
+    } catch (error) {
+      throw storeError(error);
+    }
+    let broken: Error | undefined;
+    try {
+      await client.query("begin");
+      const result = await work(client as SqlClient);
+      await client.query("commit");
+      return result;
+    } catch (error) {
+      try {
+        await client.query("rollback");
+      } catch (rollback) {
+        broken = rollback as Error;
+      }
+      throw storeError(error);
+    } finally {
+      client.release(broken);
+    }
+  }
+
+  /**
+   * Repeats `work` while the store is away or asks for another try. Only for work that may be repeated.
+   * @param signal ends the repeating; the last error is thrown
+   */
+  async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    let wait = firstPauseMs;
+    for (let again = false; ; again = true) {
+      try {
+        const result = await work(again);
+        this.#up();
+        return result;
+      } catch (error) {
+        if (!isTransient(error) || signal?.aborted || this.#closing.signal.aborted) throw error;
+        if (isAway(error)) await this.#away(error);
+        await pause(this.clock, wait * (0.5 + this.#options.random.next() / 2), signal ?? this.#closing.signal);
+        wait = Math.min(wait * 2, longestPauseMs);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#pool.end();
+  }
+
+  async #away(error: unknown): Promise<void> {
+    if (this.#downSince === null) {
+      this.#downSince = this.clock.monotonic();
+      const { code, hint } = error as CarillonError;
+      this.log.error({ code, hint, error: messageOf(error) }, "the store is away; trying again until it is back");
+    }
+    try {
+      await this.#options.revive?.();
+    } catch (failure) {
+      this.log.debug({ error: messageOf(failure) }, "the embedded store did not come back yet");
+    }
+  }
+
+  #up(): void {
+    if (this.#downSince === null) return;
+    const awayMs = Math.round(this.clock.monotonic() - this.#downSince);
+    this.#downSince = null;
+    this.log.info({ awayMs }, "the store is back");
+  }
+}
+
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** SQL states, and Node's socket errors, by what they mean to a caller. */
+function storeError(error: unknown): unknown {
+  if (error instanceof CarillonError || !(error instanceof Error)) return error;
+  const state = (error as { code?: string }).code ?? "";
+  const text = messageOf(error);
+  const as = (code: CarillonError["code"], message: string, hint: string) => new CarillonError(code, message, { cause: error, hint });
+  if (/^28/.test(state) || state === "3D000" || state === "42501") {
+    return as("STORE_REFUSED", `the store refused: ${text}`, "Check the URL's user, password and database, and the user's rights on the schema.");
+  }
+  if (state === "25006") {
+    return as("STORE_READ_ONLY", `the store accepts no writes: ${text}`, "Give the URL of the primary server.");
+  }
+  if (state === "53100") return as("STORE_FULL", `the store's disk is full: ${text}`, "Free space on the database server.");
+  const gone =
+    /^(ECONN|EPIPE|ENOTFOUND|ENOENT|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08|57P0|53[234])/.test(state) ||
+    /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/.test(text) ||
+    error instanceof AggregateError;
+  if (gone) {
+    const cause = error instanceof AggregateError ? error.errors.map(messageOf).join("; ") : text;
+    return as("STORE_UNREACHABLE", `the store cannot be reached: ${cause}`, "Check that PostgreSQL runs and that the URL's host and port are right.");
+  }
+  return error;
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof CarillonError && ["STORE_UNREACHABLE", "STORE_FULL", "STORE_READ_ONLY"].includes(error.code);
+}
+
+/** Away, or a conflict of two transactions that another try resolves. */
+function isTransient(error: unknown): boolean {
+  return isAway(error) || /^(40001|40P01|55P03)$/.test((error as { code?: string }).code ?? "");
+}

@@ -1,0 +1,132 @@
+import type { SqlClient } from "../store.ts";
+import { notifySql } from "./signals.ts";
+
+/** `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place. */
+export const gates = { allow: 0, queue: 1, skip: 2, replace: 3 } as const;
+
+/**
+ * Gives out the places of tasks that count them. Between them, a task's `ready` and `claimed` runs never exceed its
+ * limit; the others are `held`. Claims need no lock for that, since a claim only moves a run between those two.
+ *
+ * Everything here happens under the tasks' gate rows, taken first, in order, in a statement of its own: the next
+ * statement's snapshot then sees all that earlier holders of the lock did. Rows of runs are only taken with
+ * SKIP LOCKED, so whoever holds a gate waits for nobody.
+ *
+ * @param client in a transaction
+ * @param freed a place became free just now: what came due while it was taken is skipped before places are given out
+ */
+export async function settleGates(
+  client: SqlClient,
+  schema: string,
+  taskIds: number[],
+  nowMs: number,
+  freed: boolean,
+): Promise<void> {
+  const s = schema;
+  const now = Math.round(nowMs);
+  const ids = [...new Set(taskIds)].sort((a, b) => a - b);
+  const { rows } = await client.query(
+    `select g.task_id, t.gate from ${s}.gate g join ${s}.task t on t.id = g.task_id
+     where g.task_id = any($1) order by g.task_id for update of g`,
+    [ids],
+  );
+  const policy = (gate: number) => rows.filter((row) => row.gate === gate).map((row) => row.task_id as number);
+  const skipping = policy(gates.skip);
+  const replacing = policy(gates.replace);
+  const all = rows.map((row) => row.task_id as number);
+  if (all.length === 0) return;
+  if (freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (replacing.length > 0) await keepNewest(client, s, replacing, now);
+  await demote(client, s, all, now);
+  await promote(client, s, all);
+  if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (replacing.length > 0) await stopRunning(client, s, replacing, now);
+}
+
+/** Ends held runs as skipped: into history, into the ledger, into the counters; tasks planned from an end go on. */
+async function skip(client: SqlClient, s: string, where: string, values: unknown[], now: number, reason: string): Promise<void> {
+  await client.query(
+    `with gone as (
+            delete from ${s}.run where id in (select r.id from ${s}.run r where r.state = 0 and ${where} for update skip locked)
+            returning *),
+          told as (
+            insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome,
+                                          priority, source, key, payload, error)
+            select id, due_ms, slot_ms, created_ms, $${values.length + 1}::bigint, task_id, version, attempt, 3, priority, source, key,
+                   payload, jsonb_build_object('code', 'SKIPPED', 'message', $${values.length + 2}::text) from gone),
+          marked as (
+            update ${s}.slot l set outcome = 2, reason = $${values.length + 2}::text from gone
+            where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
+          onward as (
+            update ${s}.plan p set next_slot_ms = $${values.length + 1}::bigint + p.after_end_ms from gone
+            where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null)
+     insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id`,
+    [...values, now, reason],
+  );
+}
+
+async function skipOverdue(client: SqlClient, s: string, taskIds: number[], now: number, reason: string): Promise<void> {
+  await skip(client, s, "r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0", [taskIds, now], now, reason);
+}
+
+/** `replace`: of the held runs that are due, only the newest has a claim to the place. */
+async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await skip(
+    client,
+    s,
+    `r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
+       select from ${s}.run n where n.task_id = r.task_id and n.state = 0 and n.gate > 0 and n.due_ms <= $2
+       and (n.due_ms, n.id) > (r.due_ms, r.id))`,
+    [taskIds, now],
+    now,
+    "overlap: replaced by a newer run",
+  );
+}
+
+/** A place kept for a run of the future goes to one that is due now; a run between two tries keeps its place. */
+async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await client.query(
+    `with ranked as (
+       select f.id, row_number() over (partition by f.task_id order by f.due_ms desc) as place,
+              (select count(*) from ${s}.run h where h.task_id = f.task_id and h.gate > 0 and h.state = 0 and h.due_ms <= $2) as wanted
+       from ${s}.run f
+       where f.task_id = any($1) and f.gate > 0 and f.state = 2 and f.due_ms > $2 and f.attempt = 0),
+     taken as (
+       select id from ${s}.run where id in (select id from ranked where place <= wanted) and state = 2 for update skip locked)
+     update ${s}.run r set state = 0 from taken where r.id = taken.id`,
+    [taskIds, now],
+  );
+}
+
+async function promote(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
+  await client.query(
+    `with room as (
+       select t.id as task_id,
+              t.gate_limit - (select count(*) from ${s}.run r where r.task_id = t.id and r.gate > 0 and r.state in (2, 3)) as places
+       from ${s}.task t where t.id = any($1) and t.paused_ms is null),
+     moved as (
+       update ${s}.run r set state = 2 from room cross join lateral (
+         select id from ${s}.run h where h.task_id = room.task_id and h.gate > 0 and h.state = 0
+         order by due_ms, priority desc, id limit greatest(room.places, 0) for update skip locked) pick
+       where r.id = pick.id and r.state = 0 returning r.due_ms)
+     select ${notifySql(s, "'ready ' || min(due_ms)")} from moved having count(*) > 0`,
+    [taskIds],
+  );
+}
+
+/** `replace`: what runs must make room for what is due. Its worker is asked; the place is free when it has ended. */
+async function stopRunning(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await client.query(
+    `with due as (
+       select task_id, count(*) as wanted from ${s}.run
+       where task_id = any($1) and gate > 0 and state = 0 and due_ms <= $2 group by task_id),
+     asked as (
+       update ${s}.run r set recall = 1, recall_why = 'overlap: replaced by a newer run' from (
+         select o.id from due cross join lateral (
+           select id from ${s}.run c where c.task_id = due.task_id and c.gate > 0 and c.state = 3 and c.recall = 0
+           order by due_ms, id limit due.wanted for update skip locked) o) x
+       where r.id = x.id returning r.id)
+     select ${notifySql(s, "'recall'")} from asked limit 1`,
+    [taskIds, now],
+  );
+}

@@ -1,0 +1,105 @@
+import type { HistoryStore, SlotRange, SlotRecord } from "../store.ts";
+import type { Database } from "./database.ts";
+
+const dayMs = 86_400_000;
+/** A node that was away for this long still finds a partition for what it writes. */
+const daysAhead = 7;
+/** Slots caught up after an outage lie in the past; days before these are made when a slot needs one. */
+const ledgerDaysBack = 3;
+
+/** Partitioned tables and the days each needs before today: the ledger takes slots of the past. */
+const partitioned = { slot: ledgerDaysBack, run_history: 1, attempt: 1, late_result: 1, run_log: 1 } as const;
+
+/**
+ * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
+ * dropped, each under the lightest lock that does it, so running nodes are not held up.
+ */
+export function historyStore(database: Database): HistoryStore {
+  const s = database.schema;
+  return {
+    async rotate(nowMs, keepMs) {
+      const today = Math.floor(nowMs / dayMs);
+      const created: string[] = [];
+      const dropped: string[] = [];
+      const present = await database.query<{ table: string; name: string }>(
+        "history-partitions",
+        `select p.relname as table, c.relname as name from pg_inherits i
+         join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+         where p.relnamespace = to_regnamespace($1) and not i.inhdetachpending`,
+        [s],
+      );
+      const names = new Set(present.map(({ name }) => name));
+      for (const [table, daysBack] of Object.entries(partitioned)) {
+        for (let day = today - daysBack; day <= today + daysAhead; day++) {
+          const name = partitionName(table, day);
+          if (names.has(name)) continue;
+          await attach(database, table, day);
+          created.push(name);
+        }
+      }
+      const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
+      for (const { table, name } of present) {
+        const day = dayOf(name);
+        if (!(table in partitioned) || day === null || day >= lastKept) continue;
+        await drop(table, name);
+        dropped.push(name);
+      }
+      return { created, dropped };
+    },
+
+    async slots(taskId, fromMs, toMs, limit) {
+      const slots = await database.query<SlotRecord>(
+        "history-slots",
+        `select slot_ms as "slotMs", case outcome when 1 then 'run' when 2 then 'skipped' else 'missed' end as outcome,
+                run_id as "runId", reason, term, accepted_ms as "acceptedMs"
+         from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms <= $3 order by slot_ms desc limit $4`,
+        [taskId, fromMs, toMs, limit],
+      );
+      const ranges = await database.query<SlotRange>(
+        "history-ranges",
+        `select from_ms as "fromMs", to_ms as "toMs", version, slots,
+                case outcome when 2 then 'skipped' else 'missed' end as outcome, reason
+         from ${s}.slot_range where task_id = $1 and to_ms >= $2 and from_ms <= $3 order by to_ms desc limit $4`,
+        [taskId, fromMs, toMs, limit],
+      );
+      return { slots, ranges };
+    },
+  };
+
+  async function drop(table: string, name: string): Promise<void> {
+    // Outside a transaction, as PostgreSQL demands of it: readers and writers of the other days go on meanwhile.
+    await database.query("", `alter table ${s}.${table} detach partition ${s}.${name} concurrently`);
+    await database.query("", `drop table if exists ${s}.${name}`);
+  }
+}
+
+/** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
+export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
+  const oldest = Math.floor(nowMs / dayMs) - ledgerDaysBack;
+  const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)).filter((day) => day < oldest));
+  for (const day of days) await attach(database, "slot", day);
+}
+
+async function attach(database: Database, table: string, day: number): Promise<void> {
+  const s = database.schema;
+  const name = partitionName(table, day);
+  const [from, to] = [day * dayMs, (day + 1) * dayMs];
+  await database.transaction(async (client) => {
+    // Two nodes may start at once; the lock makes the second one find the first one's work.
+    await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s}.${name}`]);
+    await client.query("set local lock_timeout = '2s'");
+    await client.query(`create table if not exists ${s}.${name} (like ${s}.${table} including all)`);
+    const { rows } = await client.query("select from pg_inherits where inhrelid = to_regclass($1)", [`${s}.${name}`]);
+    if (rows.length > 0) return;
+    await client.query(`alter table ${s}.${table} attach partition ${s}.${name} for values from (${from}) to (${to})`);
+  });
+}
+
+function partitionName(table: string, day: number): string {
+  return `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}`;
+}
+
+function dayOf(name: string): number | null {
+  const digits = /_(\d{4})(\d\d)(\d\d)$/.exec(name);
+  return digits ? Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) / dayMs : null;
+}

@@ -1,0 +1,85 @@
+import { CarillonError } from "../errors.ts";
+import type { SqlClient } from "../store.ts";
+import type { Database } from "./database.ts";
+import { migrations } from "./migrations/index.ts";
+
+/** Any number all Carillons agree on; the schema's hash makes it one lock a schema. */
+const lockClass = 0x43_41_52_49;
+const oldestServer = 150_000;
+/** A migration waits at most this long for a table lock, so that it never queues running nodes up behind itself. */
+const lockTimeoutMs = 2_000;
+
+/**
+ * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the
+ * others find it done. A database that is newer than the code is refused before anything is written.
+ * @returns the version found and the version now
+ * @throws STORE_NEWER, STORE_UNSUPPORTED
+ */
+export async function migrate(database: Database, nowMs: number): Promise<{ from: number; to: number }> {
+  const s = database.schema;
+  const newest = migrations.at(-1)?.number ?? 0;
+  const [server] = await database.query<{ version: number; recovery: boolean; present: string | null }>(
+    "",
+    `select current_setting('server_version_num')::int as version, pg_is_in_recovery() as recovery,
+            to_regclass($1) as present`,
+    [`${s}.migration`],
+  );
+  if (!server || server.version < oldestServer) {
+    throw new CarillonError("STORE_UNSUPPORTED", `the server is PostgreSQL ${Math.floor((server?.version ?? 0) / 10_000)}`, {
+      hint: "Carillon needs PostgreSQL 15 or later.",
+    });
+  }
+  if (server.recovery) {
+    throw new CarillonError("STORE_READ_ONLY", "the server is a replica and accepts no writes", {
+      hint: "Give the URL of the primary server.",
+    });
+  }
+  const found = server.present === null ? 0 : await version((sql) => database.query<{ number: number }>("", sql));
+  refuseNewer(found);
+  if (found === newest) return { from: found, to: newest };
+
+  return database.transaction(async (client) => {
+    await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+    await client.query(`create schema if not exists ${s}`);
+    await client.query(
+      `create table if not exists ${s}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
+    );
+    const from = await version((sql) => client.query(sql).then(({ rows }) => rows as { number: number }[]));
+    refuseNewer(from);
+    for (const migration of migrations.filter(({ number }) => number > from)) {
+      await applyMigration(client, s, migration, nowMs);
+    }
+    return { from, to: newest };
+  });
+
+  async function version(ask: (sql: string) => Promise<{ number: number }[]>): Promise<number> {
+    const [row] = await ask(`select coalesce(max(number), 0)::int as number from ${s}.migration`);
+    return row?.number ?? 0;
+  }
+
+  function refuseNewer(number: number): void {
+    if (number <= newest) return;
+    throw new CarillonError("STORE_NEWER", `the database is at version ${number}, this Carillon knows ${newest}`, {
+      hint: "Upgrade this process; an older Carillon must not write to a newer database.",
+    });
+  }
+}
+
+async function applyMigration(
+  client: SqlClient,
+  schema: string,
+  migration: (typeof migrations)[number],
+  nowMs: number,
+): Promise<void> {
+  // Without values, so the whole text goes in one simple query.
+  await client.query(migration.sql(schema));
+  await client.query(`insert into ${schema}.migration (number, name, applied_ms) values ($1, $2, $3)`, [
+    migration.number,
+    migration.name,
+    Math.round(nowMs),
+  ]);
+  if (migration.number === 1) {
+    await client.query(`insert into ${schema}.cluster (created_ms) values ($1)`, [Math.round(nowMs)]);
+  }
+}

@@ -1,0 +1,6 @@
+import { main } from "./0001-main.ts";
+
+/** In order; a number once published never changes its text. */
+export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
+  { number: 1, name: "main", sql: main },
+];

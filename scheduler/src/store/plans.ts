@@ -1,0 +1,134 @@
+import { CarillonError } from "../errors.ts";
+import type { Authority, DuePlan, PlanStore, PlanWrite, SqlClient } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { ensureLedger } from "./history.ts";
+import { notifySql } from "./signals.ts";
+
+export function planStore(database: Database): PlanStore {
+  const s = database.schema;
+
+  /*
+   * The heart: compare-and-set of each task's next slot, then ledger, runs and ranges for those that moved, in one
+   * statement. A plan row that someone else is writing is passed over (SKIP LOCKED): that writer is a planner who will
+   * do the same, or an edit after which the step would be wrong. The share lock on leadership makes
+   * authority and write one: a later term cannot begin before this has committed.
+   */
+  const acceptSql = `
+    with alive as materialized (
+      select 1 from ${s}.session where id = $1 and ended_ms is null for key share
+    ), leads as materialized (
+      select 1 from ${s}.leadership where term = $2 and session_id = $1 for share
+    ), authority as materialized (
+      select 1 where exists (select from alive) and ($2::bigint is null or exists (select from leads))
+    ), steps as (
+      select * from unnest($3::int[], $4::int[], $5::bigint[], $6::bigint[]) as i (task_id, version, expected, next_slot)
+    ), held as materialized (
+      select p.task_id, i.next_slot from ${s}.plan p join steps i using (task_id)
+      where p.next_slot_ms = i.expected and p.version = i.version and not p.paused and exists (select from authority)
+      for update of p skip locked
+    ), advanced as (
+      update ${s}.plan p set next_slot_ms = held.next_slot from held where p.task_id = held.task_id
+      returning p.task_id, p.version, p.after_end_ms
+    ), accepted as (
+      insert into ${s}.slot (task_id, slot_ms, outcome, run_id, term, accepted_ms)
+      select i.task_id, i.slot_ms, 1, nextval('${s}.run_id'), $2, $7
+      from unnest($8::int[], $9::bigint[]) as i (task_id, slot_ms) join advanced using (task_id)
+      on conflict do nothing returning task_id, slot_ms, run_id
+    ), runs as (
+      insert into ${s}.run (id, due_ms, slot_ms, created_ms, task_id, group_id, version, state, priority, gate, after_end, source, payload)
+      select a.run_id, i.due_ms, a.slot_ms, $7, a.task_id, t.group_id, v.version, case when t.gate > 0 then 0 else 2 end,
+             (t.definition->>'priority')::smallint, t.gate, v.after_end_ms is not null, 1, nullif(t.definition->'slotPayload', 'null')
+      from accepted a join unnest($8::int[], $9::bigint[], $10::bigint[]) as i (task_id, slot_ms, due_ms)
+             on i.task_id = a.task_id and i.slot_ms = a.slot_ms
+           join advanced v on v.task_id = a.task_id join ${s}.task t on t.id = a.task_id
+      returning due_ms
+    ), ranges as (
+      insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
+      select v.task_id, v.version, i.from_ms, i.to_ms, i.slots, 3, i.reason, $7
+      from unnest($11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[]) as i (task_id, from_ms, to_ms, slots, reason)
+           join advanced v using (task_id)
+      returning task_id, slots
+    ), counted as (
+      insert into ${s}.tally_delta (task_id, missed)
+      select task_id, sum(slots) from ranges where slots is not null group by task_id
+    )
+    select (select count(*) from authority)::int as authority,
+           (select coalesce(array_agg(task_id), '{}') from advanced) as taken,
+           (select count(*) from runs)::int as accepted,
+           (select ${notifySql(s, "'ready ' || min(due_ms)")}::text from runs having count(*) > 0)`;
+
+  async function accept(query: (text: string, values: unknown[]) => Promise<AcceptRow[]>, values: unknown[]) {
+    const [row] = await query(acceptSql, values);
+    if (!row || row.authority === 0) {
+      throw new CarillonError("FENCE_STALE", "this node's session or term is over, so its plan was refused");
+    }
+    return { taken: new Set(row.taken), accepted: row.accepted };
+  }
+
+  return {
+    async due(untilMs, limit) {
+      return database.query<DuePlan>(
+        "plan-due",
+        `select task_id as "taskId", version, next_slot_ms as "nextSlotMs" from ${s}.plan
+         where next_slot_ms <= $1 and not paused order by next_slot_ms limit $2`,
+        [Math.round(untilMs), limit],
+      );
+    },
+
+    async accept(authority, writes, nowMs) {
+      const values = acceptValues(authority, writes, nowMs);
+      await ensureLedger(database, writes.flatMap(({ slots }) => slots.map(({ slotMs }) => slotMs)), nowMs);
+      const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
+      if (gated.length === 0) return accept((text, v) => database.query("plan-accept", text, v), values);
+      return database.transaction(async (client) => {
+        const result = await accept((text, v) => asRows(client, text, v), values);
+        await settleGates(client, s, gated.filter((taskId) => result.taken.has(taskId)), nowMs, false);
+        return result;
+      });
+    },
+
+    async admitHeld(untilMs, nowMs) {
+      await database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `select task_id from ${s}.gate g where exists (
+             select from ${s}.run r where r.task_id = g.task_id and r.state = 0 and r.gate > 0 and r.due_ms <= $1)`,
+          [Math.round(untilMs)],
+        );
+        await settleGates(client, s, rows.map((row) => row.task_id as number), nowMs, false);
+      });
+    },
+  };
+}
+
+interface AcceptRow {
+  authority: number;
+  taken: number[];
+  accepted: number;
+}
+
+async function asRows(client: SqlClient, text: string, values: unknown[]): Promise<AcceptRow[]> {
+  return (await client.query(text, values)).rows as unknown as AcceptRow[];
+}
+
+function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number): unknown[] {
+  const slots = writes.flatMap(({ taskId, slots }) => slots.map((slot) => ({ taskId, ...slot })));
+  const missed = writes.flatMap(({ taskId, missed }) => missed.map((range) => ({ taskId, ...range })));
+  return [
+    authority.sessionId,
+    authority.term,
+    writes.map(({ taskId }) => taskId),
+    writes.map(({ version }) => version),
+    writes.map(({ nextSlotMs }) => nextSlotMs),
+    writes.map(({ newNextSlotMs }) => newNextSlotMs),
+    Math.round(nowMs),
+    slots.map(({ taskId }) => taskId),
+    slots.map(({ slotMs }) => slotMs),
+    slots.map(({ dueMs }) => dueMs),
+    missed.map(({ taskId }) => taskId),
+    missed.map(({ fromMs }) => fromMs),
+    missed.map(({ toMs }) => toMs),
+    missed.map(({ count }) => count),
+    missed.map(({ reason }) => reason),
+  ];
+}

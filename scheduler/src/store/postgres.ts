@@ -1,0 +1,70 @@
+import { type Clock, systemClock } from "../clock.ts";
+import { type Log, silentLog } from "../log.ts";
+import { type Random, systemRandom } from "../random.ts";
+import type { Store } from "../store.ts";
+import { claimStore } from "./claims.ts";
+import { Database } from "./database.ts";
+import { historyStore } from "./history.ts";
+import { migrate } from "./migrate.ts";
+import { planStore } from "./plans.ts";
+import { runStore } from "./runs.ts";
+import { sessionStore } from "./sessions.ts";
+import { signalStore } from "./signals.ts";
+import { taskStore } from "./tasks.ts";
+
+export interface PostgresOptions {
+  url: string;
+  schema?: string;
+  clock?: Clock;
+  random?: Random;
+  log?: Log;
+  connectionsMax?: number;
+  revive?: () => Promise<void>;
+  /** Ended history older than this may be dropped; also decides the first partitions. */
+  keepMs: number;
+  /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
+  failFast?: boolean;
+  signal?: AbortSignal;
+}
+
+/**
+ * Opens the store: waits for the server (or fails fast), migrates, makes the first partitions.
+ * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_UNSUPPORTED, STORE_READ_ONLY
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const database = new Database({
+    schema: "carillon",
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    connectionsMax: 8,
+    ...options,
+  });
+  const clock = async () => {
+    const [row] = await database.query<{ ms: number }>("clock", "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms");
+    return row?.ms ?? Number.NaN;
+  };
+  const history = historyStore(database);
+  try {
+    const prepare = async () => {
+      const nowMs = await clock();
+      await migrate(database, nowMs);
+      await history.rotate(nowMs, options.keepMs);
+    };
+    await (options.failFast ? prepare() : database.persist(prepare, options.signal));
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return {
+    sessions: sessionStore(database),
+    tasks: taskStore(database),
+    plans: planStore(database),
+    runs: runStore(database),
+    claims: claimStore(database),
+    history,
+    signals: signalStore(database),
+    clock,
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,296 @@
+import { CarillonError } from "../errors.ts";
+import { liveStates, outcomes } from "../run.ts";
+import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunRecord, RunStore } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { notifySql } from "./signals.ts";
+
+const sources = ["slot", "enqueue", "manual"] as const;
+const levels = ["debug", "info", "warn", "error"] as const;
+
+const asJson = (value: unknown) => value as RunRecord["payload"];
+
+export function runStore(database: Database): RunStore {
+  const s = database.schema;
+
+  /** A key that a live run has already makes no new one; the caller is given that run instead. */
+  const insertSql = (id: string) => `
+    with i as (
+      select ${id} as id, i.* from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[])
+        with ordinality as i (task_id, payload, due_ms, key, priority, source, place)
+    ), made as (
+      insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, payload)
+      select i.id, t.id, t.group_id, t.version,
+             case when t.paused_ms is not null then 1 when t.gate > 0 then 0 else 2 end, i.due_ms, $7,
+             coalesce(i.priority, (t.definition->>'priority')::smallint), t.gate, false, i.source, i.key, i.payload
+      from i join ${s}.task t on t.id = i.task_id and t.deleted_ms is null
+      order by i.place
+      on conflict (task_id, key) where key is not null do nothing returning id, due_ms, state
+    ), told as (
+      select ${notifySql(s, "'ready ' || min(due_ms)")} from made where state = 2 having count(*) > 0
+    )
+    select i.place, coalesce(made.id, r.id) as id, made.id is not null as created, made.state = 0 as held, (select count(*) from told)
+    from i left join made on made.id = i.id left join ${s}.run r on r.task_id = i.task_id and r.key = i.key
+    order by i.place`;
+
+  function insertValues(writes: EnqueueWrite[], nowMs: number): unknown[] {
+    return [
+      writes.map(({ taskId }) => taskId),
+      writes.map(({ payload }) => payload),
+      writes.map(({ dueMs }) => Math.round(dueMs)),
+      writes.map(({ key }) => key),
+      writes.map(({ priority }) => priority),
+      writes.map(({ source }) => sources.indexOf(source) + 1),
+      Math.round(nowMs),
+    ];
+  }
+
+  const recordSql = (table: "run" | "run_history") => {
+    const live = table === "run";
+    return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : "r.outcome + 4"} as state, r.source, r.priority, r.key,
+      r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
+      o.node, r.payload, ${live ? "r.progress" : "null::jsonb"} as progress, ${live ? "null::jsonb" : "r.result"} as result,
+      ${live ? "null::jsonb" : "r.error"} as error
+      from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
+  };
+
+  const store: RunStore = {
+    async enqueue(writes, nowMs) {
+      const drawn = await database.persist(() =>
+        database.query<{ id: number }>("run-ids", `select nextval('${s}.run_id') as id from generate_series(1, $1)`, [writes.length]),
+      );
+      const ids = drawn.map(({ id }) => id);
+      return database.persist(async (again) => {
+        // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
+        const present = again ? await existing(ids) : new Set<number>();
+        const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
+        // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
+        for (let open = places(answers); open.length > 0; open = places(answers)) {
+          const rows = await insert(open.map((place) => ids[place] as number), open.map((place) => writes[place] as EnqueueWrite), nowMs);
+          open.forEach((place, i) => {
+            const row = rows[i] as Made;
+            if (row.id !== null) answers[place] = { runId: row.id, created: row.created };
+          });
+        }
+        return answers as Enqueued[];
+      });
+    },
+
+    async enqueueIn(client, write, nowMs) {
+      for (;;) {
+        const { rows } = await client.query(insertSql(`nextval('${s}.run_id')`), insertValues([write], nowMs));
+        const made = rows[0] as unknown as Made;
+        if (made.held) await settleGates(client, s, [write.taskId], nowMs, false);
+        if (made.id !== null) return { runId: Number(made.id), created: made.created };
+        const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [write.taskId]);
+        if (tasks.length === 0) throw removed();
+      }
+    },
+
+    async cancel(runId, why, nowMs) {
+      const now = Math.round(nowMs);
+      return database.transaction(async (client) => {
+        const asked = await client.query(
+          `update ${s}.run set recall = 1, recall_why = $2 where id = $1 and state = 3 returning session_id`,
+          [runId, why],
+        );
+        if (asked.rows.length > 0) {
+          await client.query(`select ${notifySql(s, "'recall'")}`);
+          return "asked";
+        }
+        const { rows } = await client.query(
+          `with gone as (delete from ${s}.run where id = $1 and state < 3 returning *),
+                told as (
+                  insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
+                                                source, key, payload, error)
+                  select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, 2, priority, source, key, payload,
+                         jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
+                onward as (
+                  update ${s}.plan p set next_slot_ms = $2 + p.after_end_ms from gone
+                  where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused),
+                counted as (insert into ${s}.tally_delta (task_id, cancelled) select task_id, 1 from gone)
+           select task_id, gate from gone`,
+          [runId, now, why],
+        );
+        const gone = rows[0];
+        if (!gone) throw await notLive(runId);
+        if ((gone.gate as number) > 0) await settleGates(client, s, [gone.task_id as number], nowMs, true);
+        return "cancelled";
+      });
+    },
+
+    async recallsOpen(runIds) {
+      const rows = await database.query<{ id: number }>(
+        "run-recalls",
+        `select id from ${s}.run where id = any($1) and state = 3 and recall > 0 and started_ms is null`,
+        [runIds],
+      );
+      return rows.map(({ id }) => id);
+    },
+
+    async find(runId) {
+      for (const table of ["run", "run_history"] as const) {
+        const [row] = await database.query<RunRow>(`run-find-${table}`, `${recordSql(table)} where r.id = $1`, [runId]);
+        if (row) return asRecord(row);
+      }
+      throw new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
+        hint: "It may have been dropped by retention. See `carillon runs list`.",
+      });
+    },
+
+    async list(filter) {
+      const states = filter.states ?? [...liveStates, ...outcomes];
+      const numbers = states.map((state) => stateNames.indexOf(state));
+      const values = [filter.task ?? null, filter.sinceMs ?? null, filter.limit];
+      const live = numbers.filter((number) => number < 4);
+      const ended = numbers.filter((number) => number >= 4).map((number) => number - 4);
+      const rows: RunRow[] = [];
+      if (live.length > 0) {
+        rows.push(
+          ...(await database.query<RunRow>(
+            "run-list-live",
+            `${recordSql("run")} where r.state = any($4) and ($1::text is null or t.name = $1) and ($2::bigint is null or r.due_ms >= $2)
+             order by r.state desc, r.due_ms limit $3`,
+            [...values, live],
+          )),
+        );
+      }
+      if (ended.length > 0) {
+        rows.push(
+          ...(await database.query<RunRow>(
+            "run-list-ended",
+            `${recordSql("run_history")} where r.outcome = any($4) and ($1::text is null or t.name = $1) and ($2::bigint is null or r.ended_ms >= $2)
+             order by r.ended_ms desc limit $3`,
+            [...values, ended],
+          )),
+        );
+      }
+      return rows.slice(0, filter.limit).map(asRecord);
+    },
+
+    async attempts(runId): Promise<AttemptRecord[]> {
+      return database.query<AttemptRecord>(
+        "run-attempts",
+        `select a.attempt, a.fence, o.node, a.claimed_ms as "claimedMs", a.started_ms as "startedMs", a.ended_ms as "endedMs", a.outcome, a.error
+         from ${s}.attempt a left join ${s}.session o on o.id = a.session_id where a.run_id = $1 order by a.attempt`,
+        [runId],
+      );
+    },
+
+    async logs(runId, limit): Promise<LogLine[]> {
+      const rows = await database.query<Omit<LogLine, "level"> & { level: number }>(
+        "run-logs",
+        `select run_id as "runId", attempt, at_ms as "atMs", level, message, fields from ${s}.run_log where run_id = $1 order by at_ms limit $2`,
+        [runId, limit],
+      );
+      return rows.map((row) => ({ ...row, level: levels[row.level] ?? "info" }));
+    },
+
+    async writeLogs(lines) {
+      await database.query(
+        "run-write-logs",
+        `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
+         select * from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::jsonb[])`,
+        [
+          lines.map(({ runId }) => runId),
+          lines.map(({ attempt }) => attempt),
+          lines.map(({ atMs }) => Math.round(atMs)),
+          lines.map(({ level }) => levels.indexOf(level)),
+          lines.map(({ message }) => message.replaceAll("\0", "�")),
+          lines.map(({ fields }) => (fields === null ? null : JSON.stringify(fields))),
+        ],
+      );
+    },
+  };
+  return store;
+
+  async function insert(ids: number[], writes: EnqueueWrite[], nowMs: number): Promise<Made[]> {
+    const values = [...insertValues(writes, nowMs), ids];
+    const rows = await database.query<Made>("run-insert", insertSql("($8::bigint[])[place]"), values);
+    const held = new Set(rows.flatMap((row, i) => (row.held ? [(writes[i] as EnqueueWrite).taskId] : [])));
+    // A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds.
+    if (held.size > 0) await database.transaction((client) => settleGates(client, s, [...held], nowMs, false));
+    if (rows.some(({ id }) => id === null)) {
+      const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+      const known = await database.query("run-tasks", `select id from ${s}.task where id = any($1) and deleted_ms is null`, [taskIds]);
+      if (known.length < taskIds.length) throw removed();
+    }
+    return rows;
+  }
+
+  async function existing(ids: number[]): Promise<Set<number>> {
+    const rows = await database.query<{ id: number }>(
+      "run-existing",
+      `select id from ${s}.run where id = any($1) union all select id from ${s}.run_history where id = any($1)`,
+      [ids],
+    );
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  async function notLive(runId: number): Promise<CarillonError> {
+    const { state } = await store.find(runId);
+    return new CarillonError("RUN_STATE", `run ${runId} has ended (${state}) and cannot be cancelled`);
+  }
+}
+
+interface Made {
+  id: number | null;
+  created: boolean;
+  held: boolean | null;
+}
+
+const places = (answers: (Enqueued | null)[]) => answers.flatMap((answer, place) => (answer === null ? [place] : []));
+
+const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");
+
+const stateNames: RunRecord["state"][] = [...liveStates, ...outcomes];
+
+interface RunRow {
+  id: number;
+  task: string;
+  task_id: number;
+  version: number;
+  state: number;
+  source: number;
+  priority: number;
+  key: string | null;
+  slot_ms: number | null;
+  due_ms: number;
+  created_ms: number;
+  claimed_ms: number | null;
+  started_ms: number | null;
+  ended_ms: number | null;
+  attempt: number;
+  fence: number | null;
+  node: string | null;
+  payload: unknown;
+  progress: unknown;
+  result: unknown;
+  error: unknown;
+}
+
+function asRecord(row: RunRow): RunRecord {
+  return {
+    runId: row.id,
+    task: row.task,
+    taskId: row.task_id,
+    version: row.version,
+    state: stateNames[row.state] as RunRecord["state"],
+    source: sources[row.source - 1] ?? "enqueue",
+    priority: row.priority,
+    key: row.key,
+    slotMs: row.slot_ms,
+    dueMs: row.due_ms,
+    createdMs: row.created_ms,
+    claimedMs: row.claimed_ms,
+    startedMs: row.started_ms,
+    endedMs: row.ended_ms,
+    attempt: row.attempt,
+    fence: row.fence,
+    node: row.node,
+    payload: asJson(row.payload),
+    progress: asJson(row.progress),
+    result: asJson(row.result),
+    error: asJson(row.error),
+  };
+}

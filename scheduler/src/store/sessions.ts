@@ -1,0 +1,167 @@
+import type { Leadership, Member, Pulse, SessionIdentity, SessionStore, Term } from "../store.ts";
+import type { Database } from "./database.ts";
+
+interface MemberRow {
+  id: number;
+  node: string;
+  role: "node" | "worker";
+  host: string;
+  pid: number;
+  version: string;
+  beat: number;
+  timeout_ms: number;
+  started_ms: number;
+  seen_ms: number;
+}
+
+interface PulseRow {
+  store_ms: number;
+  alive: boolean;
+  term: number;
+  leader: number | null;
+  next_slot_ms: number | null;
+  next_held_ms: number | null;
+  members: MemberRow[];
+  ended: { id: number; ended_ms: number }[];
+}
+
+const asMember = (row: MemberRow): Member => ({
+  sessionId: row.id,
+  node: row.node,
+  role: row.role,
+  host: row.host,
+  pid: row.pid,
+  version: row.version,
+  beat: row.beat,
+  timeoutMs: row.timeout_ms,
+  startedMs: row.started_ms,
+  seenMs: row.seen_ms,
+});
+
+export function sessionStore(database: Database): SessionStore {
+  const s = database.schema;
+  const memberFields = "id, node, role, host, pid, version, beat, timeout_ms, started_ms, seen_ms";
+
+  // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
+  const beatSql = `
+    with me as (
+      update ${s}.session set beat = beat + 1, seen_ms = $2 where id = $1 and ended_ms is null returning id
+    )
+    select extract(epoch from clock_timestamp()) * 1000 as store_ms,
+           exists (select from me) as alive,
+           l.term, l.session_id as leader,
+           (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
+           (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
+           (select coalesce(json_agg(m), '[]') from (
+              select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
+           (select coalesce(json_agg(e), '[]') from (
+              select o.id, o.ended_ms from ${s}.session o where o.ended_ms is not null
+              and exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)) e) as ended
+    from ${s}.leadership l`;
+
+  // Only one that is vacant, or whose session has ended: silence alone is judged before, by ending the session.
+  const campaignSql = `
+    with won as (
+      update ${s}.leadership l set term = l.term + 1, session_id = $1
+      where l.term = $3
+        and (l.session_id is null or exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is not null))
+        and exists (select from ${s}.session me where me.id = $1 and me.ended_ms is null)
+      returning l.term
+    ), closed as (
+      update ${s}.term t set ended_ms = $4, ended_why = coalesce(o.ended_why, 'left vacant')
+      from won, ${s}.session o where t.term = won.term - 1 and t.ended_ms is null and o.id = t.session_id
+    ), told as (
+      insert into ${s}.term (term, session_id, node, elected_ms) select term, $1, $2, $4 from won
+    )
+    select term, pg_notify('${channelOf(s)}', 'leadership') from won`;
+
+  return {
+    async open(identity: SessionIdentity, nowMs: number) {
+      const rows = await database.query<{ id: number }>(
+        "session-open",
+        `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms)
+         values ($1, $2, $3, $4, $5, $6, $7, $7) on conflict (node) where ended_ms is null do nothing returning id`,
+        [identity.node, identity.role, identity.host, identity.pid, identity.version, identity.timeoutMs, Math.round(nowMs)],
+      );
+      if (rows[0]) return { sessionId: rows[0].id };
+      const [holder] = await database.query<MemberRow>(
+        "session-holder",
+        `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
+        [identity.node],
+      );
+      // It ended between the two statements: the name is free now.
+      return holder ? { taken: asMember(holder) } : this.open(identity, nowMs);
+    },
+
+    async beat(sessionId, nowMs): Promise<Pulse> {
+      const [row] = await database.query<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs)]);
+      if (!row) throw new Error("the leadership row is missing");
+      return {
+        storeMs: Number(row.store_ms),
+        alive: row.alive,
+        leadership: { term: row.term, sessionId: row.leader },
+        members: row.members.map(asMember),
+        nextSlotMs: row.next_slot_ms,
+        nextHeldMs: row.next_held_ms,
+        ended: row.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),
+      };
+    },
+
+    async end(sessionId, beat, nowMs, why) {
+      const rows = await database.query(
+        "session-end",
+        `update ${s}.session set ended_ms = $3, ended_why = $4
+         where id = $1 and ended_ms is null and ($2::bigint is null or beat = $2) returning id`,
+        [sessionId, beat, Math.round(nowMs), why],
+      );
+      return rows.length > 0;
+    },
+
+    async campaign(sessionId, node, observed: Leadership, nowMs) {
+      const rows = await database.query<{ term: number }>("session-campaign", campaignSql, [
+        sessionId,
+        node,
+        observed.term,
+        Math.round(nowMs),
+      ]);
+      return rows[0]?.term ?? null;
+    },
+
+    async resign(term, nowMs, why) {
+      await database.query(
+        "session-resign",
+        `with down as (update ${s}.leadership set session_id = null where term = $1 returning term),
+              closed as (update ${s}.term t set ended_ms = $2, ended_why = $3 from down
+                         where t.term = down.term and t.ended_ms is null)
+         select pg_notify('${channelOf(s)}', 'leadership') from down`,
+        [term, Math.round(nowMs), why],
+      );
+    },
+
+    async terms(limit): Promise<Term[]> {
+      return database.query<Term>(
+        "session-terms",
+        `select term, node, session_id as "sessionId", elected_ms as "electedMs", ended_ms as "endedMs", ended_why as "endedWhy"
+         from ${s}.term order by term desc limit $1`,
+        [limit],
+      );
+    },
+
+    async members() {
+      const rows = await database.query<MemberRow>(
+        "session-members",
+        `select ${memberFields} from ${s}.session where ended_ms is null order by id`,
+      );
+      const [leader] = await database.query<Leadership>(
+        "session-leadership",
+        `select term, session_id as "sessionId" from ${s}.leadership`,
+      );
+      return { members: rows.map(asMember), leadership: leader ?? { term: 0, sessionId: null } };
+    },
+  };
+}
+
+/** One channel a schema. `schema` is quoted already. */
+export function channelOf(schema: string): string {
+  return `carillon:${schema.slice(1, -1)}`.replaceAll("'", "''");
+}

@@ -1,0 +1,76 @@
+import type { Settlement } from "../store.ts";
+import { notifySql } from "./signals.ts";
+
+const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
+
+/*
+ * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
+ * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
+ * Measured beside a separate INSERT: one statement saves a round trip and a commit.
+ */
+export const finishSql = (s: string) => `
+  with i as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::jsonb[], $7::jsonb[])
+      as i (id, fence, outcome, started_ms, ended_ms, result, error)
+  ), gone as (
+    delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state = 3
+    returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, i.result, i.error
+  ), told as (
+    insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
+                                  version, attempt, outcome, priority, source, key, payload, result, error)
+    select * from gone
+  ), counted as (
+    insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
+    select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
+    from gone group by task_id
+  )
+  select id from gone`;
+
+export function finishValues(
+  items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
+): unknown[] {
+  return [
+    items.map(({ runId }) => runId),
+    items.map(({ fence }) => fence),
+    items.map(({ verdict }) => outcomeNumbers[verdict.outcome]),
+    items.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs))),
+    items.map(({ endedMs }) => Math.round(endedMs)),
+    items.map(({ verdict }) => verdict.result),
+    items.map(({ verdict }) => verdict.error),
+  ];
+}
+
+/** Back to ready for another try, unless a cancellation was asked for; the try that ended is kept as an attempt. */
+export const retrySql = (s: string) => `
+  with i as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[])
+      as i (id, fence, due_ms, started_ms, ended_ms, error)
+  ), old as materialized (
+    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, p.paused
+    from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
+    where r.state = 3 and r.recall <> 1 for update of r
+  ), back as (
+    update ${s}.run r set state = case when old.paused then 1 else 2 end, due_ms = old.due_ms, session_id = null, claimed_ms = null,
+           started_ms = null, recall = 0, progress = null
+    from old where r.id = old.id returning r.id
+  ), told as (
+    insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
+    select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, $7, error from old
+  ), counted as (
+    insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old group by task_id
+  ), told_all as (
+    select ${notifySql(s, "'ready ' || min(due_ms)")} from old having count(*) > 0
+  )
+  select back.id, (select count(*) from told_all) from back`;
+
+/** Of these, the ones whose verdict the store has already. */
+export const settledSql = (s: string) => `
+  select i.id from unnest($1::bigint[], $2::bigint[]) as i (id, fence)
+  where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence)
+     or exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
+     or exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> 3)`;
+
+export const lateSql = (s: string) => `
+  insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
+  select i.*, $5, $6 from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[]) as i (run_id, fence, outcome, error)`;

@@ -1,0 +1,331 @@
+import { CarillonError } from "../errors.ts";
+import { countSlots } from "../planning.ts";
+import { compileSchedule } from "../schedule.ts";
+import type { Change, Counters, SqlClient, TaskRecord, TaskStore } from "../store.ts";
+import { definitionText, type TaskDefinition } from "../task.ts";
+import type { Database } from "./database.ts";
+import { gates, settleGates } from "./gates.ts";
+import { notifySql } from "./signals.ts";
+import { type Withdrawal, withdraw } from "./withdraw.ts";
+
+interface TaskRow {
+  id: number;
+  name: string;
+  version: number;
+  group_id: number;
+  definition: TaskDefinition;
+  definition_text: string;
+  paused_ms: number | null;
+  paused_by: string | null;
+  paused_why: string | null;
+  deleted_ms: number | null;
+  changed_ms: number;
+  next_slot_ms: number | null;
+}
+
+const asRecord = (row: TaskRow): TaskRecord => ({
+  taskId: Number(row.id),
+  name: row.name,
+  version: row.version,
+  definition: row.definition,
+  groupId: row.group_id,
+  paused:
+    row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
+  changedMs: Number(row.changed_ms),
+  nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
+});
+
+export function taskStore(database: Database): TaskStore {
+  const s = database.schema;
+  const fields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
+                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms`;
+  const from = `${s}.task t join ${s}.plan p on p.task_id = t.id`;
+
+  const store: TaskStore = {
+    async save(definition, expectedVersion, change) {
+      const text = definitionText(definition);
+      const [present] = await read(definition.name);
+      if (present && present.deleted_ms === null && present.definition_text === text) {
+        if (expectedVersion !== null && expectedVersion !== present.version) throw stale(definition.name, expectedVersion, present.version);
+        return { record: asRecord(present), changed: false };
+      }
+      const groupId = await store.group(definition.group);
+      return database.transaction(async (client) => {
+        // Creating first and locking then lets two nodes that start at once agree on who was first.
+        await create(client, definition, text, groupId, change);
+        const row = await lock(client, definition.name);
+        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text) return { record: asRecord(row), changed: false };
+        if (expectedVersion !== null && expectedVersion !== row.version) throw stale(definition.name, expectedVersion, row.version);
+        const record = await edit(client, row, definition, text, groupId, change);
+        return { record, changed: true };
+      });
+    },
+
+    async byName(name) {
+      const [row] = await read(name);
+      if (!row || row.deleted_ms !== null) throw unknown(name);
+      return asRecord(row);
+    },
+
+    async byIds(taskIds) {
+      const rows = await database.query<TaskRow>("task-by-ids", `select ${fields} from ${from} where t.id = any($1)`, [taskIds]);
+      return rows.map(asRecord);
+    },
+
+    async list() {
+      const rows = await database.query<TaskRow>(
+        "task-list",
+        `select ${fields} from ${from} where t.deleted_ms is null order by t.name`,
+      );
+      return rows.map(asRecord);
+    },
+
+    async versions(name) {
+      const { taskId } = await store.byName(name);
+      return database.query(
+        "task-versions",
+        `select version, definition, author, reason, changed_ms as "changedMs" from ${s}.task_version
+         where task_id = $1 order by version desc`,
+        [taskId],
+      );
+    },
+
+    async pause(name, change) {
+      const { taskId } = await stop(name, "paused", change, (client, id) =>
+        client.query(`update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`, [
+          id,
+          Math.round(change.nowMs),
+          change.author,
+          change.reason,
+        ]),
+      );
+      return { recalled: await recallClaimed(taskId) };
+    },
+
+    async remove(name, change) {
+      const { taskId } = await stop(name, "removed", change, async (client, id) => {
+        await client.query(`update ${s}.task set deleted_ms = $2, changed_ms = $2 where id = $1`, [id, Math.round(change.nowMs)]);
+      });
+      return { recalled: await recallClaimed(taskId) };
+    },
+
+    async resume(name, change) {
+      await database.transaction(async (client) => {
+        const row = await lock(client, name);
+        if (row.paused_ms === null) return;
+        await client.query(
+          `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
+          [row.id, Math.round(change.nowMs)],
+        );
+        await client.query(`update ${s}.run set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1`, [row.id]);
+        await replan(client, row.id, row.definition, change.nowMs, false);
+        await settleGates(client, s, [row.id], change.nowMs, false);
+        await client.query(`select ${notifySql(s, "'tasks'")}, ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
+      });
+    },
+
+    async counters(taskIds) {
+      const names = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
+      const rows = await database.query<Counters & { taskId: number }>(
+        "task-counters",
+        `select task_id as "taskId", ${names.map((n) => `sum(${n})::bigint as ${n}`).join(", ")} from (
+           select task_id, ${names.join(", ")} from ${s}.tally where task_id = any($1)
+           union all select task_id, ${names.join(", ")} from ${s}.tally_delta where task_id = any($1)) x group by task_id`,
+        [taskIds],
+      );
+      return new Map(rows.map(({ taskId, ...counters }) => [taskId, counters]));
+    },
+
+    async foldCounters(limit) {
+      const [row] = await database.query<{ folded: number }>(
+        "task-fold",
+        `with gone as (
+           delete from ${s}.tally_delta where ctid = any(array(select ctid from ${s}.tally_delta limit $1 for update skip locked))
+           returning *),
+         folded as (
+           insert into ${s}.tally as t (task_id, succeeded, failed, cancelled, skipped, missed, retried)
+           select task_id, sum(succeeded), sum(failed), sum(cancelled), sum(skipped), sum(missed), sum(retried)
+           from gone group by task_id order by task_id
+           on conflict (task_id) do update set
+             succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
+             cancelled = t.cancelled + excluded.cancelled, skipped = t.skipped + excluded.skipped,
+             missed = t.missed + excluded.missed, retried = t.retried + excluded.retried)
+         select count(*)::int as folded from gone`,
+        [limit],
+      );
+      return row?.folded ?? 0;
+    },
+
+    async group(name) {
+      const [row] = await database.query<{ id: number }>(
+        "task-group",
+        `with made as (insert into ${s}.worker_group (name) select $1
+                       where not exists (select from ${s}.worker_group where name = $1)
+                       on conflict do nothing returning id)
+         select id from made union all select id from ${s}.worker_group where name = $1`,
+        [name],
+      );
+      // Another node made it between this statement's snapshot and its insert.
+      return row?.id ?? store.group(name);
+    },
+  };
+  return store;
+
+  async function read(name: string): Promise<TaskRow[]> {
+    return database.query<TaskRow>("task-by-name", `select ${fields} from ${from} where t.name = $1`, [name]);
+  }
+
+  async function lock(client: SqlClient, name: string): Promise<TaskRow> {
+    const { rows } = await client.query(`select ${fields} from ${from} where t.name = $1 for update of t, p`, [name]);
+    if (!rows[0]) throw unknown(name);
+    return rows[0] as unknown as TaskRow;
+  }
+
+  /** Version 0 is a row that `edit` fills in the same transaction. */
+  async function create(client: SqlClient, definition: TaskDefinition, text: string, groupId: number, change: Change) {
+    await client.query(
+      `with made as (
+         insert into ${s}.task (name, version, group_id, definition, definition_text, gate, created_ms, changed_ms)
+         values ($1, 0, $2, $3, $4, 0, $5, $5) on conflict (name) do nothing returning id)
+       insert into ${s}.plan (task_id, version) select id, 0 from made`,
+      [definition.name, groupId, JSON.stringify(definition), text, Math.round(change.nowMs)],
+    );
+  }
+
+  async function edit(
+    client: SqlClient,
+    row: TaskRow,
+    definition: TaskDefinition,
+    text: string,
+    groupId: number,
+    change: Change,
+  ): Promise<TaskRecord> {
+    const now = Math.round(change.nowMs);
+    const version = row.version + 1;
+    const { policy, limit } = definition.overlap;
+    // A limit of its own on `allow` is `queue` with more places.
+    const gate = limit === null ? gates.allow : gates[policy];
+    await withdraw(client, s, row.id, now, "edited");
+    await account(client, row, now, "edited before it could be planned");
+    await client.query(
+      `update ${s}.task set version = $2, group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
+              changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end where id = $1`,
+      [row.id, version, groupId, JSON.stringify(definition), text, gate, limit, now],
+    );
+    await client.query(
+      `insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms) values ($1, $2, $3, $4, $5, $6)`,
+      [row.id, version, JSON.stringify(definition), change.author, change.reason, now],
+    );
+    const paused = row.paused_ms !== null && row.deleted_ms === null;
+    await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
+    if (row.version > 0) await rehang(client, row.id, gate, groupId);
+    if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
+    const nextSlotMs = await replan(client, row.id, definition, change.nowMs, paused);
+    await settleGates(client, s, [row.id], change.nowMs, false);
+    await client.query(`select ${notifySql(s, "'tasks'")}`);
+    return asRecord({ ...row, version, group_id: groupId, definition, changed_ms: now, next_slot_ms: nextSlotMs, deleted_ms: null });
+  }
+
+  /** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
+  async function rehang(client: SqlClient, taskId: number, gate: number, groupId: number): Promise<void> {
+    await client.query(
+      `update ${s}.run set gate = $2, group_id = $3,
+              state = case when state = 2 and $2 > 0 and attempt = 0 then 0 when state = 0 and $2 = 0 then 2 else state end
+       where task_id = $1 and (gate <> $2 or group_id <> $3)`,
+      [taskId, gate, groupId],
+    );
+  }
+
+  /** Sets the plan's next slot: the first after now that the ledger does not have. */
+  async function replan(client: SqlClient, taskId: number, definition: TaskDefinition, nowMs: number, paused: boolean) {
+    const { schedule } = definition;
+    const afterEnd = schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
+    const { rows } = await client.query(
+      `select (select max(slot_ms) from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
+              exists (select from ${s}.run where task_id = $1 and after_end) as running`,
+      [taskId, Math.round(nowMs)],
+    );
+    const accepted = rows[0]?.accepted == null ? nowMs : Number(rows[0].accepted);
+    const waits = paused || (afterEnd !== null && rows[0]?.running === true);
+    const next = waits ? null : compileSchedule(schedule).next(Math.max(nowMs, accepted));
+    await client.query(`update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4 where task_id = $1`, [
+      taskId,
+      next === null ? null : Math.round(next),
+      afterEnd,
+      paused,
+    ]);
+    return next;
+  }
+
+  /** Slots that came due under the old definition and were not planned yet are not forgotten. */
+  async function account(client: SqlClient, row: TaskRow, now: number, reason: string): Promise<void> {
+    const first = row.next_slot_ms === null ? null : Number(row.next_slot_ms);
+    if (first === null || first > now) return;
+    const schedule = compileSchedule(row.definition.schedule);
+    const last = schedule.previous(now + 1) ?? first;
+    const count = countSlots(schedule, first, last);
+    await client.query(
+      `with told as (
+         insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
+         values ($1, $2, $3, $4, $5, 3, $6, $7))
+       insert into ${s}.tally_delta (task_id, missed) select $1, $5::int where $5::int is not null`,
+      [row.id, row.version, first, last, count, reason, now],
+    );
+  }
+
+  /** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
+  async function stop(
+    name: string,
+    how: Extract<Withdrawal, "paused" | "removed">,
+    change: Change,
+    mark: (client: SqlClient, taskId: number) => Promise<unknown>,
+  ): Promise<{ taskId: number }> {
+    return database.transaction(async (client) => {
+      const row = await lock(client, name);
+      if (row.deleted_ms !== null) throw unknown(name);
+      if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
+      const now = Math.round(change.nowMs);
+      await account(client, row, now, `${how} before it could be planned`);
+      await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
+      await withdraw(client, s, row.id, now, how);
+      await mark(client, row.id);
+      await client.query(`select ${notifySql(s, "'tasks'")}`);
+      return { taskId: row.id };
+    });
+  }
+
+  /** Asks back what is claimed; passes over rows that someone is writing, and comes again until none is left. */
+  async function recallClaimed(taskId: number): Promise<number[]> {
+    const recalled: number[] = [];
+    for (;;) {
+      const rows = await database.query<{ id: number }>(
+        "task-recall",
+        `update ${s}.run set recall = 2, recall_why = 'its task was stopped' where id = any(array(
+           select id from ${s}.run where task_id = $1 and state = 3 and recall = 0 for update skip locked))
+         returning id`,
+        [taskId],
+      );
+      recalled.push(...rows.map(({ id }) => id));
+      const [left] = await database.query<{ left: boolean }>(
+        "task-recall-left",
+        `select exists (select from ${s}.run where task_id = $1 and state = 3 and recall = 0 and started_ms is null) as left`,
+        [taskId],
+      );
+      if (!left?.left) break;
+    }
+    if (recalled.length > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);
+    return recalled;
+  }
+}
+
+function unknown(name: string): CarillonError {
+  return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {
+    hint: "See `carillon tasks list`.",
+  });
+}
+
+function stale(name: string, expected: number, found: number): CarillonError {
+  return new CarillonError("TASK_STALE", `task ${name} is at version ${found}, this change was made from version ${expected}`, {
+    hint: "Read the task again, look at what changed, and repeat the change.",
+  });
+}

@@ -1,0 +1,220 @@
+import { type Duration, parseDuration } from "./duration.ts";
+import { CarillonError } from "./errors.ts";
+import { type Json, jsonText } from "./json.ts";
+import { limits } from "./limits.ts";
+import type { RetryPolicy } from "./retry.ts";
+import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
+
+/** A program and its arguments, run by a worker whose own configuration allows it. */
+export interface CommandSpec {
+  argv: string[];
+  env?: Record<string, string>;
+  cwd?: string;
+  stdin?: string;
+  /** The account that the command belongs to, as a crontab names it. */
+  user?: string;
+}
+
+/** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
+export interface OverlapPolicy {
+  policy: "allow" | "queue" | "skip" | "replace";
+  /** How many runs at once; null only with `allow`: any number. */
+  limit: number | null;
+}
+
+/** What becomes of slots that could not be accepted within `afterMs` of their time. */
+export interface MisfirePolicy {
+  policy: "fire_once" | "skip" | "all";
+  afterMs: number;
+  /** `all` only: the newest this many are run, older ones are recorded as missed. */
+  cap: number;
+  /** `all` only: how many of them become due each second; null for all at once. */
+  perSecond: number | null;
+}
+
+/** A task as the store keeps it: plain JSON, complete, versioned. */
+export interface TaskDefinition {
+  name: string;
+  description: string;
+  group: string;
+  schedule: ScheduleSpec;
+  /** What a run of a slot gets as payload. */
+  slotPayload: Json;
+  /** 0 (last) to 9 (first). */
+  priority: number;
+  timeoutMs: number | null;
+  retry: RetryPolicy;
+  overlap: OverlapPolicy;
+  misfire: MisfirePolicy;
+  onWorkerLost: "retry" | "fail";
+  /** How long a claim outlives its worker's session, in case the worker comes back. */
+  graceMs: number;
+  command: CommandSpec | null;
+}
+
+export interface TaskOptions {
+  description?: string;
+  /** The workers that can run it; default "default". */
+  group?: string;
+  /** Default manual. */
+  schedule?: ScheduleSpec;
+  slotPayload?: unknown;
+  /** 0 to 9, higher first; default 5. */
+  priority?: number;
+  /** Default none. */
+  timeout?: Duration | null;
+  /** Tries in all, or the whole policy; default 1 try. */
+  retry?:
+    | number
+    | { attempts: number; backoff?: "fixed" | "exponential"; delay?: Duration; maxDelay?: Duration; jitter?: number };
+  /** Default "allow": runs may overlap. */
+  overlap?: "allow" | "queue" | "skip" | "replace" | { allow: number };
+  misfire?:
+    | "fire_once"
+    | "skip"
+    | "all"
+    | { policy: "fire_once" | "skip" | "all"; after?: Duration; cap?: number; perSecond?: number };
+  /** An ambiguous crash: run again (at least once, the default) or give up and tell (at most once). */
+  onWorkerLost?: "retry" | "fail";
+  grace?: Duration;
+  command?: CommandSpec;
+}
+
+const optionNames: Record<keyof TaskOptions, true> = {
+  description: true,
+  group: true,
+  schedule: true,
+  slotPayload: true,
+  priority: true,
+  timeout: true,
+  retry: true,
+  overlap: true,
+  misfire: true,
+  onWorkerLost: true,
+  grace: true,
+  command: true,
+};
+
+export const defaultPriority = 5;
+const defaultGraceMs = 1_000;
+const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]*$/u;
+
+/** @throws TASK_INVALID for a name or option of the wrong shape, and what `schedule.ts` and `duration.ts` throw */
+export function defineTask(name: string, options: TaskOptions = {}): TaskDefinition {
+  checkName("a task's name", name, limits.taskNameLength);
+  for (const key of Object.keys(options)) {
+    if (!(key in optionNames)) {
+      throw invalid(name, `there is no option ${JSON.stringify(key)}`, `The options are ${Object.keys(optionNames).join(", ")}.`);
+    }
+  }
+  const schedule = validateSchedule(options.schedule ?? manual);
+  const group = options.group ?? "default";
+  checkName(`task ${name}: group`, group, limits.groupNameLength);
+  const slotPayload = jsonText(options.slotPayload, `task ${name}: slotPayload`);
+  return {
+    name,
+    description: text(name, "description", options.description ?? ""),
+    group,
+    schedule,
+    slotPayload: slotPayload === null ? null : (JSON.parse(slotPayload) as Json),
+    priority: integer(name, "priority", options.priority ?? defaultPriority, 0, 9),
+    timeoutMs: options.timeout == null ? null : parseDuration(options.timeout, `task ${name}: timeout`),
+    retry: retryPolicy(name, options.retry),
+    overlap: overlapPolicy(name, options.overlap ?? "allow"),
+    misfire: misfirePolicy(name, options.misfire ?? "fire_once"),
+    onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail"]),
+    graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
+    command: options.command === undefined ? null : commandSpec(name, options.command),
+  };
+}
+
+/** Equal definitions give equal text, whatever order their keys came in. */
+export function definitionText(definition: TaskDefinition): string {
+  return JSON.stringify(definition, (_key, value: unknown) =>
+    value !== null && typeof value === "object" && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+}
+
+export function checkName(what: string, name: unknown, longest: number): asserts name is string {
+  if (typeof name !== "string" || name.length > longest || !namePattern.test(name)) {
+    throw new CarillonError("TASK_INVALID", `${what} cannot be ${JSON.stringify(name)}`, {
+      hint: `Use 1 to ${longest} letters, digits and . _ : / @ -, the first a letter or digit.`,
+    });
+  }
+}
+
+function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
+  const options = typeof given === "number" ? { attempts: given } : (given ?? { attempts: 1 });
+  const where = `task ${task}: retry`;
+  const delayMs = parseDuration(options.delay ?? "1s", `${where}.delay`, 0);
+  const jitter = options.jitter ?? 0.2;
+  if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1)) throw invalid(task, `retry.jitter cannot be ${jitter}`, "Give 0 to 1.");
+  return {
+    attempts: integer(task, "retry.attempts", options.attempts, 1, 1_000),
+    backoff: oneOf(task, "retry.backoff", options.backoff ?? "exponential", ["fixed", "exponential"]),
+    delayMs,
+    maxDelayMs: parseDuration(options.maxDelay ?? Math.max(3_600_000, delayMs), `${where}.maxDelay`, 0),
+    jitter,
+  };
+}
+
+function overlapPolicy(task: string, given: NonNullable<TaskOptions["overlap"]>): OverlapPolicy {
+  if (typeof given === "object") return { policy: "queue", limit: integer(task, "overlap.allow", given.allow, 1, 1_000_000) };
+  const policy = oneOf(task, "overlap", given, ["allow", "queue", "skip", "replace"]);
+  return { policy, limit: policy === "allow" ? null : 1 };
+}
+
+function misfirePolicy(task: string, given: NonNullable<TaskOptions["misfire"]>): MisfirePolicy {
+  const options = typeof given === "string" ? { policy: given } : given;
+  return {
+    policy: oneOf(task, "misfire", options.policy, ["fire_once", "skip", "all"]),
+    afterMs: parseDuration(options.after ?? "10s", `task ${task}: misfire.after`, 1_000),
+    cap: integer(task, "misfire.cap", options.cap ?? 100, 1, 10_000),
+    perSecond: options.perSecond === undefined ? null : integer(task, "misfire.perSecond", options.perSecond, 1, 10_000),
+  };
+}
+
+function commandSpec(task: string, given: CommandSpec): CommandSpec {
+  const { argv, env, cwd, stdin, user, ...rest } = given;
+  const unknown = Object.keys(rest)[0];
+  if (unknown !== undefined) throw invalid(task, `command has no ${JSON.stringify(unknown)}`, "It has argv, env, cwd, stdin, user.");
+  const words = Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string" && !word.includes("\0"));
+  if (!words || argv[0] === "") {
+    throw invalid(task, "command.argv must be a list of texts, the program first", 'For example { argv: ["/usr/bin/true"] }.');
+  }
+  if (env !== undefined && !Object.values(env).every((value) => typeof value === "string")) {
+    throw invalid(task, "command.env must hold texts", 'For example { env: { LANG: "C" } }.');
+  }
+  return {
+    argv: [...argv],
+    ...(env === undefined ? {} : { env: { ...env } }),
+    ...(cwd === undefined ? {} : { cwd: text(task, "command.cwd", cwd) }),
+    ...(stdin === undefined ? {} : { stdin: text(task, "command.stdin", stdin) }),
+    ...(user === undefined ? {} : { user: text(task, "command.user", user) }),
+  };
+}
+
+function invalid(task: string, what: string, hint: string): CarillonError {
+  return new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint });
+}
+
+function text(task: string, option: string, value: unknown): string {
+  if (typeof value !== "string") throw invalid(task, `${option} must be a text`, `It is a ${typeof value}.`);
+  return value;
+}
+
+function integer(task: string, option: string, value: unknown, least: number, most: number): number {
+  if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {
+    throw invalid(task, `${option} cannot be ${JSON.stringify(value)}`, `Give a whole number from ${least} to ${most}.`);
+  }
+  return value as number;
+}
+
+function oneOf<const T extends string>(task: string, option: string, value: unknown, allowed: readonly T[]): T {
+  if (!allowed.includes(value as T)) {
+    throw invalid(task, `${option} cannot be ${JSON.stringify(value)}`, `Give one of ${allowed.join(", ")}.`);
+  }
+  return value as T;
+}
