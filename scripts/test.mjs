@@ -1,0 +1,118 @@
+/**
+ * `npm test`: types, lint and format, then every test against real servers, on both lines of Node.
+ *
+ *   npm test                                  all of it
+ *   npm test -- scheduler/src/cron.test.ts    these tests, on the Node that runs this; arguments go to Vitest
+ *   npm test -- --node 20|24|both …           choose the Node
+ *
+ * Ends with one line: N passed, N failed.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { lines, nodeOfLine, ownLine } from "./node-line.mjs";
+import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
+import { foreground, interruptedExit, startServers, testServers } from "./servers.mjs";
+
+/** @param {string[]} args @returns {{ nodes: readonly string[], rest: string[] }} */
+function read(args) {
+  const rest = [...args];
+  const at = rest.indexOf("--node");
+  if (at < 0) return { nodes: rest.length > 0 ? [ownLine] : lines, rest };
+  const [, chosen = ""] = rest.splice(at, 2);
+  if (chosen === "both") return { nodes: lines, rest };
+  const line = lines.find((known) => known === chosen);
+  if (!line) throw new Trouble(`--node is 20, 24 or both, not ${JSON.stringify(chosen)}.`);
+  return { nodes: [line], rest };
+}
+
+function lint() {
+  const biome = join(root, "node_modules/@biomejs/biome/bin/biome");
+  const args = ["check", "--error-on-warnings", "--max-diagnostics=50", "--colors=off"];
+  return spawnSync(process.execPath, [biome, ...args], { cwd: root, stdio: ["ignore", 2, 2] }).status === 0;
+}
+
+/**
+ * Vitest's figures, from its own report. What failed outside of a test (a file that does not load, a broken setup, an
+ * error nobody caught) counts as one failure, so that the closing line never says less than the exit code.
+ * @param {string} path @param {number} exit
+ */
+function figures(path, exit) {
+  const report = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
+  const broken = (report.testResults ?? []).filter(
+    (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
+      file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
+  ).length;
+  const failed = (report.numFailedTests ?? 0) + broken;
+  return {
+    passed: report.numPassedTests ?? 0,
+    failed: exit !== 0 && failed === 0 ? 1 : failed,
+    skipped: (report.numPendingTests ?? 0) + (report.numTodoTests ?? 0),
+  };
+}
+
+const began = performance.now();
+const total = { passed: 0, failed: 0 };
+/** @type {string[]} */
+const parts = [];
+
+/** @param {string} what @param {boolean} good */
+function check(what, good) {
+  parts.push(`${what} ${good ? "ok" : "FAILED"}`);
+  if (!good) total.failed += 1;
+  say(`${good ? "✓" : "✗"} ${what}`);
+}
+
+/** @param {string} path @param {string} version @param {string[]} rest @param {Record<string, string>} servers */
+async function vitest(path, version, rest, servers) {
+  say(`\nNode ${version}`);
+  const report = join(root, `node_modules/.cache/test-report-${version}.json`);
+  mkdirSync(dirname(report), { recursive: true });
+  rmSync(report, { force: true });
+  const program = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--root", root, ...rest];
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+  // Tests start processes of their own: a plain `node` among them must be this one too.
+  const env = { ...servers, PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}` };
+  const exit = await foreground(path, [...program, ...reporters], env);
+  const { passed, failed, skipped } = figures(report, exit);
+  total.passed += passed;
+  total.failed += failed;
+  let part = `Node ${version}: ${passed} passed, ${failed} failed`;
+  if (rest.length === 0 && skipped > 0) {
+    total.failed += skipped;
+    part += `, ${skipped} SKIPPED`;
+  }
+  parts.push(part);
+  return exit;
+}
+
+async function main() {
+  const { nodes, rest } = read(process.argv.slice(2));
+  requireNode();
+  installDependencies();
+  const runtimes = nodes.map(nodeOfLine);
+  const typed = compile();
+  if (rest.length === 0) {
+    check("types", typed);
+    check("lint and format", lint());
+  }
+  const servers = await startServers(testServers);
+  say(`✓ servers: ${servers.titles.join(", ")}`);
+  try {
+    for (const { path, version } of runtimes) {
+      if ((await vitest(path, version, rest, servers.env)) === interruptedExit) break;
+    }
+  } finally {
+    await servers.stop();
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  fail(error);
+  total.failed += 1;
+}
+const seconds = Math.round((performance.now() - began) / 1_000);
+console.log(`\n${[...parts, `${seconds} s`].join(" · ")}\n${total.passed} passed, ${total.failed} failed`);
+if (total.failed > 0) process.exitCode = 1;
