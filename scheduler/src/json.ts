@@ -3,6 +3,9 @@ import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
+/** An escape that JSON.stringify writes only for NUL and lone surrogates; the rest before it are escaped backslashes. */
+const unstorable = /(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f])/;
+
 /**
  * The value as JSON text, ready for the store. `undefined` is "no payload" and gives null.
  * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
@@ -18,9 +21,9 @@ export function jsonText(value: unknown, what: string): string | null {
   if (text === undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is a ${typeof value}, which JSON does not have`);
   }
-  // PostgreSQL's jsonb has no NUL character; refusing it here names the culprit.
-  if (text.includes("\\u0000")) {
-    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} contains a NUL character, which the store cannot hold`);
+  // PostgreSQL's jsonb has neither; refused here, the culprit is named and no batch fails for it.
+  if (text.includes("\\u") && unstorable.test(text)) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} contains a NUL character or half of a surrogate pair, which the store cannot hold`);
   }
   const bytes = text.length > limits.payloadBytes / 3 ? Buffer.byteLength(text) : text.length;
   if (bytes > limits.payloadBytes) {

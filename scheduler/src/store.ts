@@ -167,8 +167,11 @@ export interface PlanStore {
    * @returns the tasks whose step was taken @throws FENCE_STALE when the authority is over
    */
   accept(authority: Authority, writes: PlanWrite[], nowMs: number): Promise<{ taken: Set<number>; accepted: number }>;
-  /** Judges runs that wait for a place, task by task, under each task's gate. */
-  admitHeld(untilMs: number, nowMs: number): Promise<void>;
+  /**
+   * Judges the runs due by then that wait for a place, under each task's gate.
+   * @returns when the next held run that must be judged is due
+   */
+  admitHeld(untilMs: number, nowMs: number): Promise<number | null>;
 }
 
 // ---- runs
@@ -326,13 +329,15 @@ export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /**
    * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied.
-   * @returns the runs whose verdict was refused, because the claim is no longer theirs
+   * @returns the fences whose verdict was refused, because the claim is no longer theirs
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
   /** Settles one run inside the caller's transaction. @returns whether the claim still stood */
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
   /** What this session holds by the store's book, for a worker that lost a reply. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
+  /** Moves what was not taken back yet from a lost session of the same process to its new one. @returns what moved */
+  adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
   /** Claims of this session that are asked back. */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
   /** The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. */

@@ -65,14 +65,14 @@ export function claimStore(database: Database): ClaimStore {
       const applied = await database.persist(async () => {
         const done = new Set<number>();
         const retried = await retry(settlements);
-        for (const runId of retried) done.add(runId);
+        for (const fence of retried) done.add(fence);
         // A retry that was not taken is of a run that was cancelled meanwhile, or is no longer ours.
         const ended = settlements.flatMap((item) => asEnded(item, retried));
-        for (const runId of await finishAll(ended, nowMs)) done.add(runId);
-        for (const runId of await release(settlements, nowMs)) done.add(runId);
+        for (const fence of await finishAll(ended, nowMs)) done.add(fence);
+        for (const fence of await release(settlements, nowMs)) done.add(fence);
         return done;
       });
-      const missing = settlements.filter(({ runId }) => !applied.has(runId));
+      const missing = settlements.filter(({ fence }) => !applied.has(fence));
       return missing.length === 0 ? new Set<number>() : refused(sessionId, missing, nowMs);
     },
 
@@ -86,6 +86,14 @@ export function claimStore(database: Database): ClaimStore {
         "claim-held",
         `select ${claimedFields} from ${s}.run r where r.session_id = $1 and r.state = 3`,
         [sessionId],
+      );
+    },
+
+    async adopt(oldSessionId, newSessionId) {
+      return database.query<ClaimedRun>(
+        "claim-adopt",
+        `update ${s}.run r set session_id = $2 where r.session_id = $1 and r.state = 3 returning ${claimedFields}`,
+        [oldSessionId, newSessionId],
       );
     },
 
@@ -158,8 +166,8 @@ export function claimStore(database: Database): ClaimStore {
     const linked = ended.filter((item) => item.linked);
     const done: number[] = [];
     if (plain.length > 0) {
-      const rows = await database.query<{ id: number }>("settle-finish", finishSql(s), finishValues(plain));
-      done.push(...rows.map(({ id }) => id));
+      const rows = await database.query<{ fence: number }>("settle-finish", finishSql(s), finishValues(plain));
+      done.push(...rows.map(({ fence }) => fence));
     }
     if (linked.length > 0) done.push(...(await database.transaction((client) => finishIn(client, linked, nowMs))));
     return done;
@@ -168,8 +176,9 @@ export function claimStore(database: Database): ClaimStore {
   async function finishIn(client: SqlClient, ended: Ended[], nowMs: number): Promise<number[]> {
     if (ended.length === 0) return [];
     const { rows } = await client.query(finishSql(s), finishValues(ended));
-    const done = rows.map((row) => Number(row.id));
-    const tasks = [...new Set(ended.filter(({ runId, linked }) => linked && done.includes(runId)).map(({ taskId }) => taskId))];
+    const done = rows.map((row) => Number(row.fence));
+    const settled = new Set(done);
+    const tasks = [...new Set(ended.filter(({ fence, linked }) => linked && settled.has(fence)).map(({ taskId }) => taskId))];
     if (tasks.length === 0) return done;
     await client.query(
       `update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
@@ -196,7 +205,7 @@ export function claimStore(database: Database): ClaimStore {
   }
 
   async function retryWith(query: Query, retries: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
-    const rows = await query<{ id: number }>("settle-retry", retrySql(s), [
+    const rows = await query<{ fence: number }>("settle-retry", retrySql(s), [
       retries.map(({ runId }) => runId),
       retries.map(({ fence }) => fence),
       retries.map(({ verdict }) => (verdict.kind === "retry" ? Math.round(verdict.dueMs) : 0)),
@@ -205,7 +214,7 @@ export function claimStore(database: Database): ClaimStore {
       retries.map(({ verdict }) => (verdict.kind === "retry" ? verdict.error : null)),
       outcome,
     ]);
-    return rows.map(({ id }) => Number(id));
+    return rows.map(({ fence }) => Number(fence));
   }
 
   /** Gives runs back unstarted. One that was asked back meets what its task's stop does to unclaimed runs. */
@@ -218,7 +227,7 @@ export function claimStore(database: Database): ClaimStore {
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end
          from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
-         returning r.id, r.task_id, r.state, plan.paused, r.due_ms`,
+         returning r.fence, r.task_id, r.state, plan.paused, r.due_ms`,
         [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
       );
       const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
@@ -228,16 +237,16 @@ export function claimStore(database: Database): ClaimStore {
       }
       const ready = rows.filter((row) => row.state === 2 && !row.paused).map((row) => Number(row.due_ms));
       if (ready.length > 0) await client.query(`select ${notifySql(s, `'ready ${Math.min(...ready)}'`)}`);
-      const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.id)));
+      const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.fence)));
       await finishIn(
         client,
-        released.filter(({ runId }) => cancelled.has(runId)).map((item) => ({
+        released.filter(({ fence }) => cancelled.has(fence)).map((item) => ({
           ...item,
           verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
         })),
         nowMs,
       );
-      return rows.map((row) => Number(row.id));
+      return rows.map((row) => Number(row.fence));
     });
   }
 
@@ -245,9 +254,9 @@ export function claimStore(database: Database): ClaimStore {
   async function refused(sessionId: number, missing: Settlement[], nowMs: number): Promise<Set<number>> {
     const ids = missing.map(({ runId }) => runId);
     const fences = missing.map(({ fence }) => fence);
-    const known = await database.persist(() => database.query<{ id: number }>("settle-known", settledSql(s), [ids, fences]));
-    const settled = new Set(known.map(({ id }) => id));
-    const late = missing.filter(({ runId }) => !settled.has(runId));
+    const known = await database.persist(() => database.query<{ fence: number }>("settle-known", settledSql(s), [ids, fences]));
+    const settled = new Set(known.map(({ fence }) => fence));
+    const late = missing.filter(({ fence }) => !settled.has(fence));
     if (late.length > 0) {
       await database.query("settle-late", lateSql(s), [
         late.map(({ runId }) => runId),
@@ -258,13 +267,13 @@ export function claimStore(database: Database): ClaimStore {
         Math.round(nowMs),
       ]);
     }
-    return new Set(late.map(({ runId }) => runId));
+    return new Set(late.map(({ fence }) => fence));
   }
 }
 
 function asEnded(item: Settlement, retried: Set<number>): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];
-  if (item.verdict.kind === "released" || retried.has(item.runId)) return [];
+  if (item.verdict.kind === "released" || retried.has(item.fence)) return [];
   // Matches only what `retry` passed over: a run whose cancellation was asked for.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }

@@ -25,7 +25,7 @@ export const finishSql = (s: string) => `
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
     from gone group by task_id
   )
-  select id from gone`;
+  select fence from gone`;
 
 export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
@@ -53,7 +53,7 @@ export const retrySql = (s: string) => `
   ), back as (
     update ${s}.run r set state = case when old.paused then 1 else 2 end, due_ms = old.due_ms, session_id = null, claimed_ms = null,
            started_ms = null, recall = 0, progress = null
-    from old where r.id = old.id returning r.id
+    from old where r.id = old.id returning r.fence
   ), told as (
     insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
     select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, $7, error from old
@@ -62,11 +62,11 @@ export const retrySql = (s: string) => `
   ), told_all as (
     select ${notifySql(s, "'ready ' || min(due_ms)")} from old having count(*) > 0
   )
-  select back.id, (select count(*) from told_all) from back`;
+  select back.fence, (select count(*) from told_all) from back`;
 
 /** Of these, the ones whose verdict the store has already. */
 export const settledSql = (s: string) => `
-  select i.id from unnest($1::bigint[], $2::bigint[]) as i (id, fence)
+  select i.fence from unnest($1::bigint[], $2::bigint[]) as i (id, fence)
   where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence)
      or exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
      or exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> 3)`;

@@ -1,0 +1,479 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { pause, systemClock } from "./clock.ts";
+import { runCommand } from "./command/command.ts";
+import type { Membership } from "./coordination.ts";
+import { joinPostgres } from "./coordination/postgres.ts";
+import { Definitions } from "./definitions.ts";
+import { type Duration, parseDuration } from "./duration.ts";
+import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
+import { Engine } from "./engine/engine.ts";
+import { Enqueuer } from "./enqueuer.ts";
+import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
+import type { Handler, Run, RunNotice } from "./handler.ts";
+import { jsonText } from "./json.ts";
+import { limits } from "./limits.ts";
+import type { Log } from "./log.ts";
+import { validatePayload } from "./payload.ts";
+import { systemRandom } from "./random.ts";
+import { nextSlots } from "./schedule.ts";
+import { type CarillonOptions, type Settings, settingsOf } from "./settings.ts";
+import type { EnqueueWrite, SessionIdentity, Signal, SqlClient, Store, TaskRecord } from "./store.ts";
+import { openPostgres } from "./store/postgres.ts";
+import { StoreClock } from "./store-clock.ts";
+import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { version } from "./version.ts";
+import { Worker } from "./worker/worker.ts";
+
+export interface EnqueueOptions {
+  /** Due this long from now. */
+  in?: Duration;
+  /** Due at this time. */
+  at?: Date | number;
+  /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+  key?: string;
+  /** 0 to 9, higher first; default the task's. */
+  priority?: number;
+  /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
+  tx?: SqlClient;
+}
+
+export interface RunHandle {
+  runId: number;
+  /** False: an unfinished run had the key already, and this is that run. */
+  created: boolean;
+}
+
+export interface Task<Input> {
+  readonly name: string;
+  enqueue(payload: Input, options?: EnqueueOptions): Promise<RunHandle>;
+  /** Runs it now, beside its schedule. */
+  run(payload: Input): Promise<RunHandle>;
+  pause(reason?: string): Promise<void>;
+  resume(): Promise<void>;
+  /** The next slots after now, by this process's definition. */
+  next(count?: number): Date[];
+}
+
+export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
+
+interface Defined {
+  definition: TaskDefinition;
+  schema: StandardSchemaV1 | undefined;
+  handler: Handler<never> | undefined;
+}
+
+/** Everything that exists once the store is open. */
+interface Opened {
+  store: Store;
+  embedded: EmbeddedStore | undefined;
+  definitions: Definitions;
+  enqueuer: Enqueuer;
+}
+
+interface Started {
+  membership: Membership;
+  engine: Engine | undefined;
+  worker: Worker | undefined;
+  listening: AbortController;
+  heard: Promise<void>;
+}
+
+const bells = ["angelus", "bourdon", "celesta", "dorian", "gabriel", "hemony", "maria", "pummerin", "salvator", "tenor", "treble", "zygmunt"];
+
+/** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
+export function carillon(options: CarillonOptions = {}): Carillon {
+  return new Carillon(options);
+}
+
+export class Carillon {
+  readonly settings: Settings;
+  readonly #options: CarillonOptions;
+  readonly #log: Log;
+  readonly #storeClock = new StoreClock(systemClock);
+  readonly #defined = new Map<string, Defined>();
+  readonly #listeners: ((notice: RunNotice) => void)[] = [];
+  readonly #stopping = new AbortController();
+  #opening: Promise<Opened> | undefined;
+  #started: Started | undefined;
+  #starting: Promise<this> | undefined;
+  #stopped: Promise<void> | undefined;
+  #node: string;
+
+  constructor(options: CarillonOptions) {
+    this.settings = settingsOf(options);
+    this.#options = options;
+    this.#log = options.log ?? standardErrorLog;
+    this.#node = this.settings.name ?? madeName();
+  }
+
+  /**
+   * Defines a task. The handler runs in whichever process has it; the definition is stored when this process starts.
+   * @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
+   */
+  task<Schema extends StandardSchemaV1>(
+    name: string,
+    options: WithSchema<Schema>,
+    handler: Handler<StandardSchemaV1.InferOutput<Schema>>,
+  ): Task<StandardSchemaV1.InferInput<Schema>>;
+  task<Payload = unknown>(name: string, options: TaskOptions, handler: Handler<Payload>): Task<Payload>;
+  task(name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
+  task(name: string, options: TaskOptions & { payload?: StandardSchemaV1 }, handler?: Handler<never>): Task<unknown> {
+    const { payload: schema, ...rest } = options;
+    const definition = defineTask(name, rest);
+    if (this.#defined.has(name)) {
+      throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, { hint: "Give each task a name of its own." });
+    }
+    if (handler === undefined && definition.command === null) {
+      throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command`);
+    }
+    this.#defined.set(name, { definition, schema, handler });
+    if (this.#opening) this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
+    return {
+      name,
+      enqueue: (payload, enqueueOptions) => this.enqueue(name, payload, enqueueOptions),
+      run: (payload) => this.run(name, payload),
+      pause: async (reason) => void (await this.pause(name, { reason })),
+      resume: () => this.resume(name),
+      next: (count = 1) => nextSlots(definition.schedule, this.#storeClock.now(), count).map((ms) => new Date(ms)),
+    };
+  }
+
+  get node(): string {
+    return this.#node;
+  }
+
+  /** The term while this process leads, else null. */
+  get term(): number | null {
+    return this.#started?.membership.term() ?? null;
+  }
+
+  /** Tells of runs in this process as they start and end. */
+  onRun(listener: (notice: RunNotice) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Opens the store, joins the cluster, and begins to plan and to run. @throws STORE_…, NODE_NAME_TAKEN */
+  start(): Promise<this> {
+    if (this.#stopped) return Promise.reject(stopped());
+    this.#starting ??= this.#start().catch(async (error) => {
+      this.#starting = undefined;
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /** Drains the worker, hands leadership over, closes the store. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  // ---- work
+
+  /**
+   * Asks for a run. Resolves once it is in the store for good.
+   * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
+   */
+  async enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
+    return this.#enqueue(task, payload, options, "enqueue");
+  }
+
+  async run(task: string, payload?: unknown): Promise<RunHandle> {
+    return this.#enqueue(task, payload, {}, "manual");
+  }
+
+  /**
+   * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
+   * @returns runs that were claimed and turned out to have started
+   */
+  async pause(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<{ started: number[] }> {
+    const { store } = await this.open();
+    const { recalled } = await store.tasks.pause(task, { author, reason, nowMs: this.#storeClock.now() });
+    return { started: await this.#recalled(store, recalled) };
+  }
+
+  async resume(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<void> {
+    const { store } = await this.open();
+    await store.tasks.resume(task, { author, reason, nowMs: this.#storeClock.now() });
+  }
+
+  /** Removes the task: nothing of it is planned or started again; its history stays. */
+  async remove(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<void> {
+    const { store } = await this.open();
+    const { recalled } = await store.tasks.remove(task, { author, reason, nowMs: this.#storeClock.now() });
+    await this.#recalled(store, recalled);
+  }
+
+  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
+  async cancel(runId: number, reason = "cancelled"): Promise<"cancelled" | "stopping"> {
+    const { store } = await this.open();
+    if ((await store.runs.cancel(runId, reason, this.#storeClock.now())) === "cancelled") return "cancelled";
+    const [started] = await this.#recalled(store, [runId]);
+    if (started === undefined) return "cancelled";
+    return "stopping";
+  }
+
+  /** Stores a definition that no code here stands behind, such as a command task. */
+  async save(definition: TaskDefinition, { expectedVersion = null, author = this.#node, reason = "" }: { expectedVersion?: number | null; author?: string; reason?: string } = {}): Promise<{ record: TaskRecord; changed: boolean }> {
+    const { store } = await this.open();
+    return store.tasks.save(definition, expectedVersion, { author, reason, nowMs: this.#storeClock.now() });
+  }
+
+  /** The store, opened: for looking at tasks, runs, slots, members and terms. */
+  async open(): Promise<{ store: Store; nowMs: () => number; embedded: EmbeddedStore | undefined }> {
+    if (this.#stopped && !this.#opening) throw stopped();
+    this.#opening ??= this.#open().catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    const { store, embedded } = await this.#opening;
+    return { store, embedded, nowMs: () => this.#storeClock.now() };
+  }
+
+  // ---- composition
+
+  async #open(): Promise<Opened> {
+    const { directory } = this.#options;
+    const signal = this.#stopping.signal;
+    const { schema, keepMs, failFast } = this.settings;
+    const embedded =
+      this.#options.store === undefined
+        ? await openEmbedded({ directory, signal, log: (line) => this.#log.info({}, line) })
+        : undefined;
+    try {
+      const store = await openPostgres({
+        url: this.#options.store ?? (embedded as EmbeddedStore).url,
+        schema,
+        keepMs,
+        failFast,
+        signal,
+        log: this.#log,
+        ...(embedded ? { revive: () => embedded.revive() } : {}),
+      });
+      const began = systemClock.monotonic();
+      this.#storeClock.sample(began, await store.clock(), systemClock.monotonic());
+      const enqueuer = new Enqueuer((writes) => store.runs.enqueue(writes, this.#storeClock.now()));
+      return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
+    } catch (error) {
+      await embedded?.release();
+      throw error;
+    }
+  }
+
+  async #start(): Promise<this> {
+    await this.open();
+    const { store, definitions } = (await this.#opening) as Opened;
+    const { settings } = this;
+    await this.#checkSlotPayloads();
+    const membership = await this.#join(store);
+    for (const { definition } of this.#defined.values()) await this.#register(definition.name);
+    const shared = { store, membership, definitions, clock: systemClock, storeClock: this.#storeClock, log: this.#log, ...settings };
+    const engine = settings.scheduler ? new Engine(shared) : undefined;
+    const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    const listening = new AbortController();
+    const onSignal = (signal: Signal) => {
+      engine?.onSignal(signal);
+      worker?.onSignal(signal);
+    };
+    const heard = store.signals.listen(onSignal, listening.signal);
+    this.#started = { membership, engine, worker, listening, heard };
+    if (settings.handleSignals) this.#handleSignals();
+    return this;
+  }
+
+  async #makeWorker(shared: { store: Store; membership: Membership; definitions: Definitions }): Promise<Worker> {
+    const names = this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)];
+    const groupIds = await Promise.all([...new Set(names)].map((name) => shared.store.tasks.group(name)));
+    return new Worker({
+      claims: shared.store.claims,
+      writeLogs: (lines) => shared.store.runs.writeLogs(lines),
+      membership: shared.membership,
+      definitions: shared.definitions,
+      groupIds,
+      handlerOf: (definition) => this.#handlerOf(definition),
+      clock: systemClock,
+      storeClock: this.#storeClock,
+      random: systemRandom,
+      log: this.#log,
+      concurrency: this.settings.concurrency,
+      claimAheadMs: this.settings.claimAheadMs,
+      onNotice: (notice) => {
+        for (const listener of this.#listeners) listener(notice);
+      },
+    });
+  }
+
+  async #join(store: Store): Promise<Membership> {
+    for (;;) {
+      const identity: SessionIdentity = {
+        node: this.#node,
+        role: this.settings.scheduler ? "node" : "worker",
+        host: hostname(),
+        pid: process.pid,
+        version,
+        timeoutMs: this.settings.sessionTimeoutMs,
+      };
+      const options = { store, clock: systemClock, storeClock: this.#storeClock, identity, beatMs: this.settings.beatMs, log: this.#log };
+      try {
+        return await joinPostgres(options, this.#stopping.signal);
+      } catch (error) {
+        if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
+        else if (!isCarillonError(error, "STORE_UNREACHABLE") || this.settings.failFast || this.#stopping.signal.aborted) throw error;
+        await pause(systemClock, 250, this.#stopping.signal);
+      }
+    }
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    // A start under way ends first; its own caller is told how.
+    await Promise.allSettled([this.#starting, this.#opening]);
+    const started = this.#started;
+    if (started) {
+      await started.worker?.stop(this.settings.drainMs);
+      await started.engine?.stop();
+      await started.membership.leave("stopped");
+      started.listening.abort();
+      await started.heard;
+    }
+    if (!this.#opening) return;
+    const { store, embedded } = await this.#opening;
+    this.#opening = undefined;
+    await store.close();
+    await embedded?.release();
+  }
+
+  #handleSignals(): void {
+    for (const name of ["SIGTERM", "SIGINT"] as const) {
+      const onSignal = () => {
+        this.#log.info({ signal: name }, "stopping: waiting for what runs");
+        this.stop()
+          .catch((error) => this.#log.error({ error: messageOf(error) }, "could not stop cleanly"))
+          // Nobody listens to this signal now unless the program does, so it has its usual effect.
+          .finally(() => process.kill(process.pid, name));
+      };
+      process.once(name, onSignal);
+      this.#stopping.signal.addEventListener("abort", () => process.removeListener(name, onSignal), { once: true });
+    }
+  }
+
+  // ---- details
+
+  async #enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual"): Promise<RunHandle> {
+    const { in: delay, at, key, priority, tx, ...rest } = options;
+    const unknown = Object.keys(rest)[0];
+    if (unknown !== undefined) throw optionInvalid(`enqueue has no option ${JSON.stringify(unknown)}`, "It has in, at, key, priority, tx.");
+    if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both", "");
+    if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
+      throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`, "");
+    }
+    if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
+      throw optionInvalid(`priority cannot be ${priority}`, "Give 0 to 9.");
+    }
+    const schema = this.#defined.get(task)?.schema;
+    if (schema) await validatePayload(schema, payload, task);
+    const text = jsonText(payload, `the payload of task ${task}`);
+    const { store } = await this.open();
+    const { enqueuer } = (await this.#opening) as Opened;
+    const taskId = await this.#taskId(store, task);
+    const nowMs = this.#storeClock.now();
+    const dueMs = at !== undefined ? timeOf(at) : delay !== undefined ? nowMs + parseDuration(delay, "in", 0) : nowMs;
+    const write: EnqueueWrite = { taskId, payload: text, dueMs: Math.floor(dueMs), key: key ?? null, priority: priority ?? null, source };
+    if (tx) return store.runs.enqueueIn(tx, write, nowMs);
+    const enqueued = await enqueuer.add(write);
+    if (enqueued.created) this.#started?.worker?.nudge(write.dueMs);
+    return enqueued;
+  }
+
+  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. */
+  readonly #taskIds = new Map<string, number>();
+  async #taskId(store: Store, task: string): Promise<number> {
+    const known = this.#taskIds.get(task);
+    if (known !== undefined) return known;
+    if (this.#defined.has(task)) return this.#register(task);
+    const { taskId } = await store.tasks.byName(task);
+    this.#taskIds.set(task, taskId);
+    return taskId;
+  }
+
+  async #register(name: string): Promise<number> {
+    const known = this.#taskIds.get(name);
+    if (known !== undefined) return known;
+    const { definition } = this.#defined.get(name) as Defined;
+    const { record } = await this.save(definition, { reason: "defined in code" });
+    ((await this.#opening) as Opened).definitions.remember(record);
+    this.#taskIds.set(name, record.taskId);
+    return record.taskId;
+  }
+
+  /** A schedule whose slots would all fail on their payload is refused before it fires. */
+  async #checkSlotPayloads(): Promise<void> {
+    for (const { definition, schema } of this.#defined.values()) {
+      if (schema && definition.schedule.type !== "manual") await validatePayload(schema, definition.slotPayload ?? undefined, definition.name);
+    }
+  }
+
+  #handlerOf(definition: TaskDefinition): Handler | undefined {
+    const defined = this.#defined.get(definition.name);
+    const handler = defined?.handler as Handler | undefined;
+    if (handler === undefined) return definition.command === null ? undefined : (run) => this.#runCommand(definition.command as CommandSpec, run);
+    const schema = defined?.schema;
+    if (!schema) return handler;
+    return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));
+  }
+
+  async #runCommand(command: CommandSpec, run: Run): Promise<{ exitCode: number | null }> {
+    const { allow, shell, rehearse } = this.settings.commands;
+    const result = await runCommand(command, {
+      allow,
+      shell,
+      rehearse,
+      signal: run.signal,
+      clock: systemClock,
+      log: (stream, line) => (stream === "stderr" ? run.log.warn(line) : run.log.info(line)),
+      env: {
+        CARILLON_TASK: run.task,
+        CARILLON_RUN: String(run.id),
+        CARILLON_SLOT: run.slot?.toISOString() ?? "",
+        CARILLON_FENCE: String(run.fence),
+      },
+    });
+    return { exitCode: result.exitCode };
+  }
+
+  /** Waits for the workers' word on runs asked back. @returns those that had started */
+  async #recalled(store: Store, runIds: number[]): Promise<number[]> {
+    // A worker answers at once, or its session and grace end and the run is taken back.
+    let open = runIds;
+    while (open.length > 0) {
+      open = await store.runs.recallsOpen(open);
+      if (open.length > 0) await pause(systemClock, 10);
+    }
+    const records = await Promise.allSettled(runIds.map((runId) => store.runs.find(runId)));
+    return records.flatMap((record) =>
+      record.status === "fulfilled" && record.value.state === "claimed" && record.value.startedMs !== null ? [record.value.runId] : [],
+    );
+  }
+}
+
+function madeName(): string {
+  const bytes = randomBytes(3);
+  return `${bells[(bytes[0] as number) % bells.length]}-${bytes.subarray(1).toString("hex")}`;
+}
+
+function timeOf(at: Date | number): number {
+  const ms = at instanceof Date ? at.getTime() : at;
+  if (!Number.isFinite(ms)) throw optionInvalid(`at: ${String(at)} is not a time`, "Give a Date or epoch milliseconds.");
+  return ms;
+}
+
+const optionInvalid = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
+const stopped = () => new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });
+
+const say = (level: string) => (fields: object, message: string) => {
+  process.stderr.write(`carillon ${level}: ${message}${Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ""}\n`);
+};
+const standardErrorLog: Log = { debug: () => undefined, info: () => undefined, warn: say("warning"), error: say("error") };
+

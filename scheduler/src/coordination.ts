@@ -1,0 +1,26 @@
+import type { Pulse } from "./store.ts";
+
+/**
+ * The port of coordination: who is alive, and who leads. A membership is a session with everything that hangs from it.
+ * `trusted` is the one question to ask before acting: it is true only while nobody else may have taken this process
+ * for dead, by a window measured on this machine's monotonic clock from the moment the last proof of life *began*.
+ */
+export interface Membership {
+  readonly node: string;
+  /** Changes when the session was lost and a new one opened. */
+  readonly sessionId: number;
+  trusted(): boolean;
+  /** Milliseconds since trust ended; 0 while trusted. What a claim's grace is measured with. */
+  doubtMs(): number;
+  /** The term while this process leads and is trusted, else null. */
+  term(): number | null;
+  readonly pulse: Pulse;
+  /** Asks for a pulse now: something changed. */
+  refresh(): void;
+  onPulse(listener: (pulse: Pulse) => void): void;
+  /** A new session took the place of a lost one. */
+  onRejoin(listener: (oldSessionId: number, newSessionId: number) => void): void;
+  onLeadership(listener: (term: number | null) => void): void;
+  /** Hands leadership over, ends the session. */
+  leave(why: string): Promise<void>;
+}

@@ -1,0 +1,46 @@
+import { compileSchedule, type Schedule } from "./schedule.ts";
+import type { TaskRecord, TaskStore } from "./store.ts";
+import type { TaskDefinition } from "./task.ts";
+
+export interface KnownTask {
+  taskId: number;
+  version: number;
+  definition: TaskDefinition;
+  schedule: Schedule;
+}
+
+/**
+ * Definitions by task and version, read from the store when first wanted. A version never changes, so what is here is
+ * right for as long as it is asked for by version; only the newest of each task is kept.
+ */
+export class Definitions {
+  readonly #tasks: TaskStore;
+  readonly #known = new Map<number, KnownTask>();
+
+  constructor(tasks: TaskStore) {
+    this.#tasks = tasks;
+  }
+
+  /** Reads those that are not here, or are older than the version wanted, in one statement. */
+  async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
+    const missing = new Set<number>();
+    for (const { taskId, version } of wanted) {
+      if ((this.#known.get(taskId)?.version ?? 0) < version) missing.add(taskId);
+    }
+    if (missing.size === 0) return;
+    for (const record of await this.#tasks.byIds([...missing])) this.remember(record);
+  }
+
+  remember({ taskId, version, definition }: TaskRecord): KnownTask {
+    const present = this.#known.get(taskId);
+    if (present && present.version >= version) return present;
+    const known = { taskId, version, definition, schedule: compileSchedule(definition.schedule) };
+    this.#known.set(taskId, known);
+    return known;
+  }
+
+  /** The newest known version; undefined before `ensure`. */
+  get(taskId: number): KnownTask | undefined {
+    return this.#known.get(taskId);
+  }
+}

@@ -1,0 +1,67 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface DispatcherOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  graceMs: number;
+}
+
+/** A held run whose admission was lost in a crash between two statements waits at most this long. */
+const sweepMs = 30_000;
+
+/**
+ * Makes true: a run that waits for a place is judged when it comes due (skipped, or put in the place of one that is
+ * asked to end), and a free place never stays free while a run waits. The ends of runs do most of this by themselves.
+ */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #flight: SingleFlight;
+  #cancel: () => void = () => undefined;
+  #sweptAt: number;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    this.#sweptAt = options.clock.monotonic();
+    this.#flight = new SingleFlight("dispatcher", options.log, () => this.#dispatch());
+  }
+
+  onPulse({ nextHeldMs }: Pulse): void {
+    const { clock, membership } = this.#options;
+    const leads = membership.term() !== null;
+    if (leads && clock.monotonic() - this.#sweptAt >= sweepMs) {
+      this.#sweptAt = clock.monotonic();
+      void this.#flight.run();
+    }
+    if (nextHeldMs !== null) this.#wakeAt(nextHeldMs);
+  }
+
+  stop(): Promise<void> {
+    this.#cancel();
+    return this.#flight.stop();
+  }
+
+  /** The leader acts at the due instant, the others a grace later, should it be gone. */
+  #wakeAt(heldMs: number): void {
+    const { clock, storeClock, membership, graceMs } = this.#options;
+    this.#cancel();
+    const at = heldMs + (membership.term() === null ? graceMs : 0);
+    this.#cancel = clock.after(storeClock.until(at), () => void this.#flight.run());
+  }
+
+  async #dispatch(): Promise<void> {
+    const { store, membership, storeClock } = this.#options;
+    if (!membership.trusted()) return;
+    const nowMs = storeClock.now();
+    const nextMs = await store.plans.admitHeld(nowMs, nowMs);
+    // One that is due and still held waits for a place; its turn comes with the end that frees one.
+    if (nextMs !== null && nextMs > nowMs) this.#wakeAt(nextMs);
+  }
+}

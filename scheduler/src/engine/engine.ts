@@ -1,0 +1,73 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Definitions } from "../definitions.ts";
+import type { Log } from "../log.ts";
+import type { Signal, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { Janitor } from "./janitor.ts";
+import { Planner } from "./planner.ts";
+import { Reaper } from "./reaper.ts";
+import { Rescuer } from "./rescuer.ts";
+
+export interface EngineOptions {
+  store: Store;
+  membership: Membership;
+  definitions: Definitions;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  horizonMs: number;
+  rescueGraceMs: number;
+  keepMs: number;
+  onAccepted?: (slots: number) => void;
+}
+
+/** The services of one scheduler node, woken by pulses and signals; none of them polls on its own. */
+export class Engine {
+  readonly #membership: Membership;
+  readonly #clock: Clock;
+  readonly #graceMs: number;
+  readonly #planner: Planner;
+  readonly #services: { stop(): Promise<void> }[];
+  #cancelCheck: () => void = () => undefined;
+
+  constructor(options: EngineOptions) {
+    this.#membership = options.membership;
+    this.#clock = options.clock;
+    this.#graceMs = options.rescueGraceMs;
+    const planner = new Planner({ onAccepted: () => undefined, ...options });
+    const rescuer = new Rescuer({ ...options, planner, graceMs: options.rescueGraceMs });
+    const dispatcher = new Dispatcher({ ...options, graceMs: options.rescueGraceMs });
+    const reaper = new Reaper(options);
+    const janitor = new Janitor(options);
+    this.#planner = planner;
+    this.#services = [planner, rescuer, dispatcher, reaper, janitor];
+    options.membership.onPulse((pulse) => {
+      void planner.run();
+      rescuer.onPulse(pulse);
+      dispatcher.onPulse(pulse);
+      reaper.onPulse(pulse);
+      janitor.onPulse();
+    });
+    options.membership.onLeadership((term) => {
+      if (term !== null) void planner.run();
+    });
+    void planner.run();
+  }
+
+  onSignal(signal: Signal): void {
+    if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
+    if (signal.kind === "tasks" || signal.kind === "resync") {
+      void this.#planner.run();
+      // A new slot may come before the next pulse tells of it: look once the leader has had its chance.
+      this.#cancelCheck();
+      this.#cancelCheck = this.#clock.after(this.#graceMs, () => this.#membership.refresh());
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#cancelCheck();
+    await Promise.all(this.#services.map((service) => service.stop()));
+  }
+}

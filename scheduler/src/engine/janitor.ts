@@ -1,0 +1,57 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface JanitorOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  keepMs: number;
+}
+
+const rotateEveryMs = 3_600_000;
+const foldEveryMs = 60_000;
+const countersPerFold = 50_000;
+
+/**
+ * Makes true: there is always a partition for what is written, history older than the retention is gone, and counter
+ * rows stay few. The leader's work; partitions are made days ahead, so nobody waits for it.
+ */
+export class Janitor {
+  readonly #options: JanitorOptions;
+  readonly #flight: SingleFlight;
+  #rotatedAt = Number.NEGATIVE_INFINITY;
+  #foldedAt: number;
+
+  constructor(options: JanitorOptions) {
+    this.#options = options;
+    this.#foldedAt = options.clock.monotonic();
+    this.#flight = new SingleFlight("janitor", options.log, () => this.#tidy());
+  }
+
+  onPulse(): void {
+    if (this.#options.membership.term() === null) return;
+    const mono = this.#options.clock.monotonic();
+    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#foldedAt >= foldEveryMs) void this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    return this.#flight.stop();
+  }
+
+  async #tidy(): Promise<void> {
+    const { store, clock, storeClock, keepMs, log } = this.#options;
+    if (clock.monotonic() - this.#rotatedAt >= rotateEveryMs) {
+      const { dropped } = await store.history.rotate(storeClock.now(), keepMs);
+      if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
+      this.#rotatedAt = clock.monotonic();
+    }
+    this.#foldedAt = clock.monotonic();
+    while ((await store.tasks.foldCounters(countersPerFold)) === countersPerFold);
+  }
+}

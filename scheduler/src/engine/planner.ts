@@ -1,0 +1,87 @@
+import type { Membership } from "../coordination.ts";
+import type { Definitions } from "../definitions.ts";
+import type { Log } from "../log.ts";
+import { planTask } from "../planning.ts";
+import type { PlanWrite, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface PlannerOptions {
+  store: Store;
+  membership: Membership;
+  definitions: Definitions;
+  storeClock: StoreClock;
+  log: Log;
+  /** How far ahead slots are accepted; longer than an election takes. */
+  horizonMs: number;
+  onAccepted: (slots: number) => void;
+}
+
+/** Tasks read and written by one statement each. */
+const tasksPerStep = 2_000;
+/** The leader plans again when less than this part of the horizon is left. */
+const refill = 0.75;
+
+/**
+ * Makes true: every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The
+ * leader does it; any node can, because the store decides who was first.
+ */
+export class Planner {
+  readonly #options: PlannerOptions;
+  readonly #flight: SingleFlight;
+
+  constructor(options: PlannerOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
+  }
+
+  /** The leader's part: called with every pulse, when a task changed, and when leadership begins. */
+  run(): Promise<void> {
+    return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    return this.#flight.stop();
+  }
+
+  async #lead(): Promise<void> {
+    const { membership, storeClock, horizonMs, store } = this.#options;
+    const term = membership.term();
+    if (term === null) return;
+    const [soonest] = await store.plans.due(storeClock.now() + horizonMs * refill, 1);
+    if (soonest) await this.plan(storeClock.now() + horizonMs, term);
+  }
+
+  /**
+   * Accepts what is open up to `untilMs`, in steps.
+   * @param term null when acting as a rescuer
+   */
+  async plan(untilMs: number, term: number | null): Promise<void> {
+    const { store, membership, definitions, storeClock, onAccepted } = this.#options;
+    for (;;) {
+      const due = await store.plans.due(untilMs, tasksPerStep);
+      if (due.length === 0) return;
+      await definitions.ensure(due);
+      const nowMs = storeClock.now();
+      const writes: PlanWrite[] = [];
+      for (const plan of due) {
+        const known = definitions.get(plan.taskId);
+        // Edited since it was read: the next reading has the new version.
+        if (known?.version !== plan.version) continue;
+        const step = planTask(known.definition, known.schedule, plan.taskId, plan.nextSlotMs, nowMs, untilMs);
+        writes.push({
+          ...plan,
+          newNextSlotMs: step.nextSlotMs,
+          slots: step.slots,
+          missed: step.missed,
+          gated: known.definition.overlap.limit !== null,
+        });
+      }
+      const { taken, accepted } = await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
+      onAccepted(accepted);
+      // Another planner or an edit is at work on all of these; it will be seen with the next pulse.
+      if (taken.size === 0 || due.length < tasksPerStep) return;
+      if (term !== null && membership.term() !== term) return;
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface ReaperOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+}
+
+const runsPerStep = 1_000;
+/** While a dead member's claims wait out their grace, look this often. */
+const lookMs = 250;
+
+/**
+ * Makes true: what a dead worker had claimed is claimed by nobody once its task's grace has passed, and runs again or
+ * fails as the task says. Every node may do it; each claim is taken back once, by its fence.
+ */
+export class Reaper {
+  readonly #options: ReaperOptions;
+  readonly #flight: SingleFlight;
+  #ended: Pulse["ended"] = [];
+  #cancel: () => void = () => undefined;
+
+  constructor(options: ReaperOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("reaper", options.log, () => this.#reap());
+  }
+
+  onPulse({ ended }: Pulse): void {
+    this.#ended = ended;
+    if (ended.length > 0) void this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    this.#cancel();
+    return this.#flight.stop();
+  }
+
+  async #reap(): Promise<void> {
+    const { store, membership, clock, storeClock, log } = this.#options;
+    this.#cancel();
+    if (!membership.trusted()) return;
+    for (const { sessionId, endedMs } of this.#ended) {
+      const silentForMs = storeClock.now() - endedMs;
+      for (;;) {
+        const runs = await store.claims.reclaim(sessionId, silentForMs, storeClock.now(), runsPerStep);
+        if (runs.length > 0) {
+          const again = runs.filter(({ outcome }) => outcome === "retry").length;
+          log.warn({ session: sessionId, again, failed: runs.length - again }, "took back the claims of a dead worker");
+        }
+        if (runs.length < runsPerStep) break;
+      }
+    }
+    // The next pulse tells whether claims are left; until then their grace may end.
+    if (this.#ended.length > 0) this.#cancel = clock.after(lookMs, () => void this.#flight.run());
+  }
+}

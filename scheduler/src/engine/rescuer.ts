@@ -1,0 +1,57 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import type { Planner } from "./planner.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface RescuerOptions {
+  store: Store;
+  membership: Membership;
+  planner: Planner;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  horizonMs: number;
+  /** How long past its time a slot may be unplanned before any node plans it. */
+  graceMs: number;
+}
+
+/**
+ * Makes true: no slot stays unplanned for longer than the grace, whoever leads or does not. A pulse tells the earliest
+ * slot that no one has accepted; since that only moves forward, there is nothing to ask before its time plus grace.
+ */
+export class Rescuer {
+  readonly #options: RescuerOptions;
+  readonly #flight: SingleFlight;
+  #cancel: () => void = () => undefined;
+
+  constructor(options: RescuerOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("rescuer", options.log, () => this.#rescue());
+  }
+
+  onPulse({ nextSlotMs }: Pulse): void {
+    this.#cancel();
+    if (nextSlotMs === null) return;
+    const { clock, storeClock, graceMs } = this.#options;
+    this.#cancel = clock.after(storeClock.until(nextSlotMs + graceMs), () => void this.#flight.run());
+  }
+
+  stop(): Promise<void> {
+    this.#cancel();
+    return this.#flight.stop();
+  }
+
+  async #rescue(): Promise<void> {
+    const { store, membership, planner, storeClock, graceMs, horizonMs, log } = this.#options;
+    if (!membership.trusted()) return;
+    const [forgotten] = await store.plans.due(storeClock.now() - graceMs, 1);
+    if (forgotten) {
+      log.info({ node: membership.node, lateMs: Math.round(storeClock.now() - forgotten.nextSlotMs) }, "planning what no leader planned");
+      await planner.plan(storeClock.now() + horizonMs, membership.term());
+    }
+    membership.refresh();
+  }
+}

@@ -1,0 +1,55 @@
+import { isCarillonError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+
+/**
+ * A service's one verb, never twice at once: calls that come while it runs make it run once more afterwards. A store
+ * that is away is not the service's business (the store says so once); the next pulse after its return calls again.
+ */
+export class SingleFlight {
+  readonly #name: string;
+  readonly #work: () => Promise<void>;
+  readonly #log: Log;
+  #flight: Promise<void> | undefined;
+  #again = false;
+  #stopped = false;
+
+  constructor(name: string, log: Log, work: () => Promise<void>) {
+    this.#name = name;
+    this.#log = log;
+    this.#work = work;
+  }
+
+  /** Resolves when a run that began after this call, or at it, has ended. */
+  run(): Promise<void> {
+    if (this.#stopped) return Promise.resolve();
+    if (this.#flight) {
+      this.#again = true;
+      return this.#flight;
+    }
+    this.#flight = this.#fly().finally(() => {
+      this.#flight = undefined;
+    });
+    return this.#flight;
+  }
+
+  /** No run begins any more; resolves when the last has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#again = false;
+    await this.#flight;
+  }
+
+  async #fly(): Promise<void> {
+    do {
+      this.#again = false;
+      try {
+        await this.#work();
+      } catch (error) {
+        const expected = isCarillonError(error, "STORE_UNREACHABLE") || isCarillonError(error, "FENCE_STALE");
+        const fields = { service: this.#name, error: messageOf(error) };
+        if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
+        else this.#log.error(fields, "a service failed; it tries again with the next pulse");
+      }
+    } while (this.#again && !this.#stopped);
+  }
+}

@@ -1,0 +1,50 @@
+import type { SqlClient } from "./store.ts";
+
+/** What a handler is given of the run it serves. */
+export interface Run {
+  readonly id: number;
+  readonly task: string;
+  /** The nominal time this run stands for; null when it was enqueued. */
+  readonly slot: Date | null;
+  readonly due: Date;
+  /** From 1. */
+  readonly attempt: number;
+  readonly key: string | null;
+  /** Higher than every fence given out before: hand it to what you write to, and let that refuse a lower one. */
+  readonly fence: number;
+  /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */
+  readonly signal: AbortSignal;
+  readonly log: RunLog;
+  /** Shows how far the run is: any small JSON. */
+  progress(value: unknown): void;
+  /**
+   * Completes the run inside your own PostgreSQL transaction on the store's database: your writes and the completion
+   * happen both or not at all. Return from the handler soon after you commit.
+   * @throws FENCE_STALE when the claim is no longer this run's: roll back
+   */
+  complete(client: SqlClient, result?: unknown): Promise<void>;
+}
+
+export interface RunLog {
+  debug(message: string, fields?: Record<string, unknown>): void;
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+/** Its return value, if it can be written as JSON, is kept as the run's result; what it throws fails the attempt. */
+export type Handler<Payload = unknown> = (run: Run, payload: Payload) => unknown;
+
+/** Tells of runs as they happen here, for a live view. Times are by the store's clock. */
+export interface RunNotice {
+  kind: "started" | "ended" | "retry";
+  runId: number;
+  task: string;
+  attempt: number;
+  slotMs: number | null;
+  dueMs: number;
+  startedMs: number;
+  endedMs: number | null;
+  outcome: "succeeded" | "failed" | "cancelled" | null;
+  error: string | null;
+}

@@ -1,0 +1,23 @@
+export { Carillon, carillon, type EnqueueOptions, type RunHandle, type Task } from "./carillon.ts";
+export type { Duration } from "./duration.ts";
+export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
+export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
+export type { Json } from "./json.ts";
+export type { Log } from "./log.ts";
+export {
+  at,
+  compileSchedule,
+  cron,
+  every,
+  type FoldPolicy,
+  type GapPolicy,
+  manual,
+  nextSlots,
+  previousSlots,
+  type Schedule,
+  type ScheduleSpec,
+  validateSchedule,
+} from "./schedule.ts";
+export type { CarillonOptions, CommandOptions } from "./settings.ts";
+export type { RunRecord, SqlClient, Store, TaskRecord } from "./store.ts";
+export { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";

@@ -1,0 +1,15 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { CarillonError } from "./errors.ts";
+
+/** @returns what the schema makes of the value @throws PAYLOAD_INVALID listing every issue with its path */
+export async function validatePayload(schema: StandardSchemaV1, value: unknown, task: string): Promise<unknown> {
+  const result = await schema["~standard"].validate(value);
+  if (!result.issues) return result.value;
+  const issues = result.issues.map(({ message, path }) => {
+    const where = (path ?? []).map((step) => (typeof step === "object" ? step.key : step)).join(".");
+    return where === "" ? message : `${where}: ${message}`;
+  });
+  throw new CarillonError("PAYLOAD_INVALID", `the payload of task ${task} does not match its schema: ${issues.join("; ")}`, {
+    hint: value === undefined || value === null ? "A scheduled run gets `slotPayload`; an enqueued one the payload given." : "",
+  });
+}

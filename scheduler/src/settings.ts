@@ -1,0 +1,135 @@
+import { type Duration, parseDuration } from "./duration.ts";
+import { CarillonError } from "./errors.ts";
+import type { Log } from "./log.ts";
+import { checkName } from "./task.ts";
+
+export interface CommandOptions {
+  /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
+  allow?: string[];
+  /** Lets an allowed shell take a command line. */
+  shell?: boolean;
+  /** Writes what would be run to the run's log, and runs nothing. */
+  rehearse?: boolean;
+}
+
+export interface CarillonOptions {
+  /** A postgres:// URL. Without one, a private PostgreSQL is run in `directory`. */
+  store?: string;
+  /** Of the embedded store; default ".carillon". */
+  directory?: string;
+  /** The PostgreSQL schema that holds everything; default "carillon". */
+  schema?: string;
+  /** This process's name in the cluster; default a made one. */
+  name?: string;
+  /** Plan slots and look after the cluster; default true. */
+  scheduler?: boolean;
+  /** Run tasks; default true. */
+  worker?: boolean;
+  /** The groups whose tasks are run here; default: those of the tasks defined here. */
+  groups?: string[];
+  /** Handlers at work at once; default 100. */
+  concurrency?: number;
+  /** How long ended runs, slots and logs are kept; default 30 days. */
+  retention?: Duration;
+  /** How far ahead slots are accepted; default 15 s, and longer than an election takes. */
+  horizon?: Duration;
+  /** How long before its time a run may be claimed; default 1 s. */
+  claimAhead?: Duration;
+  /** A process silent for this long is taken for dead; default 6 s. */
+  sessionTimeout?: Duration;
+  /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
+  drain?: Duration;
+  /** Stop on SIGTERM and SIGINT; default true. */
+  handleSignals?: boolean;
+  /** Reject when the store is away, instead of waiting for it; default false. */
+  failFast?: boolean;
+  commands?: CommandOptions;
+  /** Default: warnings and errors to standard error. */
+  log?: Log;
+}
+
+export interface Settings {
+  schema: string;
+  name: string | null;
+  scheduler: boolean;
+  worker: boolean;
+  groups: string[] | null;
+  concurrency: number;
+  keepMs: number;
+  horizonMs: number;
+  claimAheadMs: number;
+  sessionTimeoutMs: number;
+  beatMs: number;
+  rescueGraceMs: number;
+  drainMs: number;
+  handleSignals: boolean;
+  failFast: boolean;
+  commands: Required<CommandOptions>;
+}
+
+const shortestTimeoutMs = 1_500;
+
+/** @throws OPTION_INVALID, DURATION_INVALID */
+export function settingsOf(options: CarillonOptions): Settings {
+  for (const key of Object.keys(options)) {
+    if (!(key in optionNames)) {
+      throw new CarillonError("OPTION_INVALID", `there is no option ${JSON.stringify(key)}`, {
+        hint: `The options are ${Object.keys(optionNames).join(", ")}.`,
+      });
+    }
+  }
+  if (options.store !== undefined && !/^postgres(ql)?:\/\//.test(options.store)) {
+    throw new CarillonError("OPTION_INVALID", "store must be a postgres:// URL", {
+      hint: "For example postgres://user:password@host:5432/database; leave it out for the embedded store.",
+    });
+  }
+  if (options.name !== undefined) checkName("a node's name", options.name, 100);
+  const sessionTimeoutMs = parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", shortestTimeoutMs);
+  const settings: Settings = {
+    schema: options.schema ?? "carillon",
+    name: options.name ?? null,
+    scheduler: options.scheduler ?? true,
+    worker: options.worker ?? true,
+    groups: options.groups ?? null,
+    concurrency: options.concurrency ?? 100,
+    keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
+    horizonMs: parseDuration(options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs), "horizon", 1_000),
+    claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
+    sessionTimeoutMs,
+    beatMs: sessionTimeoutMs / 2,
+    rescueGraceMs: 250,
+    drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
+    handleSignals: options.handleSignals ?? true,
+    failFast: options.failFast ?? false,
+    commands: { allow: [], shell: false, rehearse: false, ...options.commands },
+  };
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
+    throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
+      hint: "Use letters, digits and _, at most 48, not a digit first.",
+    });
+  }
+  if (!Number.isInteger(settings.concurrency) || settings.concurrency < 1 || settings.concurrency > 10_000) {
+    throw new CarillonError("OPTION_INVALID", `concurrency cannot be ${settings.concurrency}`, { hint: "Give 1 to 10000." });
+  }
+  return settings;
+}
+
+const optionNames: Record<keyof CarillonOptions, true> = {
+  store: true,
+  directory: true,
+  schema: true,
+  name: true,
+  scheduler: true,
+  worker: true,
+  groups: true,
+  concurrency: true,
+  retention: true,
+  horizon: true,
+  claimAhead: true,
+  sessionTimeout: true,
+  drain: true,
+  handleSignals: true,
+  failFast: true,
+  commands: true,
+  log: true,
+};

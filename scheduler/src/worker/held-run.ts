@@ -1,0 +1,121 @@
+import { type ClaimEvent, type ClaimState, claimTable } from "../claim.ts";
+import type { Clock } from "../clock.ts";
+import type { KnownTask } from "../definitions.ts";
+import { CarillonError } from "../errors.ts";
+import type { Run, RunLog } from "../handler.ts";
+import { jsonText } from "../json.ts";
+import type { ClaimedRun, LogLine, SqlClient } from "../store.ts";
+
+/** One claim in this process: its place in the claim table, and the `Run` that the handler sees. */
+export class HeldRun implements Run {
+  readonly claim: ClaimedRun;
+  readonly known: KnownTask;
+  readonly #worker: RunHost;
+  state: ClaimState = "waiting";
+  startedMs: number | null = null;
+  startedMono = 0;
+  /** The store knows that it has started. */
+  reported = false;
+  progressText: string | null = null;
+  cancelTimeout: (() => void) | undefined;
+  #controller: AbortController | undefined;
+  #abortReason: CarillonError | undefined;
+  #log: RunLog | undefined;
+
+  constructor(claim: ClaimedRun, known: KnownTask, worker: RunHost) {
+    this.claim = claim;
+    this.known = known;
+    this.#worker = worker;
+  }
+
+  get id(): number {
+    return this.claim.runId;
+  }
+
+  get task(): string {
+    return this.known.definition.name;
+  }
+
+  get slot(): Date | null {
+    return this.claim.slotMs === null ? null : new Date(this.claim.slotMs);
+  }
+
+  get due(): Date {
+    return new Date(this.claim.dueMs);
+  }
+
+  get attempt(): number {
+    return this.claim.attempt;
+  }
+
+  get key(): string | null {
+    return this.claim.key;
+  }
+
+  get fence(): number {
+    return this.claim.fence;
+  }
+
+  /** Made when first looked at: most handlers are over before they could be told. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#abortReason) this.#controller.abort(this.#abortReason);
+    }
+    return this.#controller.signal;
+  }
+
+  get abortReason(): CarillonError | undefined {
+    return this.#abortReason;
+  }
+
+  get log(): RunLog {
+    this.#log ??= runLog(this, this.#worker);
+    return this.#log;
+  }
+
+  progress(value: unknown): void {
+    this.progressText = jsonText(value, `run ${this.id}: progress`);
+  }
+
+  async complete(client: SqlClient, result?: unknown): Promise<void> {
+    const stands = await this.#worker.completeIn(client, this, jsonText(result, `run ${this.id}: result`));
+    if (!stands) {
+      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's`, { hint: "Roll your transaction back." });
+    }
+  }
+
+  /** Steps through the claim table. @returns what to do */
+  on(event: ClaimEvent) {
+    const [state, act] = claimTable[this.state][event];
+    this.state = state;
+    return act;
+  }
+
+  abort(reason: CarillonError): void {
+    this.#abortReason ??= reason;
+    this.#controller?.abort(this.#abortReason);
+  }
+}
+
+export interface RunHost {
+  readonly clock: Clock;
+  now(): number;
+  writeLog(line: LogLine): void;
+  completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
+}
+
+function runLog(run: HeldRun, host: RunHost): RunLog {
+  const write = (level: LogLine["level"]) => (message: string, fields?: Record<string, unknown>) => {
+    const text = fields === undefined ? null : jsonText(fields, `run ${run.id}: log fields`);
+    host.writeLog({
+      runId: run.id,
+      attempt: run.attempt,
+      atMs: host.now(),
+      level,
+      message: String(message),
+      fields: text === null ? null : JSON.parse(text),
+    });
+  };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

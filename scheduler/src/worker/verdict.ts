@@ -1,0 +1,61 @@
+import type { CarillonError } from "../errors.ts";
+import { isCarillonError, messageOf } from "../errors.ts";
+import { jsonText } from "../json.ts";
+import type { Random } from "../random.ts";
+import { retryDelay } from "../retry.ts";
+import type { Verdict } from "../store.ts";
+import type { HeldRun } from "./held-run.ts";
+
+/** Trying again cannot help these. */
+const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HANDLER_MISSING"] as const;
+const stackLength = 4_000;
+const messageLength = 2_000;
+
+export function succeeded(run: HeldRun, value: unknown): Verdict {
+  let result: string | null = null;
+  try {
+    result = jsonText(value, `run ${run.id}: result`);
+  } catch (error) {
+    // The work is done; a result that cannot be kept does not undo it.
+    run.log.warn(`the result was not kept: ${messageOf(error)}`);
+  }
+  return { kind: "ended", outcome: "succeeded", result, error: null };
+}
+
+/** What follows from a throw: another try while the task's policy has one, cancelled if that was why, else failed. */
+export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
+  const reason = run.abortReason;
+  // A handler that stops because it was told to usually throws something of its own; the cause is what told it.
+  const error = errorText(reason ?? thrown, reason === undefined || reason === thrown ? undefined : thrown);
+  if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
+  // Stopped by us and not by its own fault: what a lost worker means for this task.
+  if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
+    return run.known.definition.onWorkerLost === "retry"
+      ? { kind: "retry", dueMs: nowMs, error }
+      : { kind: "ended", outcome: "failed", result: null, error };
+  }
+  const delay = final.some((code) => isCarillonError(thrown, code))
+    ? null
+    : retryDelay(run.known.definition.retry, run.attempt, random);
+  if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+  return { kind: "retry", dueMs: nowMs + delay, error };
+}
+
+export function cancelled(reason: CarillonError): Verdict {
+  return { kind: "ended", outcome: "cancelled", result: null, error: errorText(reason) };
+}
+
+function errorText(thrown: unknown, also?: unknown): string {
+  const code = (thrown as { code?: unknown } | null)?.code;
+  return JSON.stringify({
+    ...(typeof code === "string" ? { code } : {}),
+    message: clean(messageOf(thrown)).slice(0, messageLength),
+    ...(thrown instanceof Error && thrown.stack && !isCarillonError(thrown) ? { stack: clean(thrown.stack).slice(0, stackLength) } : {}),
+    ...(also === undefined ? {} : { thrown: clean(messageOf(also)).slice(0, messageLength) }),
+  });
+}
+
+/** PostgreSQL's jsonb holds no NUL and no lone surrogate; UTF-8 has none of the latter. */
+function clean(text: string): string {
+  return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
+}

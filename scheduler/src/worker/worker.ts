@@ -1,0 +1,499 @@
+import type { ClaimAct } from "../claim.ts";
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Definitions } from "../definitions.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import type { Handler, RunNotice } from "../handler.ts";
+import { Heap } from "../heap.ts";
+import type { Log } from "../log.ts";
+import type { Random } from "../random.ts";
+import type { ClaimedRun, ClaimStore, LogLine, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import type { TaskDefinition } from "../task.ts";
+import { HeldRun, type RunHost } from "./held-run.ts";
+import { LogBuffer } from "./log-buffer.ts";
+import { Outbox } from "./outbox.ts";
+import { cancelled, failed, succeeded } from "./verdict.ts";
+
+export interface WorkerOptions {
+  claims: ClaimStore;
+  writeLogs: (lines: LogLine[]) => Promise<void>;
+  membership: Membership;
+  definitions: Definitions;
+  groupIds: number[];
+  /** The handler for a task; undefined: this worker cannot run it. */
+  handlerOf: (definition: TaskDefinition) => Handler | undefined;
+  clock: Clock;
+  storeClock: StoreClock;
+  random: Random;
+  log: Log;
+  /** Handlers at work at once. */
+  concurrency: number;
+  claimAheadMs: number;
+  onNotice?: (notice: RunNotice) => void;
+}
+
+const claimsPerStatement = 2_000;
+const heldMax = 20_000;
+/** What nobody could start within this long of its due time is given back, for a worker that can. */
+const overdueMs = 1_000;
+/** The safety net below signals and due times. */
+const pollMs = 30_000;
+/** Runs older than this are reported as started, so that operators see them. */
+const reportMs = 1_000;
+const guardMs = 250;
+/** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
+const ignoredAbortMs = 30_000;
+/** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
+const assumedDurationMs = 5;
+
+/**
+ * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches.
+ * Nothing is started or kept running on a claim that another may hold by now: the membership's doubt decides.
+ */
+export class Worker implements RunHost {
+  readonly clock: Clock;
+  readonly #options: WorkerOptions;
+  readonly #outbox: Outbox;
+  readonly #logs: LogBuffer;
+  /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
+  readonly #held = new Map<number, HeldRun>();
+  readonly #waiting = new Heap<HeldRun>();
+  readonly #except = new Set<number>();
+  /** Due and not started, oldest first; what lies before the head has left. */
+  #overdue: HeldRun[] = [];
+  #overdueHead = 0;
+  #running = 0;
+  #durationMs = assumedDurationMs;
+  #fetching: Promise<void> | undefined;
+  #fetchAgain = false;
+  #lostReply = false;
+  #stopping = false;
+  #cancelDue: () => void = () => undefined;
+  #cancelFetch: () => void = () => undefined;
+  #cancelGuard: () => void = () => undefined;
+  #fetchAt = Number.POSITIVE_INFINITY;
+  #idle: (() => void)[] = [];
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.clock = options.clock;
+    this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
+    this.#outbox = new Outbox({
+      claims: options.claims,
+      log: options.log,
+      now: () => this.now(),
+      sessionId: () => options.membership.sessionId,
+      acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
+    });
+    options.storeClock.onStep(() => this.#armDue());
+    options.membership.onRejoin((lost, session) => void this.#adopt(lost, session));
+    this.#fetch();
+    this.#guard();
+  }
+
+  now(): number {
+    return this.#options.storeClock.now();
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get held(): number {
+    return this.#held.size;
+  }
+
+  onSignal(signal: Signal): void {
+    if (signal.kind === "ready") this.nudge(signal.dueMs);
+    if (signal.kind === "recall" || signal.kind === "resync") void this.#answerRecalls();
+    if (signal.kind === "tasks" || signal.kind === "resync") {
+      this.#except.clear();
+      this.#fetch();
+    }
+  }
+
+  /** Something became ready with this due time. */
+  nudge(dueMs: number): void {
+    const inMs = this.#options.storeClock.until(dueMs) - this.#options.claimAheadMs;
+    if (inMs <= 0) this.#fetch();
+    else this.#fetchIn(inMs);
+  }
+
+  writeLog(line: LogLine): void {
+    this.#logs.add(line);
+  }
+
+  async completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean> {
+    const verdict: Verdict = { kind: "ended", outcome: "succeeded", result, error: null };
+    return this.#options.claims.settleIn(client, this.#options.membership.sessionId, this.#settlement(run, verdict), this.now());
+  }
+
+  /**
+   * Claims nothing more, gives back what has not started, waits for what runs; after `graceMs` tells it to stop, and
+   * waits for that too, but not for ever. Resolves when every verdict is in the store.
+   */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    this.#cancelFetch();
+    this.#cancelDue();
+    await this.#fetching;
+    for (const run of this.#held.values()) if (run.state === "waiting") this.#do(run, run.on("give back"));
+    this.#overdue = [];
+    if (!(await this.#ended(graceMs))) {
+      for (const run of this.#held.values()) this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
+      await this.#ended(ignoredAbortMs);
+    }
+    this.#cancelGuard();
+    await this.#outbox.empty();
+    await this.#logs.flush();
+  }
+
+  // ---- claiming
+
+  /** One claim at a time; a wish that comes meanwhile is granted after it. */
+  #fetch(): void {
+    if (this.#stopping) return;
+    this.#cancelFetch();
+    this.#fetchAt = Number.POSITIVE_INFINITY;
+    if (this.#fetching) {
+      this.#fetchAgain = true;
+      return;
+    }
+    this.#fetching = this.#fetchAll().finally(() => {
+      this.#fetching = undefined;
+    });
+  }
+
+  #fetchIn(ms: number): void {
+    const at = this.clock.monotonic() + ms;
+    if (at >= this.#fetchAt || this.#stopping) return;
+    this.#cancelFetch();
+    this.#fetchAt = at;
+    this.#cancelFetch = this.clock.after(ms, () => this.#fetch());
+  }
+
+  async #fetchAll(): Promise<void> {
+    do {
+      this.#fetchAgain = false;
+      let waitMs: number;
+      try {
+        if (this.#lostReply) await this.#adopt(this.#options.membership.sessionId, this.#options.membership.sessionId);
+        waitMs = await this.#fetchOnce();
+      } catch (error) {
+        this.#options.log.debug({ error: messageOf(error) }, "claiming failed; trying again");
+        // The claim may have been made and its reply lost.
+        this.#lostReply = true;
+        waitMs = guardMs;
+      }
+      if (waitMs > 0) this.#fetchIn(waitMs);
+      else this.#fetchAgain = true;
+    } while (this.#fetchAgain && !this.#stopping);
+  }
+
+  /** @returns how long to wait before the next one */
+  async #fetchOnce(): Promise<number> {
+    const { claims, membership, groupIds, claimAheadMs, storeClock, definitions } = this.#options;
+    const room = this.#room();
+    if (room <= 0 || !membership.trusted()) return guardMs;
+    const nowMs = this.now();
+    const limit = Math.min(room, claimsPerStatement);
+    const { runs, nextDueMs } = await claims.claim({
+      sessionId: membership.sessionId,
+      groupIds,
+      exceptTaskIds: [...this.#except],
+      untilMs: nowMs + claimAheadMs,
+      limit,
+      nowMs,
+    });
+    await definitions.ensure(runs);
+    for (const claim of runs) this.#take(claim);
+    this.#armDue();
+    if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
+    if (nextDueMs === null) return pollMs;
+    // All that is due within the window is here, so the next look can wait for half of it and find more at once.
+    const untilWindow = storeClock.until(nextDueMs) - claimAheadMs;
+    return Math.min(Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1), pollMs);
+  }
+
+  /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
+  #room(): number {
+    const { concurrency, claimAheadMs } = this.#options;
+    const startable = Math.ceil((concurrency * Math.max(claimAheadMs, 100)) / Math.max(this.#durationMs, 0.01));
+    return Math.min(heldMax, concurrency + startable) - this.#held.size;
+  }
+
+  #take(claim: ClaimedRun): void {
+    if (this.#held.has(claim.fence)) return;
+    const known = this.#options.definitions.get(claim.taskId);
+    if (!known) throw new Error(`task ${claim.taskId} of run ${claim.runId} is not in the store`);
+    const run = new HeldRun(claim, known, this);
+    this.#held.set(claim.fence, run);
+    if (!this.#options.handlerOf(known.definition)) {
+      this.#except.add(claim.taskId);
+      this.#do(run, run.on("give back"));
+    } else this.#waiting.push(claim.dueMs, run);
+  }
+
+  // ---- starting
+
+  #armDue(): void {
+    const least = this.#waiting.least;
+    if (least === undefined || this.#stopping) return;
+    this.#cancelDue();
+    this.#cancelDue = this.clock.after(this.#options.storeClock.until(least), () => this.#startDue());
+  }
+
+  #startDue(): void {
+    const nowMs = this.now();
+    for (let least = this.#waiting.least; least !== undefined && least <= nowMs; least = this.#waiting.least) {
+      this.#overdue.push(this.#waiting.pop() as HeldRun);
+    }
+    this.#startOverdue();
+    this.#armDue();
+  }
+
+  #startOverdue(): void {
+    if (this.#overdue.length === 0 || this.#stopping) return;
+    const { concurrency, membership } = this.#options;
+    while (this.#overdueHead < this.#overdue.length && this.#running < concurrency && membership.trusted()) {
+      const run = this.#overdue[this.#overdueHead++] as HeldRun;
+      this.#do(run, run.on("due"));
+    }
+    if (this.#overdueHead === this.#overdue.length) {
+      this.#overdue = [];
+      this.#overdueHead = 0;
+    }
+  }
+
+  #start(run: HeldRun): void {
+    const { definition } = run.known;
+    run.startedMs = this.now();
+    run.startedMono = this.clock.monotonic();
+    this.#running++;
+    if (definition.timeoutMs !== null) {
+      const { timeoutMs } = definition;
+      run.cancelTimeout = this.clock.after(timeoutMs, () =>
+        this.#abort(run, "timeout", new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
+      );
+    }
+    this.#notice(run, "started", null, null);
+    let outcome: unknown;
+    try {
+      const handler = this.#options.handlerOf(definition) as Handler;
+      outcome = handler(run, run.claim.payload);
+    } catch (error) {
+      this.#threw(run, error);
+      return;
+    }
+    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") return this.#returned(run, outcome);
+    Promise.resolve(outcome).then(
+      (value) => this.#returned(run, value),
+      (error) => this.#threw(run, error),
+    );
+  }
+
+  // ---- ending
+
+  #returned(run: HeldRun, value: unknown): void {
+    this.#end(run, run.on("returned"), () => succeeded(run, value));
+  }
+
+  #threw(run: HeldRun, error: unknown): void {
+    this.#end(run, run.on("threw"), () => failed(run, error, this.now(), this.#options.random));
+  }
+
+  #end(run: HeldRun, act: ClaimAct, verdict: () => Verdict): void {
+    if (act !== "report") return;
+    run.cancelTimeout?.();
+    this.#running--;
+    // Recent runs count most; a burst of quick ones after a slow phase is learnt within some tens of runs.
+    this.#durationMs += (this.clock.monotonic() - run.startedMono - this.#durationMs) / 20;
+    this.#send(run, verdict());
+    if (this.#overdue.length > 0) queueMicrotask(() => this.#startOverdue());
+  }
+
+  #send(run: HeldRun, verdict: Verdict): void {
+    this.#outbox.add(this.#settlement(run, verdict));
+    if (verdict.kind === "ended") this.#notice(run, "ended", verdict.outcome, verdict.error);
+    else if (verdict.kind === "retry") this.#notice(run, "retry", "failed", verdict.error);
+  }
+
+  #settlement(run: HeldRun, verdict: Verdict): Settlement {
+    const { runId, fence, attempt, taskId, linked } = run.claim;
+    return { runId, fence, attempt, taskId, linked, startedMs: run.startedMs, endedMs: this.now(), verdict };
+  }
+
+  #acknowledged(settlements: Settlement[], refused: Set<number>): void {
+    for (const { runId, fence } of settlements) {
+      if (refused.has(fence)) {
+        this.#options.log.warn({ run: runId, fence }, "a verdict was refused: the claim was taken back before it came");
+      }
+      this.#held.get(fence)?.on(refused.has(fence) ? "refused" : "acknowledged");
+      this.#held.delete(fence);
+    }
+    if (this.#held.size === 0) for (const wake of this.#idle.splice(0)) wake();
+    // Room again: there may be more than the last claim could hold.
+    if (this.#fetchAt === Number.POSITIVE_INFINITY && !this.#fetching) this.#fetch();
+  }
+
+  // ---- recalls, doubt and loss
+
+  async #answerRecalls(): Promise<void> {
+    try {
+      const recalls = await this.#options.claims.recalls(this.#options.membership.sessionId);
+      const keeps: HeldRun[] = [];
+      for (const { fence, kind, why } of recalls) {
+        const run = this.#held.get(fence);
+        if (!run) continue;
+        if (kind === "cancel") this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
+        else if (run.on("withdraw") === "keep") keeps.push(run);
+        else if (run.state === "settling") this.#send(run, { kind: "released" });
+        if (run.state === "ending") keeps.push(run);
+      }
+      await this.#report(keeps);
+    } catch (error) {
+      this.#options.log.debug({ error: messageOf(error) }, "recalls could not be read; the next signal or guard asks again");
+    }
+  }
+
+  #abort(run: HeldRun, event: "timeout" | "cancel" | "session lost", reason: CarillonError): void {
+    this.#do(run, run.on(event), reason);
+  }
+
+  #do(run: HeldRun, act: ClaimAct, reason?: CarillonError): void {
+    switch (act) {
+      case "start":
+        return this.#start(run);
+      case "abort":
+        run.abort(reason as CarillonError);
+        run.cancelTimeout?.();
+        // It may never return: then this ends the claim, and its code goes on without one.
+        run.cancelTimeout = this.clock.after(ignoredAbortMs, () =>
+          this.#threw(run, new CarillonError("TIMEOUT", "the handler did not stop when it was told to")),
+        );
+        return;
+      case "report cancelled":
+        return this.#send(run, cancelled(reason as CarillonError));
+      case "report released":
+        return this.#send(run, { kind: "released" });
+      case "drop":
+        this.#held.delete(run.fence);
+    }
+  }
+
+  /** While this process's session is in doubt: what waits does not start, what runs is stopped at its grace's end. */
+  #guard(): void {
+    this.#cancelGuard = this.clock.after(guardMs, () => {
+      const { membership } = this.#options;
+      const doubtMs = membership.doubtMs();
+      if (doubtMs > 0) {
+        const lost = new CarillonError("SESSION_LOST", "this process's session is in doubt; another worker may have the run by now");
+        for (const run of this.#held.values()) {
+          if (run.state === "waiting" || run.state === "running") {
+            if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
+          }
+        }
+      } else {
+        this.#startOverdue();
+        this.#giveBackOverdue();
+        void this.#reportLongRuns();
+      }
+      this.#guard();
+    });
+  }
+
+  #giveBackOverdue(): void {
+    if (this.#overdue.length === 0) return;
+    const before = this.now() - overdueMs;
+    this.#overdue = this.#overdue.slice(this.#overdueHead);
+    this.#overdueHead = 0;
+    const late = this.#overdue.filter((run) => run.claim.dueMs < before && run.state === "waiting");
+    // With nobody else to give it to, it would come straight back: keep what can start soon.
+    const surplus = late.slice(this.#options.concurrency);
+    if (surplus.length === 0) return;
+    const gone = new Set(surplus);
+    this.#overdue = this.#overdue.filter((run) => !gone.has(run));
+    for (const run of surplus) this.#do(run, run.on("give back"));
+  }
+
+  async #reportLongRuns(): Promise<void> {
+    if (this.#running === 0) return;
+    const before = this.clock.monotonic() - reportMs;
+    const long = [...this.#held.values()].filter(
+      (run) =>
+        (run.state === "running" || run.state === "ending") &&
+        run.startedMono <= before &&
+        (!run.reported || run.progressText !== null),
+    );
+    try {
+      await this.#report(long);
+    } catch (error) {
+      this.#options.log.debug({ error: messageOf(error) }, "long runs could not be reported yet");
+    }
+  }
+
+  async #report(runs: HeldRun[]): Promise<void> {
+    if (runs.length === 0) return;
+    const reports = runs.map((run) => ({
+      runId: run.id,
+      fence: run.fence,
+      startedMs: run.startedMs ?? this.now(),
+      progress: run.progressText,
+    }));
+    await this.#options.claims.report(this.#options.membership.sessionId, reports);
+    runs.forEach((run, i) => {
+      run.reported = true;
+      if (run.progressText === reports[i]?.progress) run.progressText = null;
+    });
+  }
+
+  /** Brings the store's book and this process together after a lost session or a lost reply. */
+  async #adopt(lost: number, session: number): Promise<void> {
+    const { claims, definitions, log } = this.#options;
+    try {
+      const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
+      const fences = new Set(book.map(({ fence }) => fence));
+      if (lost !== session) {
+        const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
+        for (const run of this.#held.values()) {
+          if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
+        }
+        log.info({ session, kept: book.length }, "took over the claims of this process's lost session");
+      }
+      await definitions.ensure(book);
+      for (const claim of book) this.#take(claim);
+      this.#lostReply = false;
+      this.#armDue();
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
+      this.#lostReply = true;
+      this.#fetchIn(guardMs);
+    }
+  }
+
+  /** @returns whether nothing is held any more, within `ms` */
+  async #ended(ms: number): Promise<boolean> {
+    if (this.#held.size === 0) return true;
+    const waited = new AbortController();
+    this.#idle.push(() => waited.abort());
+    await pause(this.clock, ms, waited.signal);
+    return this.#held.size === 0;
+  }
+
+  #notice(run: HeldRun, kind: RunNotice["kind"], outcome: RunNotice["outcome"], error: string | null): void {
+    this.#options.onNotice?.({
+      kind,
+      runId: run.id,
+      task: run.task,
+      attempt: run.attempt,
+      slotMs: run.claim.slotMs,
+      dueMs: run.claim.dueMs,
+      startedMs: run.startedMs ?? run.claim.dueMs,
+      endedMs: kind === "started" ? null : this.now(),
+      outcome,
+      error,
+    });
+  }
+}
