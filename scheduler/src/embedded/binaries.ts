@@ -53,8 +53,12 @@ export async function findBinaries(search: BinarySearch): Promise<Binaries> {
       },
     );
   }
+  throw unavailable(refused);
+}
+
+export function unavailable(refused: readonly string[]): CarillonError {
   const why = refused.length > 0 ? ` (${refused.join("; ")})` : "";
-  throw new CarillonError(
+  return new CarillonError(
     "EMBEDDED_UNAVAILABLE",
     `No PostgreSQL binaries for ${process.platform}-${process.arch}${why}.`,
     {

@@ -4,6 +4,9 @@ import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
 const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
 
+/** What a server writes when nothing is wrong. */
+const routine = /carillon: starting|LOG: {2}(starting|listening|database system|redo|invalid record length)/;
+
 const hints = {
   full: "Free space on that disk, or put the store on another: its folder is the option `directory`.",
   readOnly:
@@ -28,13 +31,14 @@ export function fileFailure(error: unknown, what: string): CarillonError {
  */
 export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
-  const line =
-    lines.find((text) => full.test(text)) ??
-    lines.find((text) => text.includes("PANIC:")) ??
-    lines.find((text) => text.includes("FATAL:")) ??
-    lines.find((text) => /error:|ERROR:/.test(text)) ??
-    lines.at(-1);
-  const said = line === undefined ? "it said nothing" : line.trim();
+  const severities = [full, /PANIC:/, /FATAL:/, /error:|ERROR:/, /./];
+  const at =
+    severities.map((severity) => lines.findIndex((line) => severity.test(line))).find((index) => index >= 0) ?? -1;
+  // A wrong setting is told by the line before the fatal one.
+  const cause = lines
+    .slice(Math.max(0, at - 1), at + 1)
+    .filter((line, n, both) => n === both.length - 1 || !routine.test(line));
+  const said = cause.map((line) => line.trim()).join("; ") || "it said nothing";
   if (full.test(said) || (free !== undefined && free < 1024 * 1024)) {
     const left = free === undefined ? "" : ` (${Math.floor(free / 1024)} KiB free)`;
     return new CarillonError("STORE_FULL", `The disk of the embedded store is full${left}; ${what}: ${said}`, {

@@ -1,3 +1,4 @@
+import { unavailable } from "./binaries.ts";
 import { bringUp, type Started } from "./bring-up.ts";
 import { locate } from "./place.ts";
 import { names, port } from "./settings.ts";
@@ -24,6 +25,7 @@ export interface EmbeddedStore {
     readonly port: number;
     readonly user: string;
     readonly database: string;
+    readonly ssl: false;
   };
   /** The absolute path of the store's folder, as asked for. */
   readonly directory: string;
@@ -52,12 +54,14 @@ export interface EmbeddedStore {
  */
 export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { binaries, log = () => undefined, signal } = options;
+  // Its server there needs a port, a password and another way to shed rights: not built, so not pretended.
+  if (process.platform === "win32") throw unavailable(["the embedded store needs Unix sockets; WSL has them"]);
   const place = await locate(options.directory ?? ".carillon", log);
   const opened = await bringUp(place, { binaries, log, signal });
   const { revive, release } = supervise(place, opened, { binaries, log });
   return {
-    url: `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(place.run)}`,
-    connection: { host: place.run, port, user: names.user, database: names.database },
+    url: `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(place.run)}&sslmode=disable`,
+    connection: { host: place.run, port, user: names.user, database: names.database, ssl: false },
     directory: place.directory,
     version: opened.presence.version,
     started: opened.started,

@@ -50,15 +50,15 @@ const longestRunBytes = 103 - 14;
 export async function locate(asked: string, log: (line: string) => void): Promise<Place> {
   const directory = resolve(asked);
   try {
-    const made = await mkdir(directory, { recursive: true });
+    const made = await makeFolder(directory);
     const real = await realpath(directory);
     const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
-    if (made !== undefined) {
+    if (made) {
       await writeFile(join(real, ".gitignore"), "*\n");
       // So that this user can go on with the store when root is not there.
       if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
     }
-    const home = await findHome(real, owner, log);
+    const home = await realpath(await findHome(real, owner, log));
     const run = join(home, "run");
     await privateFolder(run, owner);
     return {
@@ -176,6 +176,19 @@ async function alias(path: string, target: string): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   await symlink(target, draft);
   await rename(draft, path);
+}
+
+/** Not mkdir's own recursion, which turns a read-only file system into "no such file". @returns whether it is new */
+async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" && (await stat(path)).isDirectory()) return false;
+    if (codeOf(error) !== "ENOENT" || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    return makeFolder(path);
+  }
 }
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex");

@@ -5,6 +5,7 @@ import type { Place } from "./place.ts";
 import { serverProcesses } from "./processes.ts";
 import { stop } from "./server.ts";
 import { names, port } from "./settings.ts";
+import { holdStartLock } from "./start-lock.ts";
 
 /**
  * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock.
@@ -35,6 +36,9 @@ const lock = "7161130679611977582";
 /** How long a leaving user waits for one that died a moment ago: its connection is being closed. */
 const leaveWaitMs = 100;
 
+/** Longer than anyone keeps the start lock to bring a server up. */
+const startLockMs = 150_000;
+
 /** "absent": nobody listens. "busy": a server is there and starting, stopping or recovering. */
 export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
   throwIfAborted(signal);
@@ -44,6 +48,7 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
     user: names.owner,
     database: names.maintenance,
     application_name: `carillon embedded ${process.pid}`,
+    ssl: false,
     password: "",
   });
   let open = true;
@@ -138,23 +143,34 @@ async function complement(client: pg.Client): Promise<void> {
 
 /**
  * First let go, then ask for everything: if two asked while they still held their share, each would find the other
- * and both would leave the server running.
+ * and both would leave the server running. Stopping happens under the start lock, as starting does, so nobody starts a
+ * server beside one that is still writing its last; and because whoever holds the start lock may be waiting for this
+ * lock, it is let go in between and asked for again.
  */
 async function leave(client: pg.Client, place: Place, log: (line: string) => void): Promise<void> {
   await client.query(`select pg_advisory_unlock_shared(${lock})`);
   await client.query(`set lock_timeout = ${leaveWaitMs}`);
+  if (!(await isLast(client))) return;
+  await client.query(`select pg_advisory_unlock(${lock})`);
+  const release = await holdStartLock(place.run, AbortSignal.timeout(startLockMs));
+  try {
+    if (!(await isLast(client))) return;
+    const { postmaster } = await serverProcesses(place.data);
+    const { rows } = await client.query("select pg_read_file('postmaster.pid') as text");
+    const told = Number.parseInt((rows[0] as { text: string }).text, 10);
+    if (postmaster !== undefined && postmaster === told) await stop(place, postmaster, log);
+    else log(`left the server running: it belongs to another container (process ${told} there)`);
+  } finally {
+    await release();
+  }
+}
+
+async function isLast(client: pg.Client): Promise<boolean> {
   try {
     await client.query(`select pg_advisory_lock(${lock})`);
+    return true;
   } catch (error) {
-    if (codeOf(error) === "55P03") return; // Others use it.
+    if (codeOf(error) === "55P03") return false;
     throw error;
   }
-  const { postmaster } = await serverProcesses(place.data);
-  const { rows } = await client.query("select pg_read_file('postmaster.pid') as text");
-  const told = Number.parseInt((rows[0] as { text: string }).text, 10);
-  if (postmaster === undefined || postmaster !== told) {
-    log(`left the server running: it belongs to another container (process ${told} there)`);
-    return;
-  }
-  await stop(place, postmaster, log);
 }

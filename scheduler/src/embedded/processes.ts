@@ -1,4 +1,4 @@
-import { readdir, readFile, readlink } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 import { run } from "./program.ts";
 
@@ -31,23 +31,36 @@ export async function serverProcesses(data: string): Promise<ServerProcesses> {
 }
 
 async function fromProc(data: string): Promise<Process[]> {
+  const folder = await identify(data);
+  if (folder === undefined) return [];
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const all = await Promise.all(pids.map((pid) => oneFromProc(Number(pid), data)));
+  const all = await Promise.all(pids.map((pid) => oneFromProc(Number(pid), folder)));
   return all.filter((one) => one !== undefined);
 }
 
-async function oneFromProc(pid: number, data: string): Promise<Process | undefined> {
+/** The folder itself, not its name: mounted twice it has two. */
+async function identify(path: string): Promise<string | undefined> {
   try {
-    if ((await readlink(`/proc/${pid}/cwd`)) !== data) return undefined;
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    const end = stat.lastIndexOf(")");
-    if (stat.slice(stat.indexOf("(") + 1, end) !== "postgres") return undefined;
-    const [, parent] = stat.slice(end + 2).split(" ");
+    const { dev, ino } = await stat(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch (error) {
+    // No data yet; or a process that is gone while we look, a zombie, or another user's.
+    if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
+    throw error;
+  }
+}
+
+async function oneFromProc(pid: number, folder: string): Promise<Process | undefined> {
+  try {
+    if ((await identify(`/proc/${pid}/cwd`)) !== folder) return undefined;
+    const text = await readFile(`/proc/${pid}/stat`, "utf8");
+    const end = text.lastIndexOf(")");
+    if (text.slice(text.indexOf("(") + 1, end) !== "postgres") return undefined;
+    const [, parent] = text.slice(end + 2).split(" ");
     const title = await readFile(`/proc/${pid}/cmdline`, "utf8");
     return { pid, parent: Number(parent), child: title.startsWith("postgres:") };
   } catch (error) {
-    // Gone while we looked, a zombie, or another user's: not a living server of this folder.
-    if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
+    if (["ENOENT", "ESRCH"].includes(codeOf(error))) return undefined; // Gone while we looked.
     throw error;
   }
 }

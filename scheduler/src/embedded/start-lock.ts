@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { link, readdir, rm } from "node:fs/promises";
+import { link, lstat, readdir, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { pause, systemClock } from "../clock.ts";
@@ -47,6 +47,7 @@ export async function holdStartLock(folder: string, signal: AbortSignal): Promis
         await rm(rung(folder, top + 1), { force: true });
         continue;
       }
+      await sweep(folder);
       // The last few stay: a listing taken while rungs come and go still shows one that is high enough.
       await Promise.all(now.filter((n) => n < top - 8).map((n) => rm(rung(folder, n), { force: true })));
       return release;
@@ -66,9 +67,20 @@ async function rungs(folder: string): Promise<number[]> {
   return names.flatMap((name) => (/^start\.\d+$/.test(name) ? [Number(name.slice(6))] : []));
 }
 
+/** Sockets that never got a rung, of processes that died waiting; nobody waits this long. */
+const sweepMs = 600_000;
+
+async function sweep(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!/^\.[0-9a-f]{8}$/.test(name)) continue;
+    const found = await lstat(join(folder, name)).catch(() => undefined); // Its owner just removed it.
+    if (found && systemClock.wall() - found.mtimeMs > sweepMs) await rm(join(folder, name), { force: true });
+  }
+}
+
 function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    server.on("error", reject);
     // Writable for all: the folder is private, and root and the folder's owner must be able to wait for each other.
     server.listen({ path, readableAll: true, writableAll: true }, () => resolve());
   });

@@ -1,0 +1,147 @@
+import { mkdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
+import { holdStartLock } from "../../src/embedded/start-lock.ts";
+import { seeded } from "../../src/random.ts";
+import { countUsers, isStopped, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
+
+const never = () => new AbortController().signal;
+const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
+const leave = (store: EmbeddedStore) => store.release();
+
+test("of eight processes that start at once on an empty folder, one makes the store and all use one server", async () => {
+  const directory = await scratch();
+  const users = Array.from({ length: 8 }, () => startUser({ directory, open: "told" }));
+  await Promise.all(users.map((user) => user.next("ready")));
+  for (const user of users) user.tell("open");
+  const opened = await Promise.all(users.map((user) => user.next("open")));
+  expect(opened.map((one) => one.started).sort()).toEqual([...Array(7).fill("attached"), "first"]);
+  const url = opened[0]?.url as string;
+  for (const user of users) user.tell("query select system_identifier::text as id from pg_control_system()");
+  const answers = await Promise.all(users.map((user) => user.next("rows")));
+  expect(new Set(answers.map((one) => JSON.stringify(one.rows))).size).toBe(1);
+  expect(await countUsers(url)).toBe(8);
+
+  const last = users.pop();
+  for (const user of users) user.tell("release");
+  await Promise.all(users.map((user) => user.next("released")));
+  await postmasterOf(directory);
+  last?.tell("release");
+  await last?.next("released");
+  expect(await isStopped(directory)).toBe(true);
+});
+
+test("a killed process leaves the server to the next one, and is not counted as a user", async () => {
+  const directory = await scratch();
+  const user = startUser({ directory });
+  const { url } = await user.next("open");
+  user.tell("query create table kept as select 1 as n");
+  await user.next("rows");
+  const server = await postmasterOf(directory);
+  await user.kill();
+
+  expect(await postmasterOf(directory)).toBe(server);
+  const store = await openEmbedded({ directory });
+  expect(store).toMatchObject({ started: "attached", url });
+  expect(await query(store.url, "select n from kept")).toEqual([{ n: 1 }]);
+  await until(async () => (await countUsers(store.url)) === 1, "the dead one is forgotten");
+
+  const other = startUser({ directory });
+  await other.next("open");
+  await other.kill();
+  // At once: the server may not have noticed that death yet.
+  await store.release();
+  expect(await isStopped(directory)).toBe(true);
+});
+
+test("a terminal's Ctrl-C and the end of the process group do not reach the server", async () => {
+  const directory = await scratch();
+  const user = startUser({ directory });
+  await user.next("open");
+  const server = await postmasterOf(directory);
+  user.child.kill("SIGINT");
+  await user.ended;
+  expect(await postmasterOf(directory)).toBe(server);
+  const store = await openEmbedded({ directory });
+  expect(store.started).toBe("attached");
+  await store.release();
+});
+
+test("an open store does not keep a process alive that has nothing else to do", async () => {
+  const directory = await scratch();
+  const user = startUser({ directory });
+  await user.next("open");
+  user.child.stdin?.end();
+  expect(await user.ended).toBe(0);
+  const store = await openEmbedded({ directory });
+  expect(store.started).toBe("attached");
+  await store.release();
+});
+
+test("who attaches while the last one leaves ends up with a running server", async () => {
+  const seed = Number(process.env.SEED ?? 20_261);
+  const random = seeded(seed);
+  const directory = await scratch();
+  let store = await openEmbedded({ directory });
+  await query(store.url, "create table kept (n int)");
+  const how: Record<string, number> = {};
+  for (let round = 0; round < 30; round++) {
+    // From before the release to after the server's end, so that every step of either meets every step of the other.
+    const delay = random.next() * 60 - 35;
+    const [leaving, next] = await Promise.all([
+      after(-delay).then(() => ({ end: leave(store) })),
+      after(delay).then(() => openEmbedded({ directory })),
+    ]);
+    how[next.started] = (how[next.started] ?? 0) + 1;
+    await leaving.end;
+    await query(next.url, `insert into kept values (${round})`).catch((error: unknown) => {
+      throw new Error(`seed ${seed}, round ${round}, ${next.started} after ${delay} ms`, { cause: error });
+    });
+    store = next;
+  }
+  expect(await query(store.url, "select count(*)::int as n from kept")).toEqual([{ n: 30 }]);
+  await store.release();
+  expect(await isStopped(directory)).toBe(true);
+  process.stdout.write(`embedded hand-over, seed ${seed}: ${JSON.stringify(how)}\n`);
+  expect(Object.keys(how), `seed ${seed}: both sides of the race were reached`).toEqual(
+    expect.arrayContaining(["again", "attached"]),
+  );
+});
+
+test("the start lock excludes, wakes who waits when its holder lets go, and can be given up", async () => {
+  const run = join(await scratch(), "run");
+  await mkdir(run);
+  let inside = 0;
+  let most = 0;
+  const work = async () => {
+    for (let n = 0; n < 5; n++) {
+      const release = await holdStartLock(run, never());
+      most = Math.max(most, ++inside);
+      await new Promise((resolve) => setImmediate(resolve));
+      inside -= 1;
+      await release();
+    }
+  };
+  await Promise.all(Array.from({ length: 12 }, work));
+  expect(most).toBe(1);
+
+  const release = await holdStartLock(run, never());
+  await expect(holdStartLock(run, AbortSignal.timeout(50))).rejects.toMatchObject({ code: "CANCELLED" });
+  await release();
+  await (await holdStartLock(run, never()))();
+});
+
+test("a dead holder's rung is passed, a living one's is not", async () => {
+  const run = join(await scratch(), "run");
+  await mkdir(run);
+  const living = createServer();
+  await new Promise<void>((resolve) => living.listen(join(run, "start.41"), resolve));
+  await expect(holdStartLock(run, AbortSignal.timeout(50))).rejects.toMatchObject({ code: "CANCELLED" });
+  const child = startUser({ directory: run, open: "told" });
+  await child.kill();
+  await new Promise((resolve) => living.close(resolve));
+  const release = await holdStartLock(run, never());
+  await release();
+});

@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmod, chown, mkdtemp, readFile, realpath, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import pg from "pg";
+import { afterEach, expect } from "vitest";
+import { serverProcesses } from "../../src/embedded/processes.ts";
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+export const isRoot = process.getuid?.() === 0;
+
+/** An unprivileged user of this machine, for tests under root. */
+export async function ordinaryUser(): Promise<Owner> {
+  const line = (await readFile("/etc/passwd", "utf8")).split("\n").find((text) => text.startsWith("nobody:"));
+  const [, , uid, gid] = (line ?? "").split(":");
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+export type Told = { event: string; [name: string]: unknown };
+
+export interface User {
+  readonly child: ChildProcess;
+  /** The next line with this event that nobody has taken; an unexpected error or end fails. */
+  next(event: string): Promise<Told>;
+  tell(line: string): void;
+  kill(): Promise<void>;
+  readonly ended: Promise<number | null>;
+}
+
+const folders: string[] = [];
+const users: User[] = [];
+const endings: (() => Promise<void>)[] = [];
+
+/** Something to undo after the test, before its folders are removed. */
+export const finallyDo = (ending: () => Promise<void>) => endings.unshift(ending);
+
+/** A folder that every user can reach, removed with its server after the test. */
+export async function scratch(owner?: Owner): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "carillon-test-")));
+  await chmod(folder, 0o755);
+  if (owner) await chown(folder, owner.uid, owner.gid);
+  folders.push(folder);
+  return folder;
+}
+
+/** Data folders that lie elsewhere and whose server is to be ended with the test. */
+export const dataFolders = new Set<string>();
+
+/** Kills what PostgreSQL runs on this data, in tests that start it. */
+export async function killServer(data: string): Promise<void> {
+  for (;;) {
+    const { postmaster, children } = await serverProcesses(data);
+    const pids = [...(postmaster === undefined ? [] : [postmaster]), ...children];
+    if (pids.length === 0) return;
+    for (const pid of pids) kill(pid, "SIGKILL");
+    await soon();
+  }
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 10));
+
+export async function until(condition: () => Promise<boolean>, what: string, ms = 20_000): Promise<void> {
+  const end = performance.now() + ms;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`waited ${ms} ms in vain: ${what}`);
+    await soon();
+  }
+}
+
+afterEach(async () => {
+  for (const user of users.splice(0)) await user.kill();
+  for (const folder of folders) dataFolders.add(join(folder, "data"));
+  for (const data of dataFolders) await killServer(data);
+  dataFolders.clear();
+  for (const ending of endings.splice(0)) await ending();
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
+});
+
+const program = fileURLToPath(new URL("user.ts", import.meta.url));
+const register = join(dirname(createRequire(import.meta.url).resolve("jiti/package.json")), "lib", "jiti-register.mjs");
+
+export interface UserOptions {
+  directory: string;
+  binaries?: string;
+  open?: "told";
+}
+
+/** `where` names another copy of the program, for a user that cannot read this one. */
+export function startUser(
+  options: UserOptions,
+  where: { owner?: Owner | undefined; program?: string; register?: string; temporary?: string } = {},
+): User {
+  const module = pathToFileURL(where.register ?? register).href;
+  const child = spawn(process.execPath, ["--import", module, where.program ?? program, JSON.stringify(options)], {
+    stdio: ["pipe", "pipe", "inherit"],
+    uid: where.owner?.uid,
+    gid: where.owner?.gid,
+    cwd: "/",
+    // Where jiti keeps what it translated, when it may not write beside the modules.
+    env: { ...process.env, HOME: "/nonexistent", TMPDIR: where.temporary ?? tmpdir() },
+  });
+  const told: Told[] = [];
+  let waiting: (() => void)[] = [];
+  const wake = () => {
+    for (const one of waiting.splice(0)) one();
+  };
+  let over = false;
+  const ended = new Promise<number | null>((resolve) => {
+    child.on("exit", (code) => {
+      over = true;
+      resolve(code);
+      wake();
+    });
+  });
+  createInterface({ input: child.stdout as NodeJS.ReadableStream }).on("line", (line) => {
+    told.push(JSON.parse(line) as Told);
+    wake();
+  });
+  child.stdin?.on("error", () => wake());
+  const user: User = {
+    child,
+    ended,
+    tell: (line) => child.stdin?.write(`${line}\n`),
+    async next(event) {
+      for (;;) {
+        const at = told.findIndex((one) => one.event === event || one.event === "error");
+        const [found] = at < 0 ? [] : told.splice(at, 1);
+        if (found?.event === event) return found;
+        if (found) throw new Error(`waited for "${event}": ${JSON.stringify(found)}`);
+        if (over) throw new Error(`waited for "${event}", but the process ended; it told ${JSON.stringify(told)}`);
+        await new Promise<void>((resolve) => waiting.push(resolve));
+      }
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+  waiting = [];
+  users.push(user);
+  return user;
+}
+
+/** One statement on a connection of its own. */
+export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(text)).rows as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+export async function postmasterOf(directory: string): Promise<number> {
+  const { postmaster } = await serverProcesses(join(directory, "data"));
+  expect(postmaster, `a server runs on ${directory}`).toBeDefined();
+  return postmaster as number;
+}
+
+export async function isStopped(directory: string): Promise<boolean> {
+  const { postmaster, children } = await serverProcesses(join(directory, "data"));
+  return postmaster === undefined && children.length === 0;
+}
+
+/** How many users the server counts. */
+export async function countUsers(url: string): Promise<number> {
+  const text = "select count(*)::int as n from pg_stat_activity where application_name like 'carillon embedded %'";
+  return (await query(url.replace("//carillon@", "//carillon_owner@"), text))[0]?.n as number;
+}

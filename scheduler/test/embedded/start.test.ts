@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto";
+import { appendFile, mkdir, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openEmbedded } from "../../src/embedded/index.ts";
+import { boundLog, logBytes } from "../../src/embedded/log-file.ts";
+import { isCarillonError } from "../../src/errors.ts";
+import { countUsers, finallyDo, isStopped, query, scratch, startUser, until } from "./stage.ts";
+
+test("the first start makes a store, a later one starts it, one beside attaches; the last release stops it", async () => {
+  const directory = join(await scratch(), "project", ".carillon");
+  const lines: string[] = [];
+  const times: Record<string, number> = {};
+  const timed = async () => {
+    const began = performance.now();
+    const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
+    times[store.started] = Math.round(performance.now() - began);
+    return store;
+  };
+
+  const first = await timed();
+  expect(first).toMatchObject({ started: "first", directory, version: expect.stringMatching(/^\d+\.\d+$/) });
+  const [settings] = await query(
+    first.url,
+    `select current_user as "user", current_database() as database, pg_encoding_to_char(encoding) as encoding, datcollate as collate,
+       datlocale as locale, current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit,
+       current_setting('data_checksums') as checksums, current_setting('listen_addresses') as listens,
+       current_setting('max_connections') as connections, current_setting('shared_buffers') as buffers,
+       current_setting('max_wal_size') as wal, current_setting('full_page_writes') as pages
+     from pg_database where datname = current_database()`,
+  );
+  expect(settings).toEqual({
+    user: "carillon",
+    database: "carillon",
+    encoding: "UTF8",
+    collate: "C",
+    locale: "C.UTF-8",
+    fsync: "on",
+    commit: "on",
+    checksums: "on",
+    listens: "",
+    connections: "200",
+    buffers: "128MB",
+    wal: "512MB",
+    pages: "on",
+  });
+  expect(((await stat(first.connection.host)).mode & 0o777).toString(8)).toBe("700");
+  expect(await readFile(join(directory, ".gitignore"), "utf8")).toBe("*\n");
+  await query(first.url, "create table kept (n int); insert into kept values (7)");
+
+  const beside = await timed();
+  expect(beside).toMatchObject({ started: "attached", url: first.url });
+  await first.release();
+  expect(await query(beside.url, "select n from kept")).toEqual([{ n: 7 }]);
+  await beside.release();
+  await beside.release();
+  expect(await isStopped(directory)).toBe(true);
+
+  const again = await timed();
+  expect(again).toMatchObject({ started: "again", url: first.url });
+  expect(await query(again.url, "select n from kept")).toEqual([{ n: 7 }]);
+  await again.release();
+  await expect(again.revive()).rejects.toMatchObject({ code: "STOPPED" });
+  expect(await isStopped(directory)).toBe(true);
+
+  process.stdout.write(`embedded start, ms: ${JSON.stringify(times)}\n`);
+  // Wide bounds: they catch a start that waits for a time-out, not a busy machine.
+  expect(times.first).toBeLessThan(15_000);
+  expect(times.again).toBeLessThan(5_000);
+  expect(times.attached).toBeLessThan(1_000);
+});
+
+test("a path too long for a Unix socket is reached through a short one, also through a symbolic link", async () => {
+  const root = await scratch();
+  const deep = join(root, "x".repeat(120), "ü ' \\", ".carillon");
+  await mkdir(deep, { recursive: true });
+  await symlink(deep, join(root, "short"));
+  const store = await openEmbedded({ directory: deep });
+  finallyDo(() => rm(store.connection.host, { force: true }));
+  expect(Buffer.byteLength(store.connection.host)).toBeLessThan(90);
+  const other = await openEmbedded({ directory: join(root, "short") });
+  expect(other).toMatchObject({ started: "attached", directory: join(root, "short"), url: store.url });
+  expect(await query(other.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  // A swept temporary folder takes the short path away, not the store: whoever revives restores it.
+  await rm(store.connection.host);
+  await expect(query(store.url, "select 1 as one")).rejects.toMatchObject({ code: "ENOENT" });
+  const third = await openEmbedded({ directory: deep });
+  expect(await query(store.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  await Promise.all([store.release(), other.release(), third.release()]);
+  expect(await isStopped(deep)).toBe(true);
+});
+
+test("the URL and the connection options reach the same database", async () => {
+  const directory = await scratch();
+  const store = await openEmbedded({ directory });
+  const { searchParams, username, pathname } = new URL(store.url);
+  expect({ host: searchParams.get("host"), user: username, database: pathname.slice(1) }).toEqual({
+    host: store.connection.host,
+    user: store.connection.user,
+    database: store.connection.database,
+  });
+  expect(await countUsers(store.url)).toBe(1);
+  await store.release();
+});
+
+test("opening can be given up: before it begins, and while the data is being made", async () => {
+  const directory = await scratch();
+  const given = new AbortController();
+  const lines: string[] = [];
+  const opening = openEmbedded({
+    directory,
+    signal: given.signal,
+    log: (line) => {
+      lines.push(line);
+      given.abort(new Error("enough"));
+    },
+  });
+  await expect(opening).rejects.toMatchObject({ code: "CANCELLED" });
+  expect(lines).toHaveLength(1);
+  await expect(openEmbedded({ directory, signal: AbortSignal.abort() })).rejects.toSatisfy((error) =>
+    isCarillonError(error, "CANCELLED"),
+  );
+  expect((await readdir(directory)).filter((name) => name.startsWith("data"))).toEqual([]);
+  const store = await openEmbedded({ directory });
+  expect(store.started).toBe("first");
+  await store.release();
+});
+
+test("a process killed while it makes the data leaves nothing that the next one trips over", async () => {
+  const directory = await scratch();
+  const user = startUser({ directory });
+  const drafts = async () => (await readdir(directory)).filter((name) => /^data\./.test(name));
+  await until(async () => (await drafts()).length > 0, "initdb is at work");
+  await user.kill();
+  const store = await openEmbedded({ directory });
+  expect(store.started).toBe("first");
+  await store.release();
+  expect(await readdir(directory)).toContain("data");
+});
+
+test("the server's log is bounded", async () => {
+  const directory = await scratch();
+  const store = await openEmbedded({ directory });
+  const log = join(directory, "server.log");
+  await appendFile(log, `${randomBytes(16).toString("hex")}\n`.repeat(Math.ceil(logBytes / 33)));
+  await boundLog(log);
+  expect((await stat(log)).size).toBe(0);
+  expect((await stat(`${log}.1`)).size).toBeGreaterThan(logBytes);
+  // The server goes on writing to the same file, from its new beginning.
+  await expect(query(store.url, "select no_such_column")).rejects.toMatchObject({ code: "42703" });
+  await until(async () => (await readFile(log, "utf8")).includes("no_such_column"), "the server writes its log");
+  expect((await stat(log)).size).toBeLessThan(10_000);
+  await store.release();
+});
+
+test("the user's PG… variables change neither the server nor who reaches it", async () => {
+  const variables = { PGSSLMODE: "require", PGHOST: "db.example", PGUSER: "root", PGDATA: "/nowhere", PGPORT: "1" };
+  Object.assign(process.env, variables);
+  finallyDo(async () => {
+    for (const name of Object.keys(variables)) delete process.env[name];
+  });
+  const directory = await scratch();
+  const store = await openEmbedded({ directory });
+  expect(await query(store.url, "select current_user as user")).toEqual([{ user: "carillon" }]);
+  await store.release();
+  expect(await isStopped(directory)).toBe(true);
+});

@@ -1,0 +1,218 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { type BinarySearch, findBinaries } from "../../src/embedded/binaries.ts";
+import { openEmbedded } from "../../src/embedded/index.ts";
+import { isCarillonError } from "../../src/errors.ts";
+import { finallyDo, isRoot, isStopped, killServer, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
+
+const exec = promisify(execFile);
+
+/** A small file system of its own: the one way to a disk that is full for this store alone. */
+async function smallDisk(megabytes: number): Promise<string> {
+  const folder = join(await scratch(), "disk");
+  await mkdir(folder);
+  try {
+    await exec("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m,mode=755`, "carillon-test", folder]);
+  } catch (error) {
+    throw new Error(
+      "This test needs a small tmpfs: run it as root where mount is allowed (docker run --cap-add SYS_ADMIN).",
+      {
+        cause: error,
+      },
+    );
+  }
+  finallyDo(async () => {
+    await killServer(join(folder, "data"));
+    await exec("umount", ["-l", folder]);
+  });
+  return folder;
+}
+
+const ballast = (folder: string) => join(folder, "ballast");
+
+/** Writes until nothing more fits. */
+async function fill(folder: string): Promise<void> {
+  const full = await exec("dd", ["if=/dev/zero", `of=${ballast(folder)}`, "bs=4k"]).catch((error: Error) => error);
+  expect(String(full)).toContain("No space left on device");
+}
+
+const failure = (opening: Promise<unknown>) =>
+  opening.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+test("a disk too small for the store: STORE_FULL with initdb's own line, and nothing is left behind", async () => {
+  const directory = await smallDisk(20);
+  const error = await failure(openEmbedded({ directory }));
+  expect(error).toMatchObject({
+    code: "STORE_FULL",
+    message: expect.stringContaining("No space left on device"),
+    hint: expect.stringContaining("Free space"),
+  });
+  expect((await readdir(directory)).filter((name) => name.startsWith("data"))).toEqual([]);
+});
+
+test("a disk that is full when the store starts: STORE_FULL; with space again it starts, nothing lost", async () => {
+  const directory = await smallDisk(200);
+  const store = await openEmbedded({ directory });
+  await query(store.url, "create table kept as select generate_series(1, 100) as n");
+  await store.release();
+  await fill(directory);
+  const error = await failure(openEmbedded({ directory }));
+  expect(error).toMatchObject({ code: "STORE_FULL", hint: expect.stringContaining("Free space") });
+  expect(await isStopped(directory)).toBe(true);
+  await rm(ballast(directory));
+  const again = await openEmbedded({ directory });
+  expect(await query(again.url, "select count(*)::int as n from kept")).toEqual([{ n: 100 }]);
+  await again.release();
+});
+
+test("a disk that fills up under a running server: revive says STORE_FULL, and succeeds once there is space", async () => {
+  const directory = await smallDisk(200);
+  const lines: string[] = [];
+  const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
+  await query(store.url, "create table kept (text text); insert into kept values ('before')");
+  await fill(directory);
+  // A table that cannot grow fails one statement, and the server goes on.
+  await expect(
+    query(store.url, "insert into kept select repeat(md5(n::text), 50) from generate_series(1, 3000) n"),
+  ).rejects.toMatchObject({ code: "53100" });
+  await store.revive();
+  const server = await postmasterOf(directory);
+  // A log of changes that cannot grow is the end: the server dies rather than lose a commit.
+  const message = "select pg_logical_emit_message(true, 'test', repeat('x', 1000000)) from generate_series(1, 100)";
+  expect(await failure(query(store.url, message))).toBeInstanceOf(Error);
+  await until(async () => lines.some((line) => line.includes("lost")), "the server's death");
+  expect(await failure(store.revive())).toMatchObject({
+    code: "STORE_FULL",
+    hint: expect.stringContaining("Free space"),
+  });
+  expect(await isStopped(directory)).toBe(true);
+  await rm(ballast(directory));
+  await store.revive();
+  expect(await postmasterOf(directory)).not.toBe(server);
+  expect(await query(store.url, "select text from kept")).toEqual([{ text: "before" }]);
+  await store.release();
+});
+
+test("a folder that cannot be written: STORE_READ_ONLY, on a first start and on a later one", async () => {
+  const directory = isRoot ? await smallDisk(200) : await scratch();
+  const readOnly = async (on: boolean) => {
+    // Root may write whatever the mode says, but not on a read-only file system.
+    if (isRoot) await exec("mount", ["-o", `remount,${on ? "ro" : "rw"}`, directory]);
+    else
+      for (const path of [directory, join(directory, "run")])
+        await chmod(path, on ? 0o500 : 0o700).catch(() => undefined);
+  };
+  finallyDo(() => readOnly(false));
+  await readOnly(true);
+  const refusal = { code: "STORE_READ_ONLY", hint: expect.stringContaining("directory") };
+  expect(await failure(openEmbedded({ directory: join(directory, "new") }))).toMatchObject(refusal);
+  expect(await failure(openEmbedded({ directory }))).toMatchObject(refusal);
+  await readOnly(false);
+  await (await openEmbedded({ directory })).release();
+  await readOnly(true);
+  expect(await failure(openEmbedded({ directory }))).toMatchObject(refusal);
+  await readOnly(false);
+  await (await openEmbedded({ directory })).release();
+});
+
+test("data that becomes unwritable under a running server: STORE_READ_ONLY with the server's own line", async () => {
+  const directory = await scratch();
+  const store = await openEmbedded({ directory });
+  await query(store.url, "create table kept as select 1 as n");
+  const data = join(directory, "data");
+  // The server never runs as root, so modes bind it.
+  await chmod(data, 0o500);
+  finallyDo(() => chmod(data, 0o700));
+  process.kill(await postmasterOf(directory), "SIGKILL");
+  await until(async () => isStopped(directory), "the server is dead");
+  if (isRoot) await rm(join(data, "postmaster.pid"), { force: true });
+  const error = await failure(store.revive());
+  expect(error).toMatchObject({ code: "STORE_READ_ONLY", message: expect.stringContaining("Permission denied") });
+  if (isRoot) expect((error as Error).message).toContain("FATAL:");
+  await chmod(data, 0o700);
+  await store.revive();
+  expect(await query(store.url, "select n from kept")).toEqual([{ n: 1 }]);
+  await store.release();
+});
+
+test("a server that cannot start: EMBEDDED_FAILED with its own line", async () => {
+  const directory = await scratch();
+  await (await openEmbedded({ directory })).release();
+  const file = join(directory, "data", "postgresql.conf");
+  const good = await readFile(file, "utf8");
+  await writeFile(file, `${good}shared_buffers = 'a lot'\n`);
+  expect(await failure(openEmbedded({ directory }))).toMatchObject({
+    code: "EMBEDDED_FAILED",
+    message: expect.stringContaining("shared_buffers"),
+    hint: expect.stringContaining("server.log"),
+  });
+  await writeFile(file, good);
+  await (await openEmbedded({ directory })).release();
+});
+
+test("a folder's name taken by a file: a clear error", async () => {
+  const directory = join(await scratch(), "file");
+  await writeFile(directory, "");
+  expect(await failure(openEmbedded({ directory }))).toMatchObject({
+    code: "EMBEDDED_FAILED",
+    message: expect.stringContaining(directory),
+  });
+});
+
+const search = (copies: string): BinarySearch => ({
+  copies,
+  signal: new AbortController().signal,
+  log: () => undefined,
+});
+
+test("no binaries: EMBEDDED_UNAVAILABLE says which URL to give", async () => {
+  const empty = await scratch();
+  const unavailable = {
+    code: "EMBEDDED_UNAVAILABLE",
+    hint: expect.stringMatching(/DATABASE_URL=postgres:.*carillon\({ store/),
+  };
+  const nothing = { ...search(empty), packageFolder: () => undefined, machineFolders: async () => [] };
+  expect(await failure(findBinaries(nothing))).toMatchObject(unavailable);
+  const error = await failure(openEmbedded({ directory: join(empty, "store"), binaries: empty }));
+  expect(error).toMatchObject({ ...unavailable, message: expect.stringContaining(empty) });
+});
+
+test("without the npm package the machine's binaries serve, with a store of their own version only", async () => {
+  const folder = await scratch();
+  const found = await findBinaries({ ...search(folder), packageFolder: () => undefined });
+  expect(found.folder, "this machine has PostgreSQL of its own (on Debian: apt install postgresql)").not.toContain(
+    "node_modules",
+  );
+  const old = join(folder, "old");
+  const store = await openEmbedded({ directory: old, binaries: found.folder });
+  expect(store).toMatchObject({ started: "first", version: found.version });
+  expect(await query(store.url, "select current_setting('data_checksums') as checksums")).toEqual([
+    { checksums: "on" },
+  ]);
+  await store.release();
+
+  // The package is found first, but its version does not fit the data: the machine's does.
+  const again = await openEmbedded({ directory: old });
+  finallyDo(() => killServer(join(old, "data")));
+  expect(again).toMatchObject({ started: "again", version: found.version });
+  await again.release();
+
+  await writeFile(join(old, "data", "PG_VERSION"), "14\n");
+  const error = await failure(openEmbedded({ directory: old }));
+  expect(error).toSatisfy((thrown) => isCarillonError(thrown, "EMBEDDED_FAILED"));
+  expect((error as Error).message).toMatch(/made by PostgreSQL 14.*another major version: \d+\.\d+ in /);
+  expect(error).toMatchObject({ hint: expect.stringContaining("Install PostgreSQL 14") });
+});
+
+test("a process that may not open the store says so with its code", async () => {
+  const directory = join(await scratch(), "file");
+  await writeFile(directory, "");
+  const user = startUser({ directory });
+  await expect(user.next("open")).rejects.toThrow("EMBEDDED_FAILED");
+});

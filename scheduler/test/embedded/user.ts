@@ -1,0 +1,58 @@
+/**
+ * A process that uses an embedded store, told what to do by lines on its standard input and telling what happened by
+ * JSON lines on its standard output: `node --import jiti/register user.ts '{"directory": …}'`.
+ */
+import { createInterface } from "node:readline";
+import pg from "pg";
+import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
+import { isCarillonError, messageOf } from "../../src/errors.ts";
+
+const tell = (event: string, what: object = {}) => process.stdout.write(`${JSON.stringify({ event, ...what })}\n`);
+
+const tellError = (error: unknown) =>
+  tell(
+    "error",
+    isCarillonError(error)
+      ? { code: error.code, message: error.message, hint: error.hint }
+      : { code: "", message: messageOf(error) },
+  );
+
+const options = JSON.parse(process.argv[2] as string) as { directory: string; binaries?: string; open?: "told" };
+let store: EmbeddedStore | undefined;
+
+const commands: Record<string, (text: string) => Promise<void>> = {
+  async open() {
+    const began = performance.now();
+    store = await openEmbedded({ ...options, log: (line) => tell("log", { line }) });
+    tell("open", {
+      started: store.started,
+      url: store.url,
+      version: store.version,
+      ms: Math.round(performance.now() - began),
+    });
+  },
+  async query(text) {
+    const client = new pg.Client(store?.url);
+    client.on("error", () => tell("broken"));
+    await client.connect();
+    const { rows } = await client.query(text).finally(() => client.end());
+    tell("rows", { rows });
+  },
+  async revive() {
+    await store?.revive();
+    tell("revived");
+  },
+  async release() {
+    await store?.release();
+    tell("released");
+  },
+};
+
+const perform = (line: string) => {
+  const [name, ...rest] = line.split(" ");
+  commands[name as string]?.(rest.join(" ")).catch(tellError);
+};
+
+createInterface({ input: process.stdin }).on("line", perform);
+tell("ready");
+if (options.open !== "told") perform("open");
