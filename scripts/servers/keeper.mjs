@@ -70,6 +70,13 @@ async function start() {
 
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, stop);
 process.stdin.on("end", stop).on("error", stop).resume();
+// With the other process gone, so are the readers of these two.
+for (const output of [process.stdout, process.stderr]) output.on("error", stop);
+process.on("uncaughtException", (error) => {
+  process.exitCode = 1;
+  say(String(error.stack));
+  void stop();
+});
 
 /** Never rejects, so that a stop in the middle of the start waits for it and finds everything that came up. */
 const starting = start().catch((error) => {

@@ -1,0 +1,57 @@
+import { partsOf } from "./code.ts";
+import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
+
+/** Where `pattern` occurs in the part of a file that `part` names. */
+function find(file: HouseFile, part: "code" | "comments" | "text", pattern: RegExp, what: string): string[] {
+  const text = part === "text" ? file.text : partsOf(file.text)[part];
+  return [...text.matchAll(pattern)].map((match) => at(file, match.index, `${what}: ${match[0].trim()}`));
+}
+
+/** supervision.ts watches a process of the operating system, by timers that must not keep Node running. */
+const ownTime = /^scheduler\/src\/(?:clock\.ts|random\.ts|carillon\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts)$/;
+const timeAndChance =
+  /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b/g;
+
+/** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */
+export const timeArrives: Rule = (files) =>
+  files
+    .filter((file) => isSource(file) && !ownTime.test(file.path))
+    .flatMap((file) => [
+      ...find(file, "code", timeAndChance, "reads a clock, sets a timer or rolls dice; take Clock or Random"),
+      ...find(file, "text", /["']node:timers(?:\/promises)?["']/g, "sets a timer; take Clock"),
+    ]);
+
+const switchedOff =
+  /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:only|skip|todo|fails)\b|\.(?:skipIf|runIf)\b|\b(?:context|ctx)\.skip\b|\b(?:xit|xtest|xdescribe|fit|fdescribe)\s*\(/g;
+
+/** Every test there is runs, everywhere. */
+export const everyTestRuns: Rule = (files) =>
+  files
+    .filter((file) => isCode(file) && isTest(file))
+    .flatMap((file) => find(file, "code", switchedOff, "a test that may not run"));
+
+const leftOver = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
+const prose = /\.(?:md|sh|ya?ml|toml)$|^\.ci\//;
+
+/** What is unfinished is an issue, not a remark. */
+export const nothingLeftOver: Rule = (files) =>
+  files.flatMap((file) => {
+    if (isCode(file)) return find(file, "comments", leftOver, "unfinished");
+    return prose.test(file.path) ? find(file, "text", leftOver, "unfinished") : [];
+  });
+
+const emptyCatch = /\bcatch\s*(?:\([^)]*\)\s*)?\{\s*\}/g;
+const emptyHandler =
+  /\.catch\(\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>\s*(?:\{\s*\}|undefined|null|void 0|false)\s*,?\s*\)|\.catch\(\s*(?:noop|\(\)\s*=>\s*\(\s*\{\s*\}\s*\))\s*\)/g;
+
+/** An error that is let go says why, on the spot. */
+export const nothingSwallowed: Rule = (files) =>
+  files.filter(isCode).flatMap((file) => {
+    const { code, comments } = partsOf(file.text);
+    return [...code.matchAll(emptyCatch), ...code.matchAll(emptyHandler)].flatMap((match) => {
+      const lineEnd = file.text.indexOf("\n", match.index + match[0].length);
+      const lineStart = file.text.lastIndexOf("\n", match.index);
+      const reason = comments.slice(Math.max(0, lineStart), lineEnd < 0 ? undefined : lineEnd).trim();
+      return reason === "" ? [at(file, match.index, `swallows an error without a reason: ${match[0].trim()}`)] : [];
+    });
+  });

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { errorCodes } from "../../src/errors.ts";
+import { everyTestRuns, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import { dependencyRule, importDirection } from "./imports.ts";
+import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import {
+  benchesNamed,
+  changesTold,
+  dependenciesUsed,
+  errorsListed,
+  errorsReal,
+  noMachinePaths,
+  noRegistryHosts,
+} from "./papers.ts";
+import { type Rule, readHouse } from "./tree.ts";
+
+const house = readHouse();
+
+const rules: Record<string, Rule> = {
+  "keeps the dependency rule": dependencyRule,
+  "imports nothing from simulation, test, bench or examples": importDirection,
+  "takes time and chance as arguments": timeArrives,
+  "runs every test": everyTestRuns,
+  "leaves nothing unfinished": nothingLeftOver,
+  "swallows no error": nothingSwallowed,
+  "has files that one person can hold": smallFiles,
+  "has paths that tell something": tellingPaths,
+  "uses one word per idea in code": oneWordPerIdea,
+  "uses one word per idea in prose": oneWordInProse,
+  "shows nobody's machine": noMachinePaths,
+  "names no registry": noRegistryHosts,
+  "uses every dependency, and declares it": dependenciesUsed,
+  "lists every error with advice": errorsListed(errorCodes),
+  "throws and tests every error": errorsReal(errorCodes),
+  "tells its changes": changesTold,
+  "names every bench": benchesNamed,
+};
+
+describe("the house", () => {
+  it("is read", () => {
+    const paths = house.map(({ path }) => path);
+    expect(paths).toContain("scheduler/src/errors.ts");
+    expect(paths).toContain("package.json");
+    expect(paths.filter((path) => path.includes("node_modules"))).toEqual([]);
+  });
+
+  it.each(Object.entries(rules))("%s", (_, rule) => {
+    expect(rule(house)).toEqual([]);
+  });
+});

@@ -1,0 +1,74 @@
+import { partsOf } from "./code.ts";
+import { at, isCode, type Rule } from "./tree.ts";
+
+const longest = 500;
+
+/** A file is what one person can hold. */
+export const smallFiles: Rule = (files) =>
+  files.filter(isCode).flatMap((file) => {
+    const lines = file.text.split("\n").length - 1;
+    return lines > longest ? [`${file.path}:${lines} has more than ${longest} lines`] : [];
+  });
+
+const vagueNames = new Set("util utils helper helpers common lib types interfaces manager managers impl".split(" "));
+
+/** A file or folder is named for its technology or its role. */
+export const tellingPaths: Rule = (files) =>
+  files.flatMap(({ path }) => {
+    const words = path.split(/[/.\-_]/).map((word) => word.toLowerCase());
+    return words
+      .filter((word) => vagueNames.has(word))
+      .map((word) => `${path}:1 is called ${word}, which tells nothing`);
+  });
+
+/** Words that the glossary gives up, each for the one after it. */
+const givenUp = new Map([
+  ["job", "task or run"],
+  ["jobs", "tasks or runs"],
+  ["manager", "what it does"],
+  ["managers", "what they do"],
+  ["util", "what it does"],
+  ["utils", "what they do"],
+]);
+
+/** Others' words, as they write them: peers' interfaces and formats that are imported. */
+const foreign = /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?)/;
+
+/** "cronJobName" → cron, job, name. */
+function wordsOf(identifier: string): string[] {
+  return identifier
+    .replace(/([a-z\d])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[\s_$]+/);
+}
+
+/** One idea, one word. Benches call peers by their own names, so they are free. */
+export const oneWordPerIdea: Rule = (files) =>
+  files
+    .filter((file) => isCode(file) && !file.path.startsWith("bench/"))
+    .flatMap((file) => {
+      const { code } = partsOf(file.text);
+      const wrong: string[] = [];
+      for (const match of code.matchAll(/[A-Za-z_$][\w$]*/g)) {
+        if (foreign.test(match[0])) continue;
+        const word = wordsOf(match[0]).find((word) => givenUp.has(word));
+        if (word) wrong.push(at(file, match.index, `${match[0]}: not ${word}, but ${givenUp.get(word)}`));
+      }
+      for (const match of code.matchAll(/\b(?:type|interface|class)\s+(\w*Lease\w*)/g)) {
+        wrong.push(at(file, match.index, `${match[1]}: a timed right is a claim, a lock or a session`));
+      }
+      return wrong;
+    });
+
+/** Names of others, and words that are quoted. */
+const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?/gi;
+
+/** The same for what we write about ourselves. */
+export const oneWordInProse: Rule = (files) =>
+  files
+    .filter(({ path }) => /^(?:README|CHANGELOG|docs\/(?!glossary).*)(?:\.md)$/.test(path))
+    .flatMap((file) => {
+      const text = file.text.replace(named, (name) => " ".repeat(name.length));
+      return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
+    });

@@ -1,0 +1,136 @@
+import { importsOf } from "./code.ts";
+import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
+
+/** A stranger's copy of real input, kept as it was. */
+const foreign = /^examples\/.*(?:crontabs?|cron\.[a-z]+)\//;
+
+const homes = /(?<![\w.*:/-])\/(?:work|root|home(?!\/linuxbrew)|Users)\/[\w.]+|[A-Z]:\\Users\\/g;
+
+/** Nobody's machine shows in the repository. */
+export const noMachinePaths: Rule = (files) =>
+  files
+    .filter(({ path }) => !foreign.test(path) && !path.startsWith("scheduler/test/tidy/"))
+    .flatMap((file) =>
+      [...file.text.matchAll(homes)].map((match) => at(file, match.index, `a path of one machine: ${match[0]}`)),
+    );
+
+const registries =
+  /\bregistry\.[a-z\d-]+\.[a-z]+|\bnpm\.pkg\.github\.com|\bnpmmirror\b|\bartifactory\b|\bverdaccio\b/gi;
+
+/** Where packages come from is the reader's choice: the lock file names versions and hashes, not hosts. */
+export const noRegistryHosts: Rule = (files) =>
+  files
+    .filter(({ path }) => !path.startsWith("scheduler/test/tidy/"))
+    .flatMap((file) => {
+      const found = [...file.text.matchAll(registries)];
+      if (file.path.endsWith("package-lock.json")) found.push(...file.text.matchAll(/"resolved": "\w+:[^"]*/g));
+      return found.map((match) => at(file, match.index, `names a registry: ${match[0]}`));
+    });
+
+interface Manifest {
+  readonly dependencies?: Record<string, string>;
+  readonly devDependencies?: Record<string, string>;
+  readonly optionalDependencies?: Record<string, string>;
+}
+
+const packageOf = (specifier: string) =>
+  specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+
+/** Types come with what they describe; Node's are always used. */
+const described = (name: string) => (name.startsWith("@types/") ? name.slice("@types/".length) : name);
+
+/** Every dependency is used where it is declared, and what ships imports only what its own package.json brings. */
+export const dependenciesUsed: Rule = (files) => {
+  const wrong: string[] = [];
+  for (const file of files.filter(({ path }) => /(?:^|\/)package\.json$/.test(path))) {
+    const folder = file.path.slice(0, -"package.json".length);
+    const manifest = JSON.parse(file.text) as Manifest;
+    const shipped = { ...manifest.dependencies, ...manifest.optionalDependencies };
+    const code = files.filter((other) => isCode(other) && other.path.startsWith(folder));
+    const mentions = (name: string, among: readonly HouseFile[]) => {
+      const quoted = new RegExp(`["'\`/]@?${name.replace(/[/\-.]/g, "\\$&")}["'\`/]`);
+      return name === "node" || among.some((other) => quoted.test(other.text));
+    };
+    for (const name of Object.keys(shipped)) {
+      if (
+        !mentions(
+          name,
+          code.filter((other) => !isTest(other)),
+        )
+      )
+        wrong.push(`${file.path}:1 never uses ${name}`);
+    }
+    for (const name of Object.keys(manifest.devDependencies ?? {})) {
+      if (!mentions(described(name), code)) wrong.push(`${file.path}:1 never uses ${name}`);
+    }
+    for (const other of folder === "" ? [] : code.filter(({ path }) => path.startsWith(`${folder}src/`))) {
+      if (isTest(other)) continue;
+      for (const { specifier, index } of importsOf(other.text)) {
+        if (/^(?:\.|node:)/.test(specifier) || Object.hasOwn(shipped, packageOf(specifier))) continue;
+        wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
+      }
+    }
+  }
+  return wrong;
+};
+
+const textOf = (files: readonly HouseFile[], path: string) => files.find((file) => file.path === path)?.text;
+
+/** docs/errors.md lists exactly the codes of errors.ts, in its order and words, each with advice. */
+export const errorsListed =
+  (codes: Readonly<Record<string, string>>): Rule =>
+  (files) => {
+    const page = "docs/errors.md";
+    const rows = [...(textOf(files, page) ?? "").matchAll(/^\| `([A-Z_]+)` \| (.*?) \| (.*?) \|$/gm)];
+    const listed = rows.map(([, code]) => code);
+    const wrong: string[] = [];
+    for (const [code, meaning] of Object.entries(codes)) {
+      const row = rows.find(([, listedCode]) => listedCode === code);
+      if (!row) wrong.push(`${page}:1 lacks ${code}`);
+      else if (row[2] !== meaning) wrong.push(`${page}:1 ${code}: says "${row[2]}", errors.ts says "${meaning}"`);
+      else if (!row[3]?.trim()) wrong.push(`${page}:1 ${code}: no advice`);
+    }
+    for (const code of listed) if (!Object.hasOwn(codes, code as string)) wrong.push(`${page}:1 invents ${code}`);
+    const order = Object.keys(codes).filter((code) => listed.includes(code));
+    if (wrong.length === 0 && listed.join() !== order.join()) wrong.push(`${page}:1 has another order than errors.ts`);
+    return wrong;
+  };
+
+/** A code that nothing throws, or that no test provokes, is a promise nobody keeps. */
+export const errorsReal =
+  (codes: Readonly<Record<string, string>>): Rule =>
+  (files) => {
+    const code = files.filter((file) => isCode(file) && file.path.startsWith("scheduler/"));
+    const source = code.filter((file) => isSource(file) && !file.path.endsWith("/errors.ts"));
+    const tests = code.filter((file) => isTest(file) && !file.path.startsWith("scheduler/test/tidy/"));
+    return Object.keys(codes).flatMap((name) => {
+      const quoted = new RegExp(`["'\`]${name}["'\`]`);
+      const wrong: string[] = [];
+      if (!source.some((file) => quoted.test(file.text))) wrong.push(`scheduler/src/errors.ts:1 ${name}: never thrown`);
+      if (!tests.some((file) => quoted.test(file.text)))
+        wrong.push(`scheduler/src/errors.ts:1 ${name}: no test names it`);
+      return wrong;
+    });
+  };
+
+/** What a user notices has a line in the change log, under what is not released yet or under this version. */
+export const changesTold: Rule = (files) => {
+  const log = textOf(files, "CHANGELOG.md");
+  if (log === undefined) return ["CHANGELOG.md:1 is missing"];
+  const section = /^## (?:\[?Unreleased\]?|0\.1\.0).*\n+(?:(?!## ).*\n+)*?- \S/im;
+  return section.test(log) ? [] : ["CHANGELOG.md:1 has no section Unreleased or 0.1.0 with a line in it"];
+};
+
+/** A bench that no page names answers a question that nobody asked. */
+export const benchesNamed: Rule = (files) => {
+  const pages = files.filter(({ path }) => path === "README.md" || /^(?:docs|bench)\/.*\.md$/.test(path));
+  return files.flatMap(({ path }) => {
+    const question = /^bench\/([^/]+)\.ts$/.exec(path)?.[1];
+    if (question === undefined) return [];
+    const named = new RegExp(`(?:bench -- |bench/|\`)${question}\\b`);
+    return pages.some((page) => named.test(page.text)) ? [] : [`${path}:1 is named neither in README.md nor in docs/`];
+  });
+};

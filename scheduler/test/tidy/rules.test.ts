@@ -1,0 +1,293 @@
+import { describe, expect, it } from "vitest";
+import { importsOf, partsOf } from "./code.ts";
+import { everyTestRuns, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import { dependencyRule, importDirection } from "./imports.ts";
+import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import {
+  benchesNamed,
+  changesTold,
+  dependenciesUsed,
+  errorsListed,
+  errorsReal,
+  noMachinePaths,
+  noRegistryHosts,
+} from "./papers.ts";
+import type { HouseFile, Rule } from "./tree.ts";
+
+type House = Record<string, string>;
+
+const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
+
+/** Each rule with houses that break it, each in one way, and with one that looks alike and keeps it. */
+const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
+  {
+    name: "dependencyRule",
+    rule: dependencyRule,
+    broken: [
+      { "scheduler/src/task.ts": 'import { a } from "./store/a.ts";' },
+      { "scheduler/src/task.ts": 'export * from "./store/a.ts";' },
+      { "scheduler/src/task.ts": 'const a = await import("./store/a.ts");' },
+      { "scheduler/src/task.ts": 'let a: import("./store/a.ts").A;' },
+      { "scheduler/src/task.ts": 'import { readFileSync } from "node:fs";' },
+      { "scheduler/src/task.ts": 'import pg from "pg";' },
+      { "scheduler/src/engine/planner.ts": 'import type { A } from "../store/a.ts";' },
+      { "scheduler/src/engine/deep/planner.ts": 'import type { A } from "../../store/a.ts";' },
+      { "scheduler/src/engine/planner.ts": 'import { carillon } from "../carillon.ts";' },
+      { "scheduler/src/task.ts": 'import { carillon } from "./index.ts";' },
+    ],
+    kept: {
+      "scheduler/src/task.ts":
+        'import { a } from "./duration.ts"; // from "./store/a.ts"\nconst text = \'from "./store/a.ts"\';',
+      "scheduler/src/engine/deep/planner.ts": 'import "../../clock.ts"; import "../b.ts"; import pg from "pg";',
+      "scheduler/src/carillon.ts": 'import { a } from "./store/a.ts";',
+      "scheduler/src/index.ts": 'export { a } from "./store/a.ts";',
+      "scheduler/src/cli/main.ts": 'import { a } from "../store/a.ts"; import { b } from "../carillon.ts";',
+    },
+  },
+  {
+    name: "importDirection",
+    rule: importDirection,
+    broken: [
+      { "scheduler/src/task.ts": 'import "../test/support/servers.ts";' },
+      { "scheduler/src/cli/main.ts": 'import "../../../examples/demo/main.ts";' },
+      { "bench/burst.ts": 'import "../examples/demo/main.ts";' },
+      { "scheduler/test/cluster/a.test.ts": 'import "../../../bench/burst.ts";' },
+      { "scheduler/src/cli/main.ts": 'import "../../../scripts/ready.mjs";' },
+      { "examples/demo/main.ts": 'import "../../scheduler/src/task.ts";' },
+      { "scripts/test.mjs": 'import pg from "pg";' },
+    ],
+    kept: {
+      "scheduler/test/cluster/a.test.ts": 'import "../support/servers.ts"; import "../../src/task.ts";',
+      "scheduler/src/task.test.ts": 'import "../test/support/servers.ts";',
+      "bench/burst.ts": 'import "./support/table.ts"; import "carillon";',
+      "examples/demo/main.ts": 'import "carillon"; import "../tasks.ts";',
+      "scripts/test.mjs": 'import "node:fs"; import "./ready.mjs";',
+    },
+  },
+  {
+    name: "timeArrives",
+    rule: timeArrives,
+    broken: [
+      "Date.now()",
+      "new Date()",
+      "new Date( )",
+      "const f = Math.random",
+      "setTimeout(f, 5)",
+      "setInterval(f, 5)",
+      "performance.now()",
+      "process.hrtime.bigint()",
+      "`at ${Date.now()}`",
+      'import { scheduler } from "node:timers/promises";',
+      'import * as wait from "node:timers";',
+    ].map((text) => ({ "scheduler/src/engine/planner.ts": text })),
+    kept: {
+      "scheduler/src/engine/planner.ts":
+        "const day = new Date(ms); // not Date.now()\nconst text = 'Math.random()'; const same = /Date.now/; clearTimeout(t);",
+      "scheduler/src/clock.ts": "Date.now()",
+      "scheduler/src/cli/table.ts": "setInterval(draw, 100)",
+      "scheduler/src/task.test.ts": "Date.now()",
+    },
+  },
+  {
+    name: "everyTestRuns",
+    rule: everyTestRuns,
+    broken: [
+      "it.only('a', f)",
+      "describe.skip('a', f)",
+      "test.todo('a')",
+      "test.skipIf(x)('a', f)",
+      "describe.each([1]).runIf(x)",
+      "it.concurrent.only('a', f)",
+      "test('a', (ctx) => { ctx.skip(); })",
+      "xit('a', f)",
+    ].map((text) => ({ "scheduler/src/task.test.ts": text })),
+    kept: {
+      "scheduler/src/task.test.ts": "it('a', () => expect(overlap.skip).toBe(1)); it.each([1])('it.only(x)', f);",
+    },
+  },
+  {
+    name: "nothingLeftOver",
+    rule: nothingLeftOver,
+    broken: [
+      { "scheduler/src/task.ts": "const a = 1; // TODO: more" },
+      { "scheduler/src/task.ts": "/** FIXME */" },
+      { "docs/a.md": "HACK" },
+      { ".ci/run": "# XXX" },
+    ],
+    kept: { "scheduler/src/task.ts": 'const words = ["TODO", "FIXME"]; // to do', "examples/crontabs/x": "# XXX" },
+  },
+  {
+    name: "nothingSwallowed",
+    rule: nothingSwallowed,
+    broken: [
+      "try { a(); } catch {}",
+      "try { a(); } catch (error) {\n}",
+      "a().catch(() => {});",
+      "a().catch((error) => undefined);",
+      "a().catch(\n  () => null,\n);",
+      "a().catch(noop);",
+    ].map((text) => ({ "scheduler/src/task.ts": text })),
+    kept: {
+      "scheduler/src/task.ts":
+        "try { a(); } catch {\n  // it is gone already\n}\na().catch(() => undefined); // told by b\na().catch(report); 'catch {}';",
+    },
+  },
+  {
+    name: "smallFiles",
+    rule: smallFiles,
+    broken: [{ "scheduler/src/task.ts": "\n".repeat(501) }],
+    kept: { "scheduler/src/task.ts": "\n".repeat(500), LICENSE: "\n".repeat(900) },
+  },
+  {
+    name: "tellingPaths",
+    rule: tellingPaths,
+    broken: [
+      "scheduler/src/utils.ts",
+      "scheduler/src/lib/a.ts",
+      "bench/string-helpers.ts",
+      "a/types.d.ts",
+      "a/Manager.ts",
+    ].map((path) => ({ [path]: "" })),
+    kept: { "scheduler/src/library.ts": "", "scheduler/src/commonplace.ts": "" },
+  },
+  {
+    name: "oneWordPerIdea",
+    rule: oneWordPerIdea,
+    broken: [
+      "const job = 1;",
+      "runJobs();",
+      "class TaskManager {}",
+      "interface ClaimLease {}",
+      "a.jobId",
+      "`${job}`",
+    ].map((text) => ({ "scheduler/src/task.ts": text })),
+    kept: {
+      "scheduler/src/task.ts": "const CronJob = 1; jobless(); // a job\nconst text = 'job'; release(lease);",
+      "bench/peer.ts": "addJob()",
+    },
+  },
+  {
+    name: "oneWordInProse",
+    rule: oneWordInProse,
+    broken: [{ "README.md": "Runs your job." }, { "docs/a.md": "Jobs" }],
+    kept: { "README.md": "imports XXL-JOB, CronJobs and cron jobs, calls `addJob`", "docs/glossary.md": "not job" },
+  },
+  {
+    name: "noMachinePaths",
+    rule: noMachinePaths,
+    broken: ["see /work/main", 'cd "/home/anna/x"', "/Users/anna", "C:\\Users\\anna", "/root/x"].map((text) => ({
+      "docs/a.md": text,
+    })),
+    kept: { "docs/a.md": "https://a.org/work/x, ../home/x and `0 0 * * * /usr/bin/true`; /home/linuxbrew/.linuxbrew" },
+  },
+  {
+    name: "noRegistryHosts",
+    rule: noRegistryHosts,
+    broken: [
+      { "package-lock.json": '"resolved": "https://example.org/a.tgz"' },
+      { "docs/a.md": "from registry.npmjs.org" },
+      { ".npmrc": "registry=https://registry.example.org/" },
+    ],
+    kept: { "package-lock.json": '"resolved": "scheduler"', "docs/a.md": "a registry. Then" },
+  },
+  {
+    name: "dependenciesUsed",
+    rule: dependenciesUsed,
+    broken: [
+      { "scheduler/package.json": '{"dependencies":{"pg":"1"}}', "scheduler/src/a.ts": 'const text = "pgx";' },
+      { "scheduler/package.json": '{"dependencies":{"pg":"1"}}', "scheduler/src/a.test.ts": 'import "pg";' },
+      { "package.json": '{"devDependencies":{"zod":"1"}}', "scheduler/src/a.ts": "" },
+      { "package.json": '{"devDependencies":{"@types/pg":"1"}}', "scheduler/src/a.ts": "" },
+      { "scheduler/package.json": '{"dependencies":{}}', "scheduler/src/a.ts": 'import { z } from "zod/v4";' },
+    ],
+    kept: {
+      "package.json": '{"devDependencies":{"@types/node":"1","@types/pg":"1","zod":"1","@biomejs/biome":"1"}}',
+      "scheduler/package.json": '{"dependencies":{"pg":"1","@standard-schema/spec":"1"}}',
+      "scheduler/src/a.ts": 'import pg from "pg"; import type { A } from "@standard-schema/spec"; import "node:fs";',
+      "scheduler/src/a.test.ts": 'import { z } from "zod";',
+      "scripts/test.mjs": 'join(root, "node_modules/@biomejs/biome/bin/biome")',
+    },
+  },
+  {
+    name: "errorsListed",
+    rule: errorsListed({ AB: "It broke.", CD: "It ended." }),
+    broken: [
+      { "docs/errors.md": "| `CD` | It ended. | Go on. |" },
+      { "docs/errors.md": "| `AB` | It broke. | Mend it. |" },
+      { "docs/errors.md": "| `AB` | It broke. |  |\n| `CD` | It ended. | Go on. |" },
+      { "docs/errors.md": "| `AB` | Other. | Mend it. |\n| `CD` | It ended. | Go on. |" },
+      { "docs/errors.md": "| `CD` | It ended. | Go on. |\n| `AB` | It broke. | Mend it. |" },
+      { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n| `EF` | Gone. | Go. |" },
+    ],
+    kept: { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n" },
+  },
+  {
+    name: "errorsReal",
+    rule: errorsReal({ AB: "It broke." }),
+    broken: [
+      { "scheduler/src/a.ts": 'fail("AB")' },
+      { "scheduler/src/errors.ts": '"AB"', "scheduler/test/a.test.ts": '"AB"' },
+      { "scheduler/src/a.ts": 'fail("ABC")', "scheduler/src/a.test.ts": '"AB"' },
+    ],
+    kept: { "scheduler/src/a.ts": 'fail("AB")', "scheduler/src/a.test.ts": 'expect(code).toBe("AB")' },
+  },
+  {
+    name: "changesTold",
+    rule: changesTold,
+    broken: [
+      {},
+      { "CHANGELOG.md": "# Changes\n\n## 0.0.9\n\n- old\n" },
+      { "CHANGELOG.md": "## Unreleased\n\n## 0.0.9\n\n- old" },
+    ],
+    kept: { "CHANGELOG.md": "# Changes\n\n## 0.1.0 (unreleased)\n\n### Added\n\n- new\n" },
+  },
+  {
+    name: "benchesNamed",
+    rule: benchesNamed,
+    broken: [{ "bench/burst.ts": "" }, { "bench/burst.ts": "", "README.md": "`npm run bench -- bursting`" }],
+    kept: { "bench/burst.ts": "", "bench/support/table.ts": "", "README.md": "`npm run bench -- burst`" },
+  },
+];
+
+describe.each(cases)("$name", ({ rule, broken, kept }) => {
+  it.each(broken)("finds the violation in %j", (files) => {
+    expect(rule(house(files))).toHaveLength(1);
+  });
+
+  it("finds none where there is none", () => {
+    expect(rule(house(kept))).toEqual([]);
+  });
+});
+
+describe("code and comments", () => {
+  const blanked = (text: string) => {
+    const { code, comments } = partsOf(text);
+    expect(code).toHaveLength(text.length);
+    expect(comments).toHaveLength(text.length);
+    return code.replace(/\s+/g, " ").trim();
+  };
+
+  it.each([
+    ["a / b / c; // d", "a / b / c;"],
+    ["f(/[/]\"/g) + 'x'", "f(/ g) + ' '"],
+    ["return /a'b/.test(x) ? 1 : 2", "return / /.test(x) ? 1 : 2"],
+    ["`a ${b + `c ${{ d: 1 }.d} e`} f` + g", "` {b + ` {{ d: 1 }.d} `} ` + g"],
+    ["'it\\'s' + \"a // b\"", "' ' + \" \""],
+    ["a /* b\n c */ d", "a d"],
+    ["`\\`${a}`", "` {a}`"],
+    ["x = y as string[] / 2", "x = y as string[] / 2"],
+    ["`open", "` n"],
+  ])("%s", (text, expected) => {
+    expect(blanked(text)).toBe(expected);
+  });
+
+  it("keeps lines", () => {
+    expect(partsOf("a\n/* b\n */\n`c\n`").code.split("\n")).toHaveLength(5);
+  });
+
+  it("finds imports in code only", () => {
+    const text =
+      "import a from 'a';\nexport { b } from \"b\"; // from 'c'\nconst d = \"import 'e'\"; await import('f');";
+    expect(importsOf(text).map(({ specifier }) => specifier)).toEqual(["a", "b", "f"]);
+  });
+});
