@@ -12,4 +12,15 @@ export const limits = {
   jitterMs: 86_400_000,
   /** No slot is planned after this year: a cron that next fires later ends with an error. */
   lastYear: 2200,
+  /** A crontab to import; the largest that cron itself would read is far below. */
+  crontabBytes: 1024 * 1024,
+  crontabLineLength: 16 * 1024,
+  /** One line of a command's output; the rest of the line is cut and marked. */
+  commandLineBytes: 16 * 1024,
+  /** All output of one command; the rest is read, counted and thrown away. */
+  commandOutputBytes: 4 * 1024 * 1024,
+  /** The last lines of stderr that a failed command's error quotes. */
+  commandLastLines: 10,
+  /** From SIGTERM to SIGKILL. */
+  commandGraceMs: 10_000,
 } as const;

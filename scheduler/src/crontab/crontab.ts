@@ -1,0 +1,152 @@
+/**
+ * Crontab → tasks. The one entry for those who import: text in, task definitions, problems and notes out.
+ *
+ * A task keeps what cron would do where the two can agree: "either day field" where both are restricted, the clock-change
+ * rule, the environment above the line, standard input after %. docs/crontab.md lists where they differ.
+ */
+import { CarillonError } from "../errors.ts";
+import { cron, type ScheduleSpec } from "../schedule.ts";
+import type { CommandSpec } from "../task.ts";
+import { zoneName } from "../zone.ts";
+import { refuse } from "./fields.ts";
+import { type CrontabFormat, detectFormat, spoolAccount } from "./format.ts";
+import { namePrefix, nameTasks } from "./names.ts";
+import { type CrontabEntry, type CrontabNote, type CrontabProblem, parseCrontab, problemOf } from "./parse.ts";
+import { splitCommand } from "./shell-words.ts";
+
+export type { CrontabFormat } from "./format.ts";
+export type { CrontabNote, CrontabProblem } from "./parse.ts";
+
+export interface CrontabFile {
+  /** Decides the format and the tasks' names; it is not opened. */
+  path: string;
+  text: string;
+}
+
+export interface CrontabOptions {
+  /** The zone of entries without CRON_TZ: that of the machine whose crontab it is. */
+  zone: string;
+  /** Default: by the file's place, else by its content. */
+  format?: CrontabFormat;
+  /** Entries that need a shell become `SHELL -c …`. Default false: they are problems. */
+  shell?: boolean;
+  /** What the names begin with; default: the file's name. */
+  prefix?: string;
+  /** More account names by which to recognise a system crontab. */
+  accounts?: readonly string[];
+}
+
+/** The first five are what `defineTask` takes: `defineTask(name, { schedule, command, description })`. */
+export interface ImportedTask {
+  name: string;
+  schedule: ScheduleSpec;
+  command: CommandSpec;
+  description: string;
+  /** Where it stands, from 1. */
+  line: number;
+  /** Its command is a shell's: the worker must allow the shell. */
+  needsShell: boolean;
+}
+
+export interface ImportedCrontab {
+  format: CrontabFormat;
+  tasks: ImportedTask[];
+  problems: CrontabProblem[];
+  notes: CrontabNote[];
+}
+
+/** @throws ZONE_UNKNOWN for `options.zone`; everything in the text itself is a task, a problem or a note */
+export function importCrontab(file: CrontabFile, options: CrontabOptions): ImportedCrontab {
+  const zone = zoneName(options.zone);
+  const format = options.format ?? detectFormat(file.path, file.text, options.accounts);
+  const prefix = namePrefix(options.prefix ?? file.path);
+  const { entries, problems, notes } = parseCrontab(file.text, { format, seed: prefix });
+  const owner = format === "user" ? spoolAccount(file.path) : null;
+
+  const read: { entry: CrontabEntry; task: Omit<ImportedTask, "name"> }[] = [];
+  for (const entry of entries) {
+    try {
+      read.push({ entry, task: taskOf(entry, { file, zone, owner, shell: options.shell ?? false, notes }) });
+    } catch (error) {
+      if (!(error instanceof CarillonError)) throw error;
+      problems.push(problemOf(entry.line, entry.text, error));
+    }
+  }
+  // From all entries, also those with problems: turning the shell on must not rename what was imported before.
+  const names = nameTasks(
+    prefix,
+    entries.map(({ command, time, user }) => ({ command, identity: `${time.expression}\n${user ?? ""}\n${command}` })),
+  );
+  const nameOf = new Map(entries.map((entry, at) => [entry, names[at] as string]));
+  return {
+    format,
+    tasks: read.map(({ entry, task }) => ({ name: nameOf.get(entry) as string, ...task })),
+    problems: problems.sort((a, b) => a.line - b.line),
+    notes: notes.sort((a, b) => a.line - b.line),
+  };
+}
+
+interface Surroundings {
+  file: CrontabFile;
+  zone: string;
+  owner: string | null;
+  shell: boolean;
+  notes: CrontabNote[];
+}
+
+function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "name"> {
+  const { argv, env, needsShell } = commandOf(entry, around);
+  const user = entry.user ?? around.owner;
+  const home = entry.env.HOME;
+  const command: CommandSpec = {
+    argv,
+    ...(Object.keys(env).length === 0 ? {} : { env }),
+    ...(home?.startsWith("/") ? { cwd: home } : {}),
+    ...(entry.stdin === undefined ? {} : { stdin: entry.stdin }),
+    ...(user === null ? {} : { user }),
+  };
+  // Cron's rule for a change of clocks: tables with a star count elapsed time; others run once, late if need be.
+  const schedule = cron(entry.time.expression, {
+    zone: entry.zone ?? around.zone,
+    gap: entry.time.wildcard ? "skip" : "shift",
+    overlap: entry.time.wildcard ? "both" : "first",
+    ...(entry.randomDelayMinutes === 0 ? {} : { jitter: entry.randomDelayMinutes * 60_000 }),
+  });
+  const description = `${around.file.path}: ${entry.text.trim()}`;
+  return { schedule, command, description, line: entry.line, needsShell };
+}
+
+/** Shells whose word rules `splitCommand` knows. */
+const posixShells = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"]);
+/** Where a worker looks for programs given without a path; others in a crontab's PATH are worth a note. */
+const usualPath = new Set(["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]);
+
+function commandOf(entry: CrontabEntry, { shell, notes }: Surroundings) {
+  const shellPath = entry.env.SHELL ?? "/bin/sh";
+  const shellName = shellPath.slice(shellPath.lastIndexOf("/") + 1);
+  const split = posixShells.has(shellName) ? splitCommand(entry.command) : { needsShell: `SHELL=${shellPath}` };
+  if ("argv" in split) {
+    const { argv, comment } = split;
+    const path = entry.env.PATH?.split(":") ?? [];
+    const elsewhere = path.filter((folder) => !usualPath.has(folder));
+    if (elsewhere.length > 0) {
+      notes.push({
+        line: entry.line,
+        message: `PATH has ${elsewhere.join(", ")}: the worker looks ${argv[0]} up in its own path, and must allow tasks to set PATH`,
+      });
+    }
+    if (comment !== "")
+      notes.push({ line: entry.line, message: `not passed on, it is a comment to the shell: # ${comment}` });
+    return { argv, env: { ...entry.env, ...split.env }, needsShell: false };
+  }
+  if (!shell) {
+    throw refuse(
+      `the command needs a shell: it has ${split.needsShell}`,
+      "Put it into a script and call that; or import with the shell turned on (--shell) and let a worker allow the shell.",
+    );
+  }
+  if (!shellPath.startsWith("/")) {
+    throw refuse(`SHELL is ${JSON.stringify(shellPath)}, which is not an absolute path`, "Write SHELL=/bin/sh.");
+  }
+  return { argv: [shellPath, "-c", entry.command], env: entry.env, needsShell: true };
+}

@@ -1,0 +1,43 @@
+/** The sixth field of a crontab line as cron takes it apart, before any shell sees it. */
+export interface CommandField {
+  command: string;
+  /** What follows the first unescaped %; ends with a newline. */
+  stdin?: string;
+}
+
+/**
+ * The first unescaped `%` ends the command and begins its standard input, where every further one is a newline; `\%` is
+ * a percent sign. Backslashes before anything else stay. The two halves differ in one odd case, as in Vixie's cron:
+ * `\\%` ends the command, but is `\%` in the input.
+ */
+export function splitPercent(field: string): CommandField {
+  let command = "";
+  let escaped = false;
+  for (let at = 0; at < field.length; at++) {
+    const char = field[at] as string;
+    if (escaped) {
+      command = char === "%" ? `${command.slice(0, -1)}%` : command + char;
+      escaped = false;
+    } else if (char === "%") {
+      const rest = field.slice(at + 1);
+      return rest === "" ? { command } : { command, stdin: readStdin(rest) };
+    } else {
+      command += char;
+      escaped = char === "\\";
+    }
+  }
+  return { command };
+}
+
+function readStdin(rest: string): string {
+  let input = "";
+  let escaped = false;
+  for (const char of rest) {
+    if (escaped && char !== "%") input += "\\";
+    const read: string = !escaped && char === "%" ? "\n" : char;
+    escaped = read === "\\";
+    if (!escaped) input += read;
+  }
+  if (escaped) input += "\\";
+  return input.endsWith("\n") ? input : `${input}\n`;
+}
