@@ -178,7 +178,10 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     broken: ["see /work/main", 'cd "/home/anna/x"', "/Users/anna", "C:\\Users\\anna", "/root/x"].map((text) => ({
       "docs/a.md": text,
     })),
-    kept: { "docs/a.md": "https://a.org/work/x, ../home/x and `0 0 * * * /usr/bin/true`; /home/linuxbrew/.linuxbrew" },
+    kept: {
+      "scheduler/src/crontab/a.test.ts": "HOME=/home/anna",
+      "docs/a.md": "https://a.org/work/x, ../home/x and `0 0 * * * /usr/bin/true`; /home/linuxbrew/.linuxbrew",
+    },
   },
   {
     name: "noRegistryHosts",
