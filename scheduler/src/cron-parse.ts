@@ -101,6 +101,11 @@ function parseFields(text: string): CronFields {
     if (macro === undefined) throw invalid(text, "is not a name that Carillon knows", macroHint(text.toLowerCase()));
     expanded = macro;
   }
+  const zone = /^(?:CRON_)?TZ=(\S{0,64})/i.exec(text);
+  if (zone !== null) {
+    const hint = `Give the zone as an option: cron("...", { zone: ${JSON.stringify(zone[1])} }).`;
+    throw invalid(text, "begins with a zone", hint);
+  }
   const parts = expanded === "" ? [] : expanded.split(" ");
   if (parts.length < 5 || parts.length > 7) {
     throw invalid(
@@ -191,7 +196,7 @@ function each(
       step = /^\d{1,4}$/.test(digits) ? Number(digits) : 0;
       const most = form.cycle === 0 ? form.max - form.min : form.cycle - 1;
       if (step < 1 || step > most) {
-        throw badField(text, form, item, `has the step ${quote(digits)}; 1-${most} are allowed`, stepHint(form, step));
+        throw badField(text, form, item, `has the step ${quote(digits)}, not 1-${most}`, stepHint(form, step));
       }
     }
     let start = form.min;
@@ -227,11 +232,23 @@ function readValue(text: string, form: FieldForm, item: string, word: string): n
         hint: `Carillon plans up to the year ${limits.lastYear}.`,
       });
     }
-    throw badField(text, form, item, `has ${value}`, rangeHint(form, value));
+    throw badField(
+      text,
+      form,
+      item,
+      item === word ? "is out of range" : `has ${value}, which is out of range`,
+      rangeHint(form, value),
+    );
   }
   const named = form.names?.indexOf(word.toUpperCase()) ?? -1;
   if (named >= 0) return named + form.min;
-  throw badField(text, form, item, word === "" ? "is incomplete" : `has ${quote(word)}`, wordHint(form, word));
+  throw badField(
+    text,
+    form,
+    item,
+    word === "" ? "is incomplete" : item === word ? "is unknown" : `has ${quote(word)}`,
+    wordHint(form, word),
+  );
 }
 
 /** L, L-3, LW, L-3W, 15W */
@@ -262,7 +279,7 @@ function weekdayItem(text: string, item: string, fields: CronFields): boolean {
       "Cron programs disagree on its meaning. Write SAT, or SATL for the month's last Saturday.",
     );
   }
-  const last = /^(\d|[A-Z]{3})L$/.exec(item);
+  const last = /^(\d{1,2}|[A-Z]{3})L$/.exec(item);
   if (last !== null) {
     fields.lastWeekdays |= 1 << (readValue(text, weekday, item, last[1] as string) % 7);
     return true;
@@ -297,12 +314,13 @@ function macroHint(text: string): string {
   if (text.startsWith("@every")) return `Use an interval: every("${text.slice(6).trim() || "5m"}").`;
   if (text.startsWith("@reboot"))
     return "A start of a machine is not a time. Use a manual schedule and run the task from your start-up.";
-  const near = Object.keys(macros).find((name) => editDistance(name, text) <= 3);
+  const [near] = Object.keys(macros)
+    .filter((name) => editDistance(name, text) <= 2)
+    .sort((a, b) => editDistance(a, text) - editDistance(b, text));
   return near === undefined ? `Known are ${Object.keys(macros).join(", ")}.` : `Did you mean ${near}?`;
 }
 
 function countHint(text: string, parts: readonly string[]): string {
-  if (/^(?:CRON_)?TZ=/i.test(text)) return 'The zone is an option: cron("...", { zone: "Asia/Tokyo" }).';
   if (/^every\b/i.test(text)) return 'For an interval use every("5m").';
   const clock = /^(\d{1,2}):(\d{2})$/.exec(text);
   if (clock !== null) return `Every day at that time is "${Number(clock[2])} ${Number(clock[1])} * * *".`;

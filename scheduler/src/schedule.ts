@@ -12,7 +12,7 @@ import { nextAfterDelay, nextAtRate, previousAtRate } from "./interval.ts";
 import { limits } from "./limits.ts";
 import { mix } from "./random.ts";
 import { cronWords, everyWords } from "./words.ts";
-import { endOfTime, type Zone, zoneName, zoneOf } from "./zone.ts";
+import { endOfTime, type Zone, zoneOf } from "./zone.ts";
 import { type FoldPolicy, type GapPolicy, nextInZone, previousInZone } from "./zoned-cron.ts";
 
 export type { FoldPolicy, GapPolicy } from "./zoned-cron.ts";
@@ -104,7 +104,7 @@ export function validateSchedule(value: unknown): ScheduleSpec {
       const spec = only(value, "cron", ["type", "expression", "zone", "gap", "overlap", "jitterMs"]);
       const parsed = parseCron(spec.expression as string);
       const elapsed = parsed.fields.hours === allHours;
-      const zone = zoneName(spec.zone ?? "UTC");
+      const zone = zoneOf(spec.zone ?? "UTC").name;
       const gap = oneOf("gap", spec.gap ?? (elapsed ? "skip" : "shift"), ["skip", "shift"] as const);
       const overlap = oneOf("overlap", spec.overlap ?? (elapsed ? "both" : "first"), [
         "first",
@@ -363,7 +363,10 @@ function jitterOf(value: unknown): { jitterMs?: number } {
 const iso = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):?(\d\d)?)$/i;
 
 function instantOf(value: unknown, name: string): number {
-  if (value instanceof Date) value = value.getTime();
+  if (value instanceof Date) {
+    if (Number.isNaN(value.getTime())) throw wrong(`${name}: the Date is invalid`);
+    return instant(name, value.getTime());
+  }
   if (typeof value === "number") return instant(name, value);
   const hint = 'Give a Date, epoch milliseconds, or a text with an offset such as "2030-01-31T09:00:00+01:00".';
   if (typeof value !== "string") throw wrong(`${name}: ${show(value)} is not a time`, hint);

@@ -129,20 +129,17 @@ function dayWords(f: CronFields, pointed: boolean): string {
   // In "either" mode a full mask written as 1-31 matches every day: the sentence says so by itself.
   return f.either
     ? `on ${days} or on ${weekdays}${weekdays.endsWith(months) ? "" : inMonths}`
-    : `on ${days}, if that is on ${weekdays}`;
+    : `on ${days}, only on ${weekdays}`;
 }
 
 /** "1 January", "day 1 of the month", "days 1 and 15 of June and July", "the last day of the month" */
 function dateWords(f: CronFields, months: string): string {
   const days = bits(f.days);
   const special: string[] = [];
-  for (const n of bits(f.lastDays))
-    special.push(n === 0 ? "the last day" : `${n} day${n === 1 ? "" : "s"} before the last day`);
+  for (const n of bits(f.lastDays)) special.push(n === 0 ? "the last day" : `the ${nth(n)} day before the last day`);
   for (const n of bits(f.nearest)) special.push(`the weekday nearest to day ${n + 1}`);
   for (const n of bits(f.lastNearest)) {
-    special.push(
-      n === 0 ? "the last weekday" : `the weekday nearest to ${n} day${n === 1 ? "" : "s"} before the last day`,
-    );
+    special.push(n === 0 ? "the last weekday" : `the weekday nearest to the ${nth(n)} day before the last day`);
   }
   const date = (day: number) => `${day + 1}`;
   if (special.length === 0 && monthNames.includes(months)) return `${runs(days, date)} ${months}`;
