@@ -66,11 +66,15 @@ function readLock(path) {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
 }
 
-/** Runs npm with this very Node, whichever of the two npm is found. @param {string[]} args @param {string} cwd */
+/**
+ * Runs npm with this very Node: the npm that runs us, or the one on PATH. Its errors show even when it was told to be
+ * silent about running us.
+ * @param {string[]} args @param {string} cwd
+ */
 export function npm(args, cwd = root) {
   const script = process.env.npm_execpath;
   const [program, first] = script?.endsWith(".js") ? [process.execPath, [script]] : ["npm", []];
-  const done = spawnSync(program, [...first, ...args], { cwd, stdio: ["ignore", 2, 2] });
+  const done = spawnSync(program, [...first, ...args, "--loglevel=error"], { cwd, stdio: ["ignore", 2, 2] });
   if (done.error) throw new Trouble(`npm could not be started: ${done.error.message}`);
   return done.status === 0;
 }
@@ -82,7 +86,9 @@ export function installDependencies() {
   if (stale === undefined) return;
   say(`installing dependencies (${stale} is missing or stale)`);
   if (!npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])) {
-    throw new Trouble("`npm ci` failed, see above: is the package registry reachable?");
+    throw new Trouble(
+      "`npm ci` failed, see above. Is the package registry reachable, and does package-lock.json agree with package.json?",
+    );
   }
 }
 
