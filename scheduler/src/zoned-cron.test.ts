@@ -97,7 +97,10 @@ describe("cron in zones against the oracle", () => {
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);
         for (let round = 0; round < rounds; round++) {
           const aim = at + (chance() < 0.5 ? before : after) + Math.floor((chance() - 0.5) * 2.2 * change);
-          compared += compare(zone, window, randomExpression(chance, localOf(aim)));
+          let expression = randomExpression(chance, localOf(aim));
+          // Few with many seconds: thousands of slots alike would take most of the time.
+          if (expression.seconds.length > 4 && chance() < 0.9) expression = randomExpression(chance, localOf(aim));
+          compared += compare(zone, window, expression);
         }
       }
     }

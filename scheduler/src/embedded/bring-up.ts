@@ -102,15 +102,22 @@ async function start(
   }
   throwIfAborted(signal);
   const launched = await launch(place, binaries);
-  for (;;) {
-    const presence = await attend(place, signal);
-    if (typeof presence !== "string") {
-      if (!presence.complete) await presence.complement();
-      return { presence, started };
+  try {
+    for (;;) {
+      const presence = await attend(place, signal);
+      if (typeof presence !== "string") {
+        if (!presence.complete) await presence.complement();
+        return { presence, started };
+      }
+      const outcome = await launched.outcome();
+      if (outcome === "taken") return undefined;
+      if (outcome !== undefined) throw outcome;
+      await pause(systemClock, pollMs, signal);
     }
-    const outcome = await launched.outcome();
-    if (outcome === "taken") return undefined;
-    if (outcome !== undefined) throw outcome;
-    await pause(systemClock, pollMs, signal);
+  } catch (error) {
+    // Given up, or it answers with a failure: a server that nobody uses is not left behind. Should another process
+    // have attached in this moment, it brings the server back.
+    await launched.end();
+    throw error;
   }
 }

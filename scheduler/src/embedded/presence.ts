@@ -1,6 +1,6 @@
 import pg from "pg";
 import { CarillonError, messageOf } from "../errors.ts";
-import { codeOf, throwIfAborted } from "./failure.ts";
+import { codeOf, serverFailure, throwIfAborted } from "./failure.ts";
 import type { Place } from "./place.ts";
 import { serverProcesses } from "./processes.ts";
 import { stop } from "./server.ts";
@@ -119,6 +119,8 @@ function attendFailure(error: unknown, place: Place): "absent" | "busy" {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ECONNREFUSED") return "absent";
   if (passing.includes(code)) return "busy";
+  // 53100: even a connection writes a little, such as its caches.
+  if (code === "53100") throw serverFailure("the server refused a connection", messageOf(error), place.log);
   if (code === "EACCES" || code === "EPERM") {
     throw new CarillonError(
       "STORE_REFUSED",

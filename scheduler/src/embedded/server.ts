@@ -13,9 +13,10 @@ import { fixedSettings } from "./settings.ts";
 
 /** A server this process has just launched. */
 export interface Launch {
-  readonly pid: number;
   /** Undefined while it runs; "taken" when another server has the data; otherwise why it ended. */
   outcome(): Promise<undefined | "taken" | CarillonError>;
+  /** Ends it again, and waits for that. */
+  end(): Promise<void>;
 }
 
 /**
@@ -44,7 +45,11 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
     });
     child.unref();
     return {
-      pid: child.pid ?? -1,
+      async end() {
+        // Through the child, never by a number: one that could not be spawned has none.
+        child.kill("SIGINT");
+        while (end === undefined) await pause(systemClock, 10);
+      },
       async outcome() {
         if (end === undefined) return undefined;
         const said = await readLog(place.log, log.offset);

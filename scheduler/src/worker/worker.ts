@@ -69,6 +69,8 @@ export class Worker implements RunHost {
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   #lostReply = false;
+  /** A recall named a claim whose reply is still on its way to us. */
+  #recallsOpen = false;
   #stopping = false;
   #cancelDue: () => void = () => undefined;
   #cancelFetch: () => void = () => undefined;
@@ -210,6 +212,7 @@ export class Worker implements RunHost {
     await definitions.ensure(runs);
     for (const claim of runs) this.#take(claim);
     this.#armDue();
+    if (this.#recallsOpen) void this.#answerRecalls();
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
     if (nextDueMs === null) return pollMs;
     // All that is due within the window is here, so the next look can wait for half of it and find more at once.
@@ -341,12 +344,16 @@ export class Worker implements RunHost {
   // ---- recalls, doubt and loss
 
   async #answerRecalls(): Promise<void> {
+    this.#recallsOpen = false;
     try {
       const recalls = await this.#options.claims.recalls(this.#options.membership.sessionId);
       const keeps: HeldRun[] = [];
       for (const { fence, kind, why } of recalls) {
         const run = this.#held.get(fence);
-        if (!run) continue;
+        if (!run) {
+          this.#recallsOpen = true;
+          continue;
+        }
         if (kind === "cancel") this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
         else if (run.on("withdraw") === "keep") keeps.push(run);
         else if (run.state === "settling") this.#send(run, { kind: "released" });
@@ -354,7 +361,8 @@ export class Worker implements RunHost {
       }
       await this.#report(keeps);
     } catch (error) {
-      this.#options.log.debug({ error: messageOf(error) }, "recalls could not be read; the next signal or guard asks again");
+      this.#recallsOpen = true;
+      this.#options.log.debug({ error: messageOf(error) }, "recalls could not be read yet");
     }
   }
 
@@ -399,6 +407,7 @@ export class Worker implements RunHost {
         this.#startOverdue();
         this.#giveBackOverdue();
         void this.#reportLongRuns();
+        if (this.#recallsOpen) void this.#answerRecalls();
       }
       this.#guard();
     });

@@ -2,10 +2,19 @@ import { randomBytes } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openEmbedded } from "../../src/embedded/index.ts";
+import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
 import { boundLog, logBytes } from "../../src/embedded/log-file.ts";
 import { isCarillonError } from "../../src/errors.ts";
 import { countUsers, finallyDo, isStopped, query, scratch, startUser, until } from "./stage.ts";
+
+const isSettled = (work: Promise<unknown>) =>
+  Promise.race([
+    work.then(
+      () => true,
+      () => true,
+    ),
+    new Promise<boolean>((resolve) => setImmediate(resolve, false)),
+  ]);
 
 test("the first start makes a store, a later one starts it, one beside attaches; the last release stops it", async () => {
   const directory = join(await scratch(), "project", ".carillon");
@@ -124,6 +133,21 @@ test("opening can be given up: before it begins, and while the data is being mad
   const store = await openEmbedded({ directory });
   expect(store.started).toBe("first");
   await store.release();
+});
+
+test("a start given up after the server was launched leaves no server behind", async () => {
+  const directory = await scratch();
+  await (await openEmbedded({ directory })).release();
+  const given = new AbortController();
+  const log = join(directory, "server.log");
+  const { size } = await stat(log);
+  const opening = openEmbedded({ directory, signal: given.signal });
+  await until(async () => (await stat(log)).size > size || (await isSettled(opening)), "the server is launched");
+  given.abort();
+  const store = await opening.catch((error: unknown) => error);
+  if (isCarillonError(store)) expect(store.code).toBe("CANCELLED");
+  else await (store as EmbeddedStore).release();
+  expect(await isStopped(directory)).toBe(true);
 });
 
 test("a process killed while it makes the data leaves nothing that the next one trips over", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { type BinarySearch, findBinaries } from "../../src/embedded/binaries.ts";
-import { openEmbedded } from "../../src/embedded/index.ts";
+import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
 import { isCarillonError } from "../../src/errors.ts";
 import { finallyDo, isRoot, isStopped, killServer, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
 
@@ -83,6 +83,10 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   ).rejects.toMatchObject({ code: "53100" });
   await store.revive();
   const server = await postmasterOf(directory);
+  // Nor can another process come to use it now that a connection cannot write its caches, or else it just can.
+  const other = await openEmbedded({ directory }).catch((error: unknown) => error);
+  if (isCarillonError(other)) expect(other).toMatchObject({ code: "STORE_FULL" });
+  else await (other as EmbeddedStore).release();
   // A log of changes that cannot grow is the end: the server dies rather than lose a commit.
   const message = "select pg_logical_emit_message(true, 'test', repeat('x', 1000000)) from generate_series(1, 100)";
   expect(await failure(query(store.url, message))).toBeInstanceOf(Error);
