@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { open, rm } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pause, systemClock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
@@ -31,7 +31,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
       cwd: "/",
       env: serverEnvironment(),
       detached: true,
-      stdio: ["ignore", log.fd, log.fd],
+      stdio: ["ignore", log.file.fd, log.file.fd],
       uid: place.owner?.uid,
       gid: place.owner?.gid,
     });
@@ -59,21 +59,22 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
       },
     };
   } finally {
-    await log.close();
+    await log.file.close();
   }
 }
 
 /** The line shows where this start begins, and that the log can be written at all. */
 async function openLog(place: Place, binaries: Binaries) {
+  let file: FileHandle | undefined;
   try {
-    const file = await open(place.log, "a", 0o600);
+    file = await open(place.log, "a", 0o600);
     const offset = (await file.stat()).size;
     if (place.owner) await file.chown(place.owner.uid, place.owner.gid);
-    await file.write(
-      `${new Date(systemClock.wall()).toISOString()} carillon: starting PostgreSQL ${binaries.version}\n`,
-    );
-    return { fd: file.fd, offset, close: () => file.close() };
+    const now = new Date(systemClock.wall()).toISOString();
+    await file.write(`${now} carillon: starting PostgreSQL ${binaries.version}\n`);
+    return { file, offset };
   } catch (error) {
+    await file?.close();
     throw fileFailure(error, `cannot write its log ${place.log}`);
   }
 }
