@@ -1,0 +1,115 @@
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findProgram } from "./programs.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "carillon-programs-")));
+  mkdirSync(join(folder, "bin"));
+  mkdirSync(join(folder, "other"));
+  const script = (path: string, text: string) => {
+    writeFileSync(join(folder, path), text);
+    chmodSync(join(folder, path), 0o755);
+  };
+  script("bin/tool", "#!/usr/bin/true\n");
+  script("other/tool", "#!/usr/bin/true\n");
+  script("bin/text", "id\n");
+  writeFileSync(join(folder, "bin/data"), "#!/usr/bin/true\n");
+  symlinkSync("/bin/sh", join(folder, "bin/innocent"));
+  symlinkSync(join(folder, "bin/tool"), join(folder, "other/link-to-tool"));
+  symlinkSync(join(folder, "bin"), join(folder, "linked-bin"));
+  symlinkSync(join(folder, "other/tool"), join(folder, "bin/outward"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const refused = (code = "COMMAND_NOT_ALLOWED") => expect.objectContaining({ code });
+const path = () => [join(folder, "bin")];
+
+describe("what is allowed", () => {
+  test("nothing, unless it is named", () => {
+    expect(() => findProgram("/usr/bin/true", [])).toThrow(refused());
+    expect(() => findProgram("true", ["/usr/bin/false", "tru", "true2"])).toThrow(refused());
+  });
+  test("by path, by name, or one by the other, as long as both mean the same file", () => {
+    const tool = join(folder, "bin/tool");
+    for (const name of ["tool", tool]) {
+      for (const allow of ["tool", tool]) {
+        expect(findProgram(name, ["/usr/bin/false", allow], path())).toEqual({
+          file: tool,
+          present: true,
+          shell: false,
+        });
+      }
+    }
+  });
+  test("a linked folder is the folder it leads to, and what is started is the real place", () => {
+    const real = join(folder, "bin/tool");
+    expect(findProgram(join(folder, "linked-bin/tool"), [real]).file).toBe(real);
+    expect(findProgram(real, [join(folder, "linked-bin/tool")]).file).toBe(real);
+  });
+});
+
+describe("what only looks allowed", () => {
+  test.each([
+    "./tool",
+    "../bin/tool",
+    "bin/tool",
+    "",
+    ".",
+    "..",
+    "/",
+    "//usr/bin/true",
+    "/usr/bin/../bin/true",
+    "/usr/bin/./true",
+    "/usr/bin/true/",
+  ])("%j", (name) => {
+    expect(() => findProgram(name, ["tool", "true", "/usr/bin/true", join(folder, "bin/tool")], path())).toThrow(
+      refused(),
+    );
+  });
+  test("the same name elsewhere", () => {
+    expect(() => findProgram(join(folder, "other/tool"), ["tool"], path())).toThrow(refused());
+    expect(() => findProgram("/tmp/echo", ["echo", "/usr/bin/echo"])).toThrow(refused());
+    expect(() => findProgram(relative(process.cwd(), join(folder, "bin/tool")), ["tool"], path())).toThrow(refused());
+  });
+  test("a link to an allowed program: programs act by the name they are called by", () => {
+    expect(() => findProgram(join(folder, "other/link-to-tool"), ["tool"], path())).toThrow(refused());
+  });
+  test("a name that is in the list, and a file of that name that is not the one in the path", () => {
+    expect(() => findProgram(join(folder, "other/tool"), [join(folder, "bin/tool"), "tool"], path())).toThrow(
+      refused(),
+    );
+    // The other way round: a bare name never reaches an allowed file outside the path.
+    expect(() => findProgram("tool", [join(folder, "other/tool")], path())).toThrow(refused());
+  });
+  test("a list entry that is itself no program's name is the operator's mistake", () => {
+    for (const entry of ["", "./tool", "bin/tool", "/usr/../bin/true"]) {
+      expect(() => findProgram("true", ["true", entry])).toThrow(refused("OPTION_INVALID"));
+    }
+  });
+});
+
+test("shells are known by name, through links, and when they come as a text without #!", () => {
+  expect(findProgram("/bin/sh", ["/bin/sh"]).shell).toBe(true);
+  expect(findProgram("bash", ["bash"]).shell).toBe(true);
+  expect(findProgram("innocent", ["innocent"], path()).shell).toBe(true);
+  expect(findProgram("text", ["text"], path()).shell).toBe(true);
+  expect(findProgram("outward", ["outward"], path())).toEqual({
+    file: join(folder, "bin/outward"),
+    present: true,
+    shell: false,
+  });
+  expect(findProgram("/opt/none/bash", ["/opt/none/bash"])).toEqual({
+    file: "/opt/none/bash",
+    present: false,
+    shell: true,
+  });
+});
+
+test("what is allowed and not there is not present", () => {
+  expect(findProgram("no-such-tool", ["no-such-tool"])).toEqual({ file: "no-such-tool", present: false, shell: false });
+  expect(findProgram(join(folder, "bin/data"), [join(folder, "bin/data")]).present).toBe(false);
+  expect(findProgram(folder, [folder]).present).toBe(false);
+});
