@@ -433,12 +433,7 @@ export class Carillon {
       signal: run.signal,
       clock: systemClock,
       log: (stream, line) => (stream === "stderr" ? run.log.warn(line) : run.log.info(line)),
-      env: {
-        CARILLON_TASK: run.task,
-        CARILLON_RUN: String(run.id),
-        CARILLON_SLOT: run.slot?.toISOString() ?? "",
-        CARILLON_FENCE: String(run.fence),
-      },
+      run: { task: run.task, run: String(run.id), slot: run.slot?.toISOString() ?? "", fence: String(run.fence) },
     });
     return { exitCode: result.exitCode };
   }

@@ -4,6 +4,8 @@ import type { Clock } from "./clock.ts";
 const stepMs = 500;
 /** Smaller differences are made up at this rate, so that store time never runs backwards by them. */
 const slewRate = 0.05;
+/** The first samples are followed at once: a process that is just starting may be slow, and decides nothing yet. */
+const settlingSamples = 6;
 
 /**
  * The store's clock as this process estimates it: this machine's monotonic clock plus a measured offset, so a step of
@@ -18,6 +20,7 @@ export class StoreClock {
   #slewedAt: number;
   #errorMs = Number.POSITIVE_INFINITY;
   #sampledAt = 0;
+  #samples = 0;
   #stepped: (() => void)[] = [];
 
   constructor(clock: Clock) {
@@ -57,18 +60,18 @@ export class StoreClock {
    * @param endedMono monotonic time after the answer
    */
   sample(beganMono: number, storeMs: number, endedMono: number): void {
+    this.#samples++;
     const errorMs = (endedMono - beganMono) / 2;
     const offset = storeMs - (beganMono + endedMono) / 2;
     // Quartz drifts by up to 0.1 ms a second, which blunts an old sample.
     const known = this.#errorMs + (endedMono - this.#sampledAt) * 0.0001;
     const disagrees = Math.abs(offset - this.#target) > errorMs + known;
     if (errorMs > known && !disagrees) return;
-    const first = this.#errorMs === Number.POSITIVE_INFINITY;
     this.#slewed();
     this.#errorMs = errorMs;
     this.#sampledAt = endedMono;
     this.#target = offset;
-    if (first || Math.abs(offset - this.#offset) > stepMs) {
+    if (this.#samples <= settlingSamples || Math.abs(offset - this.#offset) > stepMs) {
       this.#offset = offset;
       for (const listener of this.#stepped) listener();
     }

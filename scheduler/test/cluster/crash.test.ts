@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { seeded } from "../../src/random.ts";
+import { postgres } from "../support/servers.ts";
+import { Programs, readSeen, type Seen } from "./programs.ts";
+
+const rounds = 20;
+const tasks = 60;
+const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
+/** A slot that no dead process had claimed starts within this. */
+const latestMs = 250;
+/** Detection and grace of a dead worker at default settings, and the run's start after them. */
+const rerunMs = 10_500;
+
+interface Ended {
+  task: string;
+  slot: number;
+  outcome: number;
+  attempt: number;
+  code: string | null;
+}
+
+function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group) group.push(item);
+    else groups.set(keyOf(item), [item]);
+  }
+  return groups;
+}
+
+describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, () => {
+  const schema = `crash_${process.pid}`;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-crash-"));
+  const log = join(folder, "seen.log");
+  const programs = new Programs();
+  const database = new pg.Client({ connectionString: postgres().url });
+  const killedAt = new Map<string, number>();
+  let starts = new Map<string, Seen[]>();
+  let ended: Ended[] = [];
+  let ledger: { task: string; slot: number; outcome: number; reason: string | null }[] = [];
+  let lost = new Map<string, string[]>();
+  let pausedAt = 0;
+  let lastVictim = "";
+
+  const slotKey = ({ task, slot }: { task: string; slot: number }) => `${task} ${slot}`;
+
+  beforeAll(async () => {
+    await database.connect();
+    const random = seeded(seed);
+    const start = (name: string) =>
+      programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300 });
+    await start("node-0");
+    await start("node-1");
+    const alive = ["node-0", "node-1"];
+    for (let round = 0; round < rounds; round++) {
+      await sleep(1_000 + random.next() * 1_500);
+      // Either of the two: about every other time it is the one that leads.
+      const [victim] = alive.splice(random.next() < 0.5 ? 0 : 1, 1) as [string];
+      killedAt.set(victim, Date.now());
+      await programs.end(victim, "SIGKILL");
+      const next = `node-${round + 2}`;
+      await start(next);
+      alive.push(next);
+    }
+    // The last victim's survivors live on, so its claims are taken back in the time that the settings promise. During the
+    // rounds nobody lived for long enough to take a silent member for dead.
+    lastVictim = [...killedAt.keys()].at(-1) as string;
+    await sleep(2_000);
+    pausedAt = Date.now();
+    await database.query(`update ${schema}.plan set next_slot_ms = null`);
+    await settled();
+    await read();
+  }, 180_000);
+
+  afterAll(async () => {
+    await programs.endAll();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** What is planned runs out, and what dead processes had claimed ends as its task says. */
+  async function settled(): Promise<void> {
+    for (;;) {
+      const { rows } = await database.query(`select count(*)::int as left from ${schema}.run `);
+      if (rows[0].left === 0) return;
+      await sleep(100);
+    }
+  }
+
+  async function read(): Promise<void> {
+    starts = groupBy(
+      readSeen(log).filter(({ kind }) => kind === "start"),
+      slotKey,
+    );
+    const query = async <Row>(text: string) => (await database.query(text)).rows as Row[];
+    ended = await query(
+      `select t.name as task, h.slot_ms::float8 as slot, h.outcome, h.attempt, h.error->>'code' as code
+       from ${schema}.run_history h join ${schema}.task t on t.id = h.task_id`,
+    );
+    ledger = await query(
+      `select t.name as task, l.slot_ms::float8 as slot, l.outcome, l.reason from ${schema}.slot l join ${schema}.task t on t.id = l.task_id`,
+    );
+    const attempts = await query<{ task: string; slot: number; node: string }>(
+      `select t.name as task, h.slot_ms::float8 as slot, o.node from ${schema}.attempt a join ${schema}.run_history h on h.id = a.run_id
+       join ${schema}.task t on t.id = h.task_id join ${schema}.session o on o.id = a.session_id where a.outcome = 'lost'`,
+    );
+    lost = new Map([...groupBy(attempts, slotKey)].map(([key, rows]) => [key, rows.map(({ node }) => node)]));
+  }
+
+  test("no slot is lost: the ledger has every second of every task, and each became a run", async () => {
+    const byTask = groupBy(ledger, ({ task }) => task);
+    expect(byTask.size).toBe(tasks);
+    for (const [task, slots] of byTask) {
+      const times = slots.map(({ slot }) => slot).sort((a, b) => a - b);
+      const last = times.at(-1) as number;
+      expect(last, task).toBeGreaterThan(pausedAt);
+      const expected = Array.from({ length: (last - (times[0] as number)) / 1_000 + 1 }, (_, i) => (times[0] as number) + i * 1_000);
+      expect(times, task).toEqual(expected);
+    }
+    expect(ledger.filter(({ outcome }) => outcome !== 1)).toEqual([]);
+    const { rows: ranges } = await database.query(`select * from ${schema}.slot_range`);
+    expect(ranges).toEqual([]);
+  });
+
+  test("no slot is doubled: each has one accepted end", () => {
+    const ends = ended.map(slotKey);
+    expect(new Set(ends).size).toBe(ends.length);
+    expect(ends.sort()).toEqual(ledger.map(slotKey).sort());
+  });
+
+  test("a slot started twice only because the first process to start it was killed", () => {
+    for (const [key, seen] of starts) {
+      const ordered = seen.sort((a, b) => a.attempt - b.attempt);
+      expect(new Set(ordered.map(({ fence }) => fence)).size, key).toBe(ordered.length);
+      for (let i = 1; i < ordered.length; i++) {
+        const [first, second] = [ordered[i - 1] as Seen, ordered[i] as Seen];
+        expect(second.fence, key).toBeGreaterThan(first.fence);
+        expect(killedAt.get(first.node), `${key} started again by ${second.node} after ${first.node}`).toBeLessThan(second.at);
+      }
+    }
+  });
+
+  test(`what no dead process had claimed started within ${latestMs} ms`, () => {
+    const late = [...starts].flatMap(([key, seen]) => {
+      const first = seen[0] as Seen;
+      return lost.has(key) || first.attempt > 1 || first.at - first.slot <= latestMs ? [] : [`${key}: ${first.at - first.slot} ms`];
+    });
+    expect(late).toEqual([]);
+    const early = [...starts].filter(([, seen]) => seen.some(({ at, slot }) => at < slot));
+    expect(early).toEqual([]);
+  });
+
+  test("what a dead process had claimed runs again, or is given up and told, as its task says", () => {
+    expect(lost.size, "no claim was ever lost: the test proved nothing").toBeGreaterThan(0);
+    for (const run of ended) {
+      const key = slotKey(run);
+      const again = run.task.startsWith("again");
+      if (run.outcome === 0) {
+        expect(run.attempt, key).toBe((lost.get(key)?.length ?? 0) + 1);
+      } else {
+        expect({ again, code: run.code }, key).toEqual({ again: false, code: "WORKER_LOST" });
+      }
+      if (!again) expect(starts.get(key)?.length ?? 0, key).toBeLessThanOrEqual(1);
+    }
+    expect(ended.filter(({ code }) => code === "WORKER_LOST").length).toBeGreaterThan(0);
+    const ofLast = [...lost].filter(([, nodes]) => nodes.at(-1) === lastVictim);
+    expect(ofLast.length).toBeGreaterThan(0);
+    for (const [key, nodes] of ofLast) {
+      const last = starts.get(key)?.at(-1) as Seen;
+      const died = killedAt.get(nodes.at(-1) as string) as number;
+      expect(last.at - Math.max(died, last.slot), key).toBeLessThan(rerunMs);
+    }
+  });
+
+  test("counters equal the rows", async () => {
+    const { rows } = await database.query(
+      `select sum(succeeded)::int as succeeded, sum(failed)::int as failed, sum(retried)::int as retried from (
+         select succeeded, failed, retried from ${schema}.tally union all select succeeded, failed, retried from ${schema}.tally_delta) x`,
+    );
+    expect(rows[0]).toEqual({
+      succeeded: ended.filter(({ outcome }) => outcome === 0).length,
+      failed: ended.filter(({ outcome }) => outcome === 1).length,
+      retried: [...lost.values()].flat().length,
+    });
+  });
+});

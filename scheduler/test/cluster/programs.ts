@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export interface ProgramOptions {
+  store?: string;
+  directory?: string;
+  schema?: string;
+  name: string;
+  tasks: number;
+  log: string;
+  handlerMs: number;
+  options?: Record<string, unknown>;
+}
+
+/** A line of a program's own record. Times are epoch milliseconds by this machine's clock. */
+export interface Seen {
+  kind: "start" | "end";
+  task: string;
+  slot: number;
+  attempt: number;
+  fence: number;
+  node: string;
+  at: number;
+}
+
+/** Processes of one test, all ended with it. */
+export class Programs {
+  readonly #children = new Map<string, ChildProcess>();
+  readonly complaints: string[] = [];
+
+  /** Resolves when it has joined the cluster. */
+  async start(options: ProgramOptions): Promise<void> {
+    const child = spawn(process.execPath, [fileURLToPath(new URL("programs/node.mjs", import.meta.url))], {
+      env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify(options) },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#children.set(options.name, child);
+    child.stderr?.on("data", (data) => this.complaints.push(`${options.name}: ${data}`));
+    const ready = new Promise<void>((resolve) => child.stdout?.once("data", () => resolve()));
+    const gone = once(child, "exit").then(() => {
+      throw new Error(`${options.name} ended before it was ready: ${this.complaints.join("")}`);
+    });
+    await Promise.race([ready, gone]);
+    // From here on its end is the test's own doing, or seen by what it no longer does.
+    gone.catch(() => undefined);
+  }
+
+  /** Sends the signal and waits for the end of the process. */
+  async end(name: string, signal: NodeJS.Signals): Promise<void> {
+    const child = this.#children.get(name);
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    await exited;
+    this.#children.delete(name);
+  }
+
+  signal(name: string, signal: NodeJS.Signals): void {
+    this.#children.get(name)?.kill(signal);
+  }
+
+  async endAll(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    await Promise.all([...this.#children.keys()].map((name) => this.end(name, signal)));
+  }
+}
+
+export function readSeen(path: string): Seen[] {
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Seen);
+}
