@@ -1,7 +1,7 @@
 /** The two lines of Node that Carillon is tested on, and where each is found. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { npm, root, say, Trouble } from "./ready.mjs";
 
 export const lines = /** @type {const} */ (["20", "24"]);
@@ -49,4 +49,26 @@ export function nodeOfLine(line) {
     );
   }
   return { path: program, version };
+}
+
+/**
+ * As root some tests become an ordinary user and start Node again, who then must be able to reach it: a checkout in a
+ * private folder gets a copy under `folder`.
+ * @param {string} path @param {string} folder @returns {string}
+ */
+export function nodeForEveryone(path, folder) {
+  if (process.getuid?.() !== 0 || everyoneMayRun(path)) return path;
+  const home = join(folder, `node-${basename(dirname(dirname(path)))}`);
+  mkdirSync(home, { recursive: true });
+  const copy = join(home, "node");
+  copyFileSync(path, copy, constants.COPYFILE_FICLONE);
+  for (const made of [home, copy]) chmodSync(made, 0o755);
+  return copy;
+}
+
+/** @param {string} path @returns {boolean} */
+function everyoneMayRun(path) {
+  const passable = (statSync(path).mode & 0o001) !== 0;
+  const parent = dirname(path);
+  return passable && (parent === path || everyoneMayRun(parent));
 }

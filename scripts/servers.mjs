@@ -49,8 +49,9 @@ function obtain(kind) {
  * Starts the named servers.
  * @param {string[]} names of `kinds`
  * @param {{ durable?: boolean }} [options] durable: fsync on, as a bench must have it, and always a server of our own
- * @returns {Promise<{ env: Record<string, string>, titles: string[], stop: () => Promise<void> }>} env: per server its
- *   variable, and beside NAME_URL a NAME_TITLE with the version
+ * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: per
+ *   server its variable, and beside NAME_URL a NAME_TITLE with the version; folder: any user may pass through it, and it
+ *   goes when the servers go
  */
 export async function startServers(names, { durable = false } = {}) {
   /** @type {Record<string, string>} */
@@ -65,7 +66,6 @@ export async function startServers(names, { durable = false } = {}) {
     if (!durable && process.env[kind.variable]) titles.push(`${kind.title} of ${kind.variable}`);
     else wanted.set(name, { kind, place: obtain(kind) });
   }
-  if (wanted.size === 0) return { env, titles, stop: () => Promise.resolve() };
 
   const order = { servers: [...wanted].map(([name, { place }]) => ({ name, place })), durable };
   const keeper = spawn(
@@ -95,12 +95,12 @@ export async function startServers(names, { durable = false } = {}) {
   }
   keeper.unref();
   for (const stream of [keeper.stdin, keeper.stdout]) /** @type {import("node:net").Socket} */ (stream).unref();
-  return { env, titles, stop };
+  return { env, titles, folder: answer.folder, stop };
 }
 
 /**
  * @param {import("node:stream").Readable} output @param {Promise<unknown>} gone
- * @returns {Promise<{ urls: Record<string, string>, problem?: string }>}
+ * @returns {Promise<{ urls: Record<string, string>, folder: string, problem?: string }>}
  */
 async function firstLine(output, gone) {
   let text = "";
@@ -111,7 +111,9 @@ async function firstLine(output, gone) {
     });
   });
   await Promise.race([line, gone]);
-  return text.includes("\n") ? JSON.parse(text) : { urls: {}, problem: "the servers' keeper ended by itself" };
+  return text.includes("\n")
+    ? JSON.parse(text)
+    : { urls: {}, folder: "", problem: "the servers' keeper ended by itself" };
 }
 
 /** What a shell makes of Ctrl-C; here it stands for any interruption. */

@@ -10,7 +10,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { lines, nodeOfLine, ownLine } from "./node-line.mjs";
+import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 import { foreground, interruptedExit, startServers, testServers } from "./servers.mjs";
 
@@ -100,7 +100,8 @@ async function main() {
   say(`✓ servers: ${servers.titles.join(", ")}`);
   try {
     for (const { path, version } of runtimes) {
-      if ((await vitest(path, version, rest, servers.env)) === interruptedExit) break;
+      const node = nodeForEveryone(path, servers.folder);
+      if ((await vitest(node, version, rest, servers.env)) === interruptedExit) break;
     }
   } finally {
     await servers.stop();

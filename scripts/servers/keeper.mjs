@@ -1,6 +1,6 @@
 /**
- * Holds throw-away servers for another process: starts those named in its one argument, prints their URLs as one line
- * of JSON, and when its standard input ends stops them and removes their folders. The input is a pipe that only the
+ * Holds throw-away servers for another process: starts those named in its one argument, prints their URLs and the folder they live in as one line
+ * of JSON, and when its standard input ends stops them and removes their folder. The input is a pipe that only the
  * other process holds, so however that one goes (done, interrupted, crashed, killed with -9), the same thing happens
  * here. It runs in a session of its own: Ctrl-C reaches the tests first, and the servers only through them.
  */
@@ -65,7 +65,7 @@ async function start() {
     }),
   );
   for (const result of results) if (result.status === "rejected") throw result.reason;
-  process.stdout.write(`${JSON.stringify({ urls })}\n`);
+  process.stdout.write(`${JSON.stringify({ urls, folder })}\n`);
 }
 
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, stop);
