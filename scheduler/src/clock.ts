@@ -20,7 +20,10 @@ export const systemClock: Clock = {
   after(ms, fire) {
     let handle: NodeJS.Timeout;
     const arm = (left: number) => {
-      handle = setTimeout(() => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()), Math.min(left, longestTimeoutMs));
+      handle = setTimeout(
+        () => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()),
+        Math.min(left, longestTimeoutMs),
+      );
     };
     arm(Math.max(0, ms));
     return () => clearTimeout(handle);

@@ -25,9 +25,13 @@ export function parseDuration(value: Duration, what = "duration", min = 1): numb
   }
   ms = Math.round(ms);
   if (!Number.isSafeInteger(ms) || ms < min) {
-    throw new CarillonError("DURATION_INVALID", `${what}: ${JSON.stringify(value)} is not a duration of at least ${min} ms`, {
-      hint: 'Give milliseconds or a text such as "250ms", "15m", "1h 30m".',
-    });
+    throw new CarillonError(
+      "DURATION_INVALID",
+      `${what}: ${JSON.stringify(value)} is not a duration of at least ${min} ms`,
+      {
+        hint: 'Give milliseconds or a text such as "250ms", "15m", "1h 30m".',
+      },
+    );
   }
   return ms;
 }

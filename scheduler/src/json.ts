@@ -16,20 +16,29 @@ export function jsonText(value: unknown, what: string): string | null {
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${(cause as Error).message}`, { cause });
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${(cause as Error).message}`, {
+      cause,
+    });
   }
   if (text === undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is a ${typeof value}, which JSON does not have`);
   }
   // PostgreSQL's jsonb has neither; refused here, the culprit is named and no batch fails for it.
   if (text.includes("\\u") && unstorable.test(text)) {
-    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} contains a NUL character or half of a surrogate pair, which the store cannot hold`);
+    throw new CarillonError(
+      "PAYLOAD_NOT_JSON",
+      `${what} contains a NUL character or half of a surrogate pair, which the store cannot hold`,
+    );
   }
   const bytes = text.length > limits.payloadBytes / 3 ? Buffer.byteLength(text) : text.length;
   if (bytes > limits.payloadBytes) {
-    throw new CarillonError("PAYLOAD_TOO_LARGE", `${what} is ${bytes} bytes of JSON; the limit is ${limits.payloadBytes}`, {
-      hint: "Keep the data elsewhere and pass its address.",
-    });
+    throw new CarillonError(
+      "PAYLOAD_TOO_LARGE",
+      `${what} is ${bytes} bytes of JSON; the limit is ${limits.payloadBytes}`,
+      {
+        hint: "Keep the data elsewhere and pass its address.",
+      },
+    );
   }
   return text;
 }

@@ -9,7 +9,14 @@ export async function validatePayload(schema: StandardSchemaV1, value: unknown, 
     const where = (path ?? []).map((step) => (typeof step === "object" ? step.key : step)).join(".");
     return where === "" ? message : `${where}: ${message}`;
   });
-  throw new CarillonError("PAYLOAD_INVALID", `the payload of task ${task} does not match its schema: ${issues.join("; ")}`, {
-    hint: value === undefined || value === null ? "A scheduled run gets `slotPayload`; an enqueued one the payload given." : "",
-  });
+  throw new CarillonError(
+    "PAYLOAD_INVALID",
+    `the payload of task ${task} does not match its schema: ${issues.join("; ")}`,
+    {
+      hint:
+        value === undefined || value === null
+          ? "A scheduled run gets `slotPayload`; an enqueued one the payload given."
+          : "",
+    },
+  );
 }

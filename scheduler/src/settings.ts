@@ -109,7 +109,9 @@ export function settingsOf(options: CarillonOptions): Settings {
     });
   }
   if (!Number.isInteger(settings.concurrency) || settings.concurrency < 1 || settings.concurrency > 10_000) {
-    throw new CarillonError("OPTION_INVALID", `concurrency cannot be ${settings.concurrency}`, { hint: "Give 1 to 10000." });
+    throw new CarillonError("OPTION_INVALID", `concurrency cannot be ${settings.concurrency}`, {
+      hint: "Give 1 to 10000.",
+    });
   }
   return settings;
 }

@@ -104,7 +104,11 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
   checkName("a task's name", name, limits.taskNameLength);
   for (const key of Object.keys(options)) {
     if (!(key in optionNames)) {
-      throw invalid(name, `there is no option ${JSON.stringify(key)}`, `The options are ${Object.keys(optionNames).join(", ")}.`);
+      throw invalid(
+        name,
+        `there is no option ${JSON.stringify(key)}`,
+        `The options are ${Object.keys(optionNames).join(", ")}.`,
+      );
     }
   }
   const schedule = validateSchedule(options.schedule ?? manual);
@@ -150,7 +154,8 @@ function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
   const where = `task ${task}: retry`;
   const delayMs = parseDuration(options.delay ?? "1s", `${where}.delay`, 0);
   const jitter = options.jitter ?? 0.2;
-  if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1)) throw invalid(task, `retry.jitter cannot be ${jitter}`, "Give 0 to 1.");
+  if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1))
+    throw invalid(task, `retry.jitter cannot be ${jitter}`, "Give 0 to 1.");
   return {
     attempts: integer(task, "retry.attempts", options.attempts, 1, 1_000),
     backoff: oneOf(task, "retry.backoff", options.backoff ?? "exponential", ["fixed", "exponential"]),
@@ -161,7 +166,8 @@ function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
 }
 
 function overlapPolicy(task: string, given: NonNullable<TaskOptions["overlap"]>): OverlapPolicy {
-  if (typeof given === "object") return { policy: "queue", limit: integer(task, "overlap.allow", given.allow, 1, 1_000_000) };
+  if (typeof given === "object")
+    return { policy: "queue", limit: integer(task, "overlap.allow", given.allow, 1, 1_000_000) };
   const policy = oneOf(task, "overlap", given, ["allow", "queue", "skip", "replace"]);
   return { policy, limit: policy === "allow" ? null : 1 };
 }
@@ -172,17 +178,24 @@ function misfirePolicy(task: string, given: NonNullable<TaskOptions["misfire"]>)
     policy: oneOf(task, "misfire", options.policy, ["fire_once", "skip", "all"]),
     afterMs: parseDuration(options.after ?? "10s", `task ${task}: misfire.after`, 1_000),
     cap: integer(task, "misfire.cap", options.cap ?? 100, 1, 10_000),
-    perSecond: options.perSecond === undefined ? null : integer(task, "misfire.perSecond", options.perSecond, 1, 10_000),
+    perSecond:
+      options.perSecond === undefined ? null : integer(task, "misfire.perSecond", options.perSecond, 1, 10_000),
   };
 }
 
 function commandSpec(task: string, given: CommandSpec): CommandSpec {
   const { argv, env, cwd, stdin, user, ...rest } = given;
   const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined) throw invalid(task, `command has no ${JSON.stringify(unknown)}`, "It has argv, env, cwd, stdin, user.");
-  const words = Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string" && !word.includes("\0"));
+  if (unknown !== undefined)
+    throw invalid(task, `command has no ${JSON.stringify(unknown)}`, "It has argv, env, cwd, stdin, user.");
+  const words =
+    Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string" && !word.includes("\0"));
   if (!words || argv[0] === "") {
-    throw invalid(task, "command.argv must be a list of texts, the program first", 'For example { argv: ["/usr/bin/true"] }.');
+    throw invalid(
+      task,
+      "command.argv must be a list of texts, the program first",
+      'For example { argv: ["/usr/bin/true"] }.',
+    );
   }
   if (env !== undefined && !Object.values(env).every((value) => typeof value === "string")) {
     throw invalid(task, "command.env must hold texts", 'For example { env: { LANG: "C" } }.');
@@ -207,7 +220,11 @@ function text(task: string, option: string, value: unknown): string {
 
 function integer(task: string, option: string, value: unknown, least: number, most: number): number {
   if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {
-    throw invalid(task, `${option} cannot be ${JSON.stringify(value)}`, `Give a whole number from ${least} to ${most}.`);
+    throw invalid(
+      task,
+      `${option} cannot be ${JSON.stringify(value)}`,
+      `Give a whole number from ${least} to ${most}.`,
+    );
   }
   return value as number;
 }

@@ -60,7 +60,10 @@ async function openSession(options: PostgresCoordinationOptions, signal?: AbortS
     }
     if (!rival || rival.member.sessionId !== taken.sessionId) {
       rival = { member: taken, sinceMono: clock.monotonic() };
-      options.log.info({ node: identity.node, pid: taken.pid, host: taken.host }, "the name is in use; waiting to see whether its holder lives");
+      options.log.info(
+        { node: identity.node, pid: taken.pid, host: taken.host },
+        "the name is in use; waiting to see whether its holder lives",
+      );
     }
     if (clock.monotonic() - rival.sinceMono >= taken.timeoutMs) {
       await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
@@ -167,7 +170,11 @@ class PostgresMembership implements Membership {
         if (failing) log.info({ node: this.node }, "this node's session is sure again");
         failing = false;
       } catch (error) {
-        if (!failing) log.warn({ node: this.node, error: messageOf(error) }, "a heartbeat failed; this node acts only while its session is sure");
+        if (!failing)
+          log.warn(
+            { node: this.node, error: messageOf(error) },
+            "a heartbeat failed; this node acts only while its session is sure",
+          );
         failing = true;
         this.#tellTerm();
       }
@@ -220,7 +227,10 @@ class PostgresMembership implements Membership {
       if (silentMs < member.timeoutMs) continue;
       const why = `silent for ${Math.round(silentMs)} ms, seen by ${this.node}`;
       if (await store.sessions.end(member.sessionId, member.beat, storeClock.now(), why)) {
-        log.warn({ node: member.node, session: member.sessionId, silentMs: Math.round(silentMs) }, "a member fell silent; its session is over");
+        log.warn(
+          { node: member.node, session: member.sessionId, silentMs: Math.round(silentMs) },
+          "a member fell silent; its session is over",
+        );
         alive.delete(member.sessionId);
         pulse.members = pulse.members.filter(({ sessionId }) => sessionId !== member.sessionId);
         this.refresh();
@@ -271,4 +281,3 @@ class PostgresMembership implements Membership {
     await pause(this.#options.clock, ms, woken.signal);
   }
 }
-

@@ -49,7 +49,10 @@ export class Rescuer {
     if (!membership.trusted()) return;
     const [forgotten] = await store.plans.due(storeClock.now() - graceMs, 1);
     if (forgotten) {
-      log.info({ node: membership.node, lateMs: Math.round(storeClock.now() - forgotten.nextSlotMs) }, "planning what no leader planned");
+      log.info(
+        { node: membership.node, lateMs: Math.round(storeClock.now() - forgotten.nextSlotMs) },
+        "planning what no leader planned",
+      );
       await planner.plan(storeClock.now() + horizonMs, membership.term());
     }
     membership.refresh();

@@ -170,21 +170,33 @@ function storeError(error: unknown): unknown {
   if (error instanceof CarillonError || !(error instanceof Error)) return error;
   const state = (error as { code?: string }).code ?? "";
   const text = messageOf(error);
-  const as = (code: CarillonError["code"], message: string, hint: string) => new CarillonError(code, message, { cause: error, hint });
+  const as = (code: CarillonError["code"], message: string, hint: string) =>
+    new CarillonError(code, message, { cause: error, hint });
   if (/^28/.test(state) || state === "3D000" || state === "42501") {
-    return as("STORE_REFUSED", `the store refused: ${text}`, "Check the URL's user, password and database, and the user's rights on the schema.");
+    return as(
+      "STORE_REFUSED",
+      `the store refused: ${text}`,
+      "Check the URL's user, password and database, and the user's rights on the schema.",
+    );
   }
   if (state === "25006") {
     return as("STORE_READ_ONLY", `the store accepts no writes: ${text}`, "Give the URL of the primary server.");
   }
-  if (state === "53100") return as("STORE_FULL", `the store's disk is full: ${text}`, "Free space on the database server.");
+  if (state === "53100")
+    return as("STORE_FULL", `the store's disk is full: ${text}`, "Free space on the database server.");
   const gone =
     /^(ECONN|EPIPE|ENOTFOUND|ENOENT|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08|57P0|53[234])/.test(state) ||
-    /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/.test(text) ||
+    /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/.test(
+      text,
+    ) ||
     error instanceof AggregateError;
   if (gone) {
     const cause = error instanceof AggregateError ? error.errors.map(messageOf).join("; ") : text;
-    return as("STORE_UNREACHABLE", `the store cannot be reached: ${cause}`, "Check that PostgreSQL runs and that the URL's host and port are right.");
+    return as(
+      "STORE_UNREACHABLE",
+      `the store cannot be reached: ${cause}`,
+      "Check that PostgreSQL runs and that the URL's host and port are right.",
+    );
   }
   return error;
 }

@@ -44,7 +44,14 @@ export async function settleGates(
 }
 
 /** Ends held runs as skipped: into history, into the ledger, into the counters; tasks planned from an end go on. */
-async function skip(client: SqlClient, s: string, where: string, values: unknown[], now: number, reason: string): Promise<void> {
+async function skip(
+  client: SqlClient,
+  s: string,
+  where: string,
+  values: unknown[],
+  now: number,
+  reason: string,
+): Promise<void> {
   await client.query(
     `with gone as (
             delete from ${s}.run where id in (select r.id from ${s}.run r where r.state = 0 and ${where} for update skip locked)
@@ -65,7 +72,13 @@ async function skip(client: SqlClient, s: string, where: string, values: unknown
   );
 }
 
-async function skipOverdue(client: SqlClient, s: string, taskIds: number[], now: number, reason: string): Promise<void> {
+async function skipOverdue(
+  client: SqlClient,
+  s: string,
+  taskIds: number[],
+  now: number,
+  reason: string,
+): Promise<void> {
   await skip(client, s, "r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0", [taskIds, now], now, reason);
 }
 

@@ -25,9 +25,13 @@ export async function migrate(database: Database, nowMs: number): Promise<{ from
     [`${s}.migration`],
   );
   if (!server || server.version < oldestServer) {
-    throw new CarillonError("STORE_UNSUPPORTED", `the server is PostgreSQL ${Math.floor((server?.version ?? 0) / 10_000)}`, {
-      hint: "Carillon needs PostgreSQL 15 or later.",
-    });
+    throw new CarillonError(
+      "STORE_UNSUPPORTED",
+      `the server is PostgreSQL ${Math.floor((server?.version ?? 0) / 10_000)}`,
+      {
+        hint: "Carillon needs PostgreSQL 15 or later.",
+      },
+    );
   }
   if (server.recovery) {
     throw new CarillonError("STORE_READ_ONLY", "the server is a replica and accepts no writes", {

@@ -41,7 +41,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     ...options,
   });
   const clock = async () => {
-    const [row] = await database.query<{ ms: number }>("clock", "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms");
+    const [row] = await database.query<{ ms: number }>(
+      "clock",
+      "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms",
+    );
     return row?.ms ?? Number.NaN;
   };
   const history = historyStore(database);

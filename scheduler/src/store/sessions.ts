@@ -81,7 +81,15 @@ export function sessionStore(database: Database): SessionStore {
         "session-open",
         `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms)
          values ($1, $2, $3, $4, $5, $6, $7, $7) on conflict (node) where ended_ms is null do nothing returning id`,
-        [identity.node, identity.role, identity.host, identity.pid, identity.version, identity.timeoutMs, Math.round(nowMs)],
+        [
+          identity.node,
+          identity.role,
+          identity.host,
+          identity.pid,
+          identity.version,
+          identity.timeoutMs,
+          Math.round(nowMs),
+        ],
       );
       if (rows[0]) return { sessionId: rows[0].id };
       const [holder] = await database.query<MemberRow>(

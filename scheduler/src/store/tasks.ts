@@ -46,7 +46,8 @@ export function taskStore(database: Database): TaskStore {
       const text = definitionText(definition);
       const [present] = await read(definition.name);
       if (present && present.deleted_ms === null && present.definition_text === text) {
-        if (expectedVersion !== null && expectedVersion !== present.version) throw stale(definition.name, expectedVersion, present.version);
+        if (expectedVersion !== null && expectedVersion !== present.version)
+          throw stale(definition.name, expectedVersion, present.version);
         return { record: asRecord(present), changed: false };
       }
       const groupId = await store.group(definition.group);
@@ -54,8 +55,10 @@ export function taskStore(database: Database): TaskStore {
         // Creating first and locking then lets two nodes that start at once agree on who was first.
         await create(client, definition, text, groupId, change);
         const row = await lock(client, definition.name);
-        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text) return { record: asRecord(row), changed: false };
-        if (expectedVersion !== null && expectedVersion !== row.version) throw stale(definition.name, expectedVersion, row.version);
+        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text)
+          return { record: asRecord(row), changed: false };
+        if (expectedVersion !== null && expectedVersion !== row.version)
+          throw stale(definition.name, expectedVersion, row.version);
         const record = await edit(client, row, definition, text, groupId, change);
         return { record, changed: true };
       });
@@ -68,7 +71,9 @@ export function taskStore(database: Database): TaskStore {
     },
 
     async byIds(taskIds) {
-      const rows = await database.query<TaskRow>("task-by-ids", `select ${fields} from ${from} where t.id = any($1)`, [taskIds]);
+      const rows = await database.query<TaskRow>("task-by-ids", `select ${fields} from ${from} where t.id = any($1)`, [
+        taskIds,
+      ]);
       return rows.map(asRecord);
     },
 
@@ -92,19 +97,20 @@ export function taskStore(database: Database): TaskStore {
 
     async pause(name, change) {
       const { taskId } = await stop(name, "paused", change, (client, id) =>
-        client.query(`update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`, [
-          id,
-          Math.round(change.nowMs),
-          change.author,
-          change.reason,
-        ]),
+        client.query(
+          `update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`,
+          [id, Math.round(change.nowMs), change.author, change.reason],
+        ),
       );
       return { recalled: await recallClaimed(taskId) };
     },
 
     async remove(name, change) {
       const { taskId } = await stop(name, "removed", change, async (client, id) => {
-        await client.query(`update ${s}.task set deleted_ms = $2, changed_ms = $2 where id = $1`, [id, Math.round(change.nowMs)]);
+        await client.query(`update ${s}.task set deleted_ms = $2, changed_ms = $2 where id = $1`, [
+          id,
+          Math.round(change.nowMs),
+        ]);
       });
       return { recalled: await recallClaimed(taskId) };
     },
@@ -117,7 +123,10 @@ export function taskStore(database: Database): TaskStore {
           `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
           [row.id, Math.round(change.nowMs)],
         );
-        await client.query(`update ${s}.run set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1`, [row.id]);
+        await client.query(
+          `update ${s}.run set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1`,
+          [row.id],
+        );
         await replan(client, row.id, row.definition, change.nowMs, false);
         await settleGates(client, s, [row.id], change.nowMs, false);
         await client.query(`select ${notifySql(s, "'tasks'")}, ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
@@ -223,7 +232,15 @@ export function taskStore(database: Database): TaskStore {
     const nextSlotMs = await replan(client, row.id, definition, change.nowMs, paused);
     await settleGates(client, s, [row.id], change.nowMs, false);
     await client.query(`select ${notifySql(s, "'tasks'")}`);
-    return asRecord({ ...row, version, group_id: groupId, definition, changed_ms: now, next_slot_ms: nextSlotMs, deleted_ms: null });
+    return asRecord({
+      ...row,
+      version,
+      group_id: groupId,
+      definition,
+      changed_ms: now,
+      next_slot_ms: nextSlotMs,
+      deleted_ms: null,
+    });
   }
 
   /** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
@@ -325,7 +342,11 @@ function unknown(name: string): CarillonError {
 }
 
 function stale(name: string, expected: number, found: number): CarillonError {
-  return new CarillonError("TASK_STALE", `task ${name} is at version ${found}, this change was made from version ${expected}`, {
-    hint: "Read the task again, look at what changed, and repeat the change.",
-  });
+  return new CarillonError(
+    "TASK_STALE",
+    `task ${name} is at version ${found}, this change was made from version ${expected}`,
+    {
+      hint: "Read the task again, look at what changed, and repeat the change.",
+    },
+  );
 }

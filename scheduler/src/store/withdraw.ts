@@ -7,7 +7,13 @@ export type Withdrawal = "edited" | "paused" | "removed";
  * trace, so it can be planned anew; one that came due and was not claimed ends as skipped when its task is stopped, and
  * stays when it is only edited. Runs that people enqueued wait out a pause, and are cancelled with their task.
  */
-export async function withdraw(client: SqlClient, s: string, taskId: number, now: number, how: Withdrawal): Promise<void> {
+export async function withdraw(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  now: number,
+  how: Withdrawal,
+): Promise<void> {
   await client.query(
     `with gone as (
        delete from ${s}.run where task_id = $1 and source = 1 and state in (0, 2) and attempt = 0 and slot_ms > $2
@@ -17,7 +23,10 @@ export async function withdraw(client: SqlClient, s: string, taskId: number, now
   );
   if (how === "edited") return;
   if (how === "paused") {
-    await client.query(`update ${s}.run set state = 1 where task_id = $1 and state in (0, 2) and (source <> 1 or attempt > 0)`, [taskId]);
+    await client.query(
+      `update ${s}.run set state = 1 where task_id = $1 and state in (0, 2) and (source <> 1 or attempt > 0)`,
+      [taskId],
+    );
   }
   await client.query(
     `with gone as (

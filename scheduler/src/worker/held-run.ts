@@ -81,7 +81,9 @@ export class HeldRun implements Run {
   async complete(client: SqlClient, result?: unknown): Promise<void> {
     const stands = await this.#worker.completeIn(client, this, jsonText(result, `run ${this.id}: result`));
     if (!stands) {
-      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's`, { hint: "Roll your transaction back." });
+      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's`, {
+        hint: "Roll your transaction back.",
+      });
     }
   }
 

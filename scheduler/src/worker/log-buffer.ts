@@ -29,7 +29,8 @@ export class LogBuffer {
       this.#dropped++;
       return;
     }
-    const message = line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
+    const message =
+      line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
     this.#lines.push({ ...line, message });
     this.#cancel ??= this.#clock.after(flushEveryMs, () => void this.flush());
   }
@@ -50,7 +51,12 @@ export class LogBuffer {
         const batch = this.#lines.slice(0, linesPerFlush);
         const last = batch.at(-1);
         if (this.#dropped > 0 && last) {
-          batch.push({ ...last, level: "warn", message: `${this.#dropped} log lines were dropped: too many at once`, fields: null });
+          batch.push({
+            ...last,
+            level: "warn",
+            message: `${this.#dropped} log lines were dropped: too many at once`,
+            fields: null,
+          });
           this.#dropped = 0;
         }
         await this.#write(batch);

@@ -62,7 +62,10 @@ export class Outbox {
         return;
       }
       // It stays on the store's book, and ends there with this process's session.
-      this.#log.error({ error: messageOf(error), runs: batch.map(({ runId }) => runId) }, "a verdict could not be written");
+      this.#log.error(
+        { error: messageOf(error), runs: batch.map(({ runId }) => runId) },
+        "a verdict could not be written",
+      );
       this.#acknowledged(batch, new Set(batch.map(({ fence }) => fence)));
     }
   }

@@ -50,7 +50,9 @@ function errorText(thrown: unknown, also?: unknown): string {
   return JSON.stringify({
     ...(typeof code === "string" ? { code } : {}),
     message: clean(messageOf(thrown)).slice(0, messageLength),
-    ...(thrown instanceof Error && thrown.stack && !isCarillonError(thrown) ? { stack: clean(thrown.stack).slice(0, stackLength) } : {}),
+    ...(thrown instanceof Error && thrown.stack && !isCarillonError(thrown)
+      ? { stack: clean(thrown.stack).slice(0, stackLength) }
+      : {}),
     ...(also === undefined ? {} : { thrown: clean(messageOf(also)).slice(0, messageLength) }),
   });
 }

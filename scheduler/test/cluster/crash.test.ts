@@ -53,8 +53,7 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
   beforeAll(async () => {
     await database.connect();
     const random = seeded(seed);
-    const start = (name: string) =>
-      programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300 });
+    const start = (name: string) => programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300 });
     await start("node-0");
     await start("node-1");
     const alive = ["node-0", "node-1"];
@@ -121,7 +120,10 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
       const times = slots.map(({ slot }) => slot).sort((a, b) => a - b);
       const last = times.at(-1) as number;
       expect(last, task).toBeGreaterThan(pausedAt);
-      const expected = Array.from({ length: (last - (times[0] as number)) / 1_000 + 1 }, (_, i) => (times[0] as number) + i * 1_000);
+      const expected = Array.from(
+        { length: (last - (times[0] as number)) / 1_000 + 1 },
+        (_, i) => (times[0] as number) + i * 1_000,
+      );
       expect(times, task).toEqual(expected);
     }
     expect(ledger.filter(({ outcome }) => outcome !== 1)).toEqual([]);
@@ -142,7 +144,9 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
       for (let i = 1; i < ordered.length; i++) {
         const [first, second] = [ordered[i - 1] as Seen, ordered[i] as Seen];
         expect(second.fence, key).toBeGreaterThan(first.fence);
-        expect(killedAt.get(first.node), `${key} started again by ${second.node} after ${first.node}`).toBeLessThan(second.at);
+        expect(killedAt.get(first.node), `${key} started again by ${second.node} after ${first.node}`).toBeLessThan(
+          second.at,
+        );
       }
     }
   });
@@ -150,7 +154,9 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
   test(`what no dead process had claimed started within ${latestMs} ms`, () => {
     const late = [...starts].flatMap(([key, seen]) => {
       const first = seen[0] as Seen;
-      return lost.has(key) || first.attempt > 1 || first.at - first.slot <= latestMs ? [] : [`${key}: ${first.at - first.slot} ms`];
+      return lost.has(key) || first.attempt > 1 || first.at - first.slot <= latestMs
+        ? []
+        : [`${key}: ${first.at - first.slot} ms`];
     });
     expect(late).toEqual([]);
     const early = [...starts].filter(([, seen]) => seen.some(({ at, slot }) => at < slot));
