@@ -12,4 +12,7 @@ async function main() {
   await import(pathToFileURL(program).href);
 }
 
-await main().catch(fail);
+await main().catch((error) => {
+  fail(error);
+  process.exit(); // whatever it had begun would keep it running
+});
