@@ -448,7 +448,7 @@ export class Carillon {
     }
     const records = await Promise.allSettled(runIds.map((runId) => store.runs.find(runId)));
     return records.flatMap((record) =>
-      record.status === "fulfilled" && record.value.state === "claimed" && record.value.startedMs !== null ? [record.value.runId] : [],
+      record.status === "fulfilled" && record.value.startedMs !== null ? [record.value.runId] : [],
     );
   }
 }

@@ -31,7 +31,7 @@ export interface CarillonOptions {
   concurrency?: number;
   /** How long ended runs, slots and logs are kept; default 30 days. */
   retention?: Duration;
-  /** How far ahead slots are accepted; default 15 s, and longer than an election takes. */
+  /** How far ahead slots are accepted; default 15 s, at least two session timeouts. */
   horizon?: Duration;
   /** How long before its time a run may be claimed; default 1 s. */
   claimAhead?: Duration;
@@ -93,7 +93,8 @@ export function settingsOf(options: CarillonOptions): Settings {
     groups: options.groups ?? null,
     concurrency: options.concurrency ?? 100,
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    horizonMs: parseDuration(options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs), "horizon", 1_000),
+    // An election takes up to a beat and a timeout, 1.5 timeouts; the leader fills up when a quarter is used.
+    horizonMs: parseDuration(options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs), "horizon", 2 * sessionTimeoutMs),
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
     beatMs: sessionTimeoutMs / 2,

@@ -288,6 +288,7 @@ export interface ClaimedRun {
   attempt: number;
   dueMs: number;
   slotMs: number | null;
+  priority: number;
   key: string | null;
   payload: Json;
   /** The task counts its places or plans from a run's end, so its end takes the longer way. */

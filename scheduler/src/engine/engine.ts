@@ -44,7 +44,7 @@ export class Engine {
     this.#planner = planner;
     this.#services = [planner, rescuer, dispatcher, reaper, janitor];
     options.membership.onPulse((pulse) => {
-      void planner.run();
+      planner.onPulse(pulse);
       rescuer.onPulse(pulse);
       dispatcher.onPulse(pulse);
       reaper.onPulse(pulse);

@@ -2,7 +2,7 @@ import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
 import type { Log } from "../log.ts";
 import { planTask } from "../planning.ts";
-import type { PlanWrite, Store } from "../store.ts";
+import type { PlanWrite, Pulse, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
@@ -35,7 +35,13 @@ export class Planner {
     this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
   }
 
-  /** The leader's part: called with every pulse, when a task changed, and when leadership begins. */
+  /** A pulse tells the earliest open slot, so a cluster with little to do asks nothing more. */
+  onPulse({ nextSlotMs }: Pulse): void {
+    const { storeClock, horizonMs } = this.#options;
+    if (nextSlotMs !== null && nextSlotMs <= storeClock.now() + horizonMs * refill) void this.run();
+  }
+
+  /** The leader's part: called when slots may be open, a task changed, or leadership begins. */
   run(): Promise<void> {
     return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
   }
@@ -45,11 +51,9 @@ export class Planner {
   }
 
   async #lead(): Promise<void> {
-    const { membership, storeClock, horizonMs, store } = this.#options;
+    const { membership, storeClock, horizonMs } = this.#options;
     const term = membership.term();
-    if (term === null) return;
-    const [soonest] = await store.plans.due(storeClock.now() + horizonMs * refill, 1);
-    if (soonest) await this.plan(storeClock.now() + horizonMs, term);
+    if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
   }
 
   /**

@@ -15,7 +15,7 @@ type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row
 export function claimStore(database: Database): ClaimStore {
   const s = database.schema;
   const claimedFields = `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
-    r.key, r.payload, (r.gate > 0 or r.after_end) as linked`;
+    r.priority, r.key, r.payload, (r.gate > 0 or r.after_end) as linked`;
 
   /*
    * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked

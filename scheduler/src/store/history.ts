@@ -53,14 +53,14 @@ export function historyStore(database: Database): HistoryStore {
         `select slot_ms as "slotMs", case outcome when 1 then 'run' when 2 then 'skipped' else 'missed' end as outcome,
                 run_id as "runId", reason, term, accepted_ms as "acceptedMs"
          from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms <= $3 order by slot_ms desc limit $4`,
-        [taskId, fromMs, toMs, limit],
+        [taskId, Math.floor(fromMs), Math.ceil(toMs), limit],
       );
       const ranges = await database.query<SlotRange>(
         "history-ranges",
         `select from_ms as "fromMs", to_ms as "toMs", version, slots,
                 case outcome when 2 then 'skipped' else 'missed' end as outcome, reason
          from ${s}.slot_range where task_id = $1 and to_ms >= $2 and from_ms <= $3 order by to_ms desc limit $4`,
-        [taskId, fromMs, toMs, limit],
+        [taskId, Math.floor(fromMs), Math.ceil(toMs), limit],
       );
       return { slots, ranges };
     },
@@ -75,8 +75,9 @@ export function historyStore(database: Database): HistoryStore {
 
 /** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
-  const oldest = Math.floor(nowMs / dayMs) - ledgerDaysBack;
-  const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)).filter((day) => day < oldest));
+  const today = Math.floor(nowMs / dayMs);
+  const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
+  for (const day of days) if (day >= today - ledgerDaysBack && day <= today + daysAhead) days.delete(day);
   for (const day of days) await attach(database, "slot", day);
 }
 

@@ -11,6 +11,7 @@ import type { Random } from "../random.ts";
 import type { ClaimedRun, ClaimStore, LogLine, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { TaskDefinition } from "../task.ts";
+import { DueQueue } from "./due-queue.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { Outbox } from "./outbox.ts";
@@ -61,9 +62,7 @@ export class Worker implements RunHost {
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new Heap<HeldRun>();
   readonly #except = new Set<number>();
-  /** Due and not started, oldest first; what lies before the head has left. */
-  #overdue: HeldRun[] = [];
-  #overdueHead = 0;
+  readonly #overdue = new DueQueue();
   #running = 0;
   #durationMs = assumedDurationMs;
   #fetching: Promise<void> | undefined;
@@ -142,7 +141,6 @@ export class Worker implements RunHost {
     this.#cancelDue();
     await this.#fetching;
     for (const run of this.#held.values()) if (run.state === "waiting") this.#do(run, run.on("give back"));
-    this.#overdue = [];
     if (!(await this.#ended(graceMs))) {
       for (const run of this.#held.values()) this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
       await this.#ended(ignoredAbortMs);
@@ -251,22 +249,18 @@ export class Worker implements RunHost {
   #startDue(): void {
     const nowMs = this.now();
     for (let least = this.#waiting.least; least !== undefined && least <= nowMs; least = this.#waiting.least) {
-      this.#overdue.push(this.#waiting.pop() as HeldRun);
+      const run = this.#waiting.pop() as HeldRun;
+      if (run.state === "waiting") this.#overdue.push(run);
     }
     this.#startOverdue();
     this.#armDue();
   }
 
   #startOverdue(): void {
-    if (this.#overdue.length === 0 || this.#stopping) return;
     const { concurrency, membership } = this.#options;
-    while (this.#overdueHead < this.#overdue.length && this.#running < concurrency && membership.trusted()) {
-      const run = this.#overdue[this.#overdueHead++] as HeldRun;
+    while (this.#overdue.size > 0 && this.#running < concurrency && !this.#stopping && membership.trusted()) {
+      const run = this.#overdue.shift() as HeldRun;
       this.#do(run, run.on("due"));
-    }
-    if (this.#overdueHead === this.#overdue.length) {
-      this.#overdue = [];
-      this.#overdueHead = 0;
     }
   }
 
@@ -314,7 +308,7 @@ export class Worker implements RunHost {
     // Recent runs count most; a burst of quick ones after a slow phase is learnt within some tens of runs.
     this.#durationMs += (this.clock.monotonic() - run.startedMono - this.#durationMs) / 20;
     this.#send(run, verdict());
-    if (this.#overdue.length > 0) queueMicrotask(() => this.#startOverdue());
+    if (this.#overdue.size > 0) queueMicrotask(() => this.#startOverdue());
   }
 
   #send(run: HeldRun, verdict: Verdict): void {
@@ -413,18 +407,10 @@ export class Worker implements RunHost {
     });
   }
 
+  /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
   #giveBackOverdue(): void {
-    if (this.#overdue.length === 0) return;
-    const before = this.now() - overdueMs;
-    this.#overdue = this.#overdue.slice(this.#overdueHead);
-    this.#overdueHead = 0;
-    const late = this.#overdue.filter((run) => run.claim.dueMs < before && run.state === "waiting");
-    // With nobody else to give it to, it would come straight back: keep what can start soon.
-    const surplus = late.slice(this.#options.concurrency);
-    if (surplus.length === 0) return;
-    const gone = new Set(surplus);
-    this.#overdue = this.#overdue.filter((run) => !gone.has(run));
-    for (const run of surplus) this.#do(run, run.on("give back"));
+    if (this.#overdue.size === 0) return;
+    for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency)) this.#do(run, run.on("give back"));
   }
 
   async #reportLongRuns(): Promise<void> {
