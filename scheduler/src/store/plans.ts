@@ -80,7 +80,8 @@ export function planStore(database: Database): PlanStore {
       const values = acceptValues(authority, writes, nowMs);
       await ensureLedger(database, writes.flatMap(({ slots }) => slots.map(({ slotMs }) => slotMs)), nowMs);
       const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
-      if (gated.length === 0) return accept((text, v) => database.query("plan-accept", text, v), values);
+      // Not prepared: the plan kept for it would be that of small batches, which takes seconds for ten thousand tasks.
+      if (gated.length === 0) return accept((text, v) => database.query("", text, v), values);
       return database.transaction(async (client) => {
         const result = await accept((text, v) => asRows(client, text, v), values);
         await settleGates(client, s, gated.filter((taskId) => result.taken.has(taskId)), nowMs, false);

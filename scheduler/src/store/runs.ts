@@ -6,6 +6,7 @@ import { settleGates } from "./gates.ts";
 import { notifySql } from "./signals.ts";
 
 const sources = ["slot", "enqueue", "manual"] as const;
+const preparedRowsMax = 50;
 const levels = ["debug", "info", "warn", "error"] as const;
 
 const asJson = (value: unknown) => value as RunRecord["payload"];
@@ -206,7 +207,9 @@ export function runStore(database: Database): RunStore {
 
   async function insert(ids: number[], writes: EnqueueWrite[], nowMs: number): Promise<Made[]> {
     const values = [...insertValues(writes, nowMs), ids];
-    const rows = await database.query<Made>("run-insert", insertSql("($8::bigint[])[place]"), values);
+    // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
+    const name = ids.length <= preparedRowsMax ? "run-insert" : "";
+    const rows = await database.query<Made>(name, insertSql("($8::bigint[])[place]"), values);
     const held = new Set(rows.flatMap((row, i) => (row.held ? [(writes[i] as EnqueueWrite).taskId] : [])));
     // A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds.
     if (held.size > 0) await database.transaction((client) => settleGates(client, s, [...held], nowMs, false));

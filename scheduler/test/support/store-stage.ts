@@ -1,0 +1,173 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import type { Log } from "../../src/log.ts";
+import { planTask } from "../../src/planning.ts";
+import { compileSchedule } from "../../src/schedule.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import type { ClaimedRun, EnqueueWrite, PlanWrite, Settlement, Store, TaskRecord, Verdict } from "../../src/store.ts";
+import { defineTask, type TaskOptions } from "../../src/task.ts";
+import type { TestServer } from "./servers.ts";
+
+export const dayMs = 86_400_000;
+export const change = (nowMs: number) => ({ author: "test", reason: "", nowMs });
+
+const int8 = 20;
+/** Numbers for bigints: ours are below 2^53. */
+export const numbers: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text") =>
+    oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+export interface Line {
+  level: keyof Log;
+  fields: Record<string, unknown>;
+  message: string;
+}
+
+export function recordingLog(): { log: Log; lines: Line[] } {
+  const lines: Line[] = [];
+  const at = (level: keyof Log) => (fields: object, message: string) =>
+    void lines.push({ level, fields: { ...fields }, message });
+  return { log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }, lines };
+}
+
+export interface StageOptions {
+  connectionsMax?: number;
+  log?: Log;
+}
+
+/**
+ * A store in a schema of its own on a real server, with what tests do again and again. `nowMs` is a fixed time near
+ * the server's: the store takes time as an argument, so a test moves it by adding.
+ */
+export class Stage {
+  readonly server: TestServer;
+  readonly schema: string;
+  readonly store: Store;
+  /** Plain SQL beside the store, to look and to disturb. `s` in a text's place of the schema is up to the caller. */
+  readonly sql: pg.Pool;
+  readonly nowMs: number;
+  readonly #others: Store[] = [];
+  #nodes = 0;
+
+  constructor(server: TestServer, schema: string, store: Store, nowMs: number) {
+    this.server = server;
+    this.schema = schema;
+    this.store = store;
+    this.nowMs = nowMs;
+    this.sql = new pg.Pool({ connectionString: server.url, types: numbers, max: 8 });
+    // A test may end these connections on purpose; a query on one that ended fails by itself.
+    this.sql.on("error", () => undefined);
+  }
+
+  /** Another process's view of the same store: connections of its own. */
+  async another(options: StageOptions = {}): Promise<Store> {
+    const store = await openPostgres({ url: this.server.url, schema: this.schema, keepMs: 30 * dayMs, ...options });
+    this.#others.push(store);
+    return store;
+  }
+
+  async rows<Row = Record<string, number>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    const { rows } = await this.sql.query(text.replaceAll("$s", this.schema), values);
+    return rows as Row[];
+  }
+
+  async one<Row = Record<string, number>>(text: string, values: unknown[] = []): Promise<Row> {
+    const [row] = await this.rows<Row>(text, values);
+    if (!row) throw new Error(`no row: ${text}`);
+    return row;
+  }
+
+  async session(role: "node" | "worker" = "node", store = this.store): Promise<number> {
+    const node = `${role}-${++this.#nodes}-${randomBytes(2).toString("hex")}`;
+    const identity = { node, role, host: "here", pid: 1, version: "0", timeoutMs: 6_000 };
+    const opened = await store.sessions.open(identity, this.nowMs);
+    if ("taken" in opened) throw new Error(`the name ${node} is taken`);
+    return opened.sessionId;
+  }
+
+  /** Makes the session leader. @returns its term */
+  async lead(sessionId: number): Promise<number> {
+    const { leadership } = await this.store.sessions.members();
+    if (leadership.sessionId !== null)
+      await this.store.sessions.end(leadership.sessionId, null, this.nowMs, "made room");
+    const term = await this.store.sessions.campaign(sessionId, `node of ${sessionId}`, leadership, this.nowMs);
+    if (term === null) throw new Error("the campaign was lost");
+    return term;
+  }
+
+  async task(name: string, options: TaskOptions = {}, nowMs = this.nowMs): Promise<TaskRecord> {
+    return (await this.store.tasks.save(defineTask(name, options), null, change(nowMs))).record;
+  }
+
+  async enqueue(task: TaskRecord, write: Partial<EnqueueWrite> = {}, nowMs = this.nowMs): Promise<number> {
+    const [made] = await this.store.runs.enqueue([this.write(task, write)], nowMs);
+    return (made as { runId: number }).runId;
+  }
+
+  write(task: TaskRecord, write: Partial<EnqueueWrite> = {}): EnqueueWrite {
+    const plain = { payload: null, dueMs: this.nowMs, key: null, priority: null, source: "enqueue" as const };
+    return { taskId: task.taskId, ...plain, ...write };
+  }
+
+  /** The step that a planner would take for these tasks, as they are in the store. */
+  async steps(tasks: TaskRecord[], untilMs: number, nowMs = this.nowMs): Promise<PlanWrite[]> {
+    const records = await this.store.tasks.byIds(tasks.map(({ taskId }) => taskId));
+    return records.flatMap((record) => {
+      if (record.nextSlotMs === null) return [];
+      return [stepOf(record, record.nextSlotMs, nowMs, untilMs)];
+    });
+  }
+
+  /** Plans as a rescuer does. @returns how many slots were accepted */
+  async plan(tasks: TaskRecord[], sessionId: number, untilMs: number, nowMs = this.nowMs): Promise<number> {
+    const writes = await this.steps(tasks, untilMs, nowMs);
+    return (await this.store.plans.accept({ sessionId, term: null }, writes, nowMs)).accepted;
+  }
+
+  async claim(sessionId: number, tasks: TaskRecord[], untilMs = this.nowMs, limit = 1_000): Promise<ClaimedRun[]> {
+    const groupIds = [...new Set(tasks.map(({ groupId }) => groupId))];
+    const request = { sessionId, groupIds, exceptTaskIds: [], untilMs, limit, nowMs: untilMs };
+    return (await this.store.claims.claim(request)).runs;
+  }
+
+  /** Drops the schema. */
+  async close(): Promise<void> {
+    await Promise.all([this.store, ...this.#others].map((store) => store.close()));
+    await this.sql.query(`drop schema if exists ${this.schema} cascade`);
+    await this.sql.end();
+  }
+}
+
+export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, untilMs: number): PlanWrite {
+  const { taskId, version, definition } = record;
+  const step = planTask(definition, compileSchedule(definition.schedule), taskId, nextSlotMs, nowMs, untilMs);
+  const gated = definition.overlap.limit !== null;
+  return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
+}
+
+export async function openStage(server: TestServer, options: StageOptions = {}): Promise<Stage> {
+  const schema = `conformance_${randomBytes(5).toString("hex")}`;
+  const store = await openPostgres({ url: server.url, schema, keepMs: 30 * dayMs, ...options });
+  return new Stage(server, schema, store, Math.floor(await store.clock()));
+}
+
+export const succeededVerdict: Verdict = { kind: "ended", outcome: "succeeded", result: null, error: null };
+
+export function settlement(run: ClaimedRun, verdict: Verdict, endedMs: number): Settlement {
+  const { runId, fence, attempt, taskId, linked } = run;
+  return { runId, fence, attempt, taskId, linked, startedMs: endedMs, endedMs, verdict };
+}
+
+/** Waits for a condition, looking again and again. @throws when it does not come true in time */
+export async function until(
+  what: string,
+  condition: () => Promise<boolean> | boolean,
+  withinMs = 10_000,
+): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
