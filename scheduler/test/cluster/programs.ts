@@ -23,6 +23,8 @@ export interface Seen {
   fence: number;
   node: string;
   at: number;
+  /** Of an end: whether the handler had been told to stop. */
+  aborted?: boolean;
 }
 
 /** Processes of one test, all ended with it. */

@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgres } from "../support/servers.ts";
+import { Programs, readSeen, type Seen } from "./programs.ts";
+
+/** Longer than session timeout and grace together. */
+const pausedMs = 6_000;
+/** Some of what began before the stop is still at work after it. */
+const handlerMs = 10_000;
+
+describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () => {
+  const schema = `pause_${process.pid}`;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-pause-"));
+  const log = join(folder, "seen.log");
+  const programs = new Programs();
+  const database = new pg.Client({ connectionString: postgres().url });
+  let seen: Seen[] = [];
+  let stoppedAt = 0;
+  let continuedAt = 0;
+
+  beforeAll(async () => {
+    await database.connect();
+    const start = (name: string) =>
+      programs.start({ store: postgres().url, schema, name, tasks: 8, log, handlerMs, options: { sessionTimeout: "2s" } });
+    await start("sleeper");
+    await start("other");
+    await sleep(5_000);
+    stoppedAt = Date.now();
+    programs.signal("sleeper", "SIGSTOP");
+    await sleep(pausedMs);
+    continuedAt = Date.now();
+    programs.signal("sleeper", "SIGCONT");
+    await sleep(3_000);
+    await database.query(`update ${schema}.plan set next_slot_ms = null`);
+    for (;;) {
+      const { rows } = await database.query(`select count(*)::int as left from ${schema}.run`);
+      if (rows[0].left === 0) break;
+      await sleep(100);
+    }
+    // The stopped process's own verdicts may come after all is ended.
+    await programs.endAll("SIGTERM");
+    seen = readSeen(log);
+  }, 60_000);
+
+  afterAll(async () => {
+    await programs.endAll();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  test("its claims were taken back while it slept, and it joined again as a new session", async () => {
+    const { rows } = await database.query(`select node, ended_why from ${schema}.session where node = 'sleeper' order by id`);
+    expect(rows.length).toBe(2);
+    expect(rows[0].ended_why).toMatch(/^silent for \d+ ms, seen by other$/);
+    const again = seen.filter(({ kind, node, attempt, at }) => kind === "start" && node === "other" && attempt > 1 && at < continuedAt);
+    expect(again.length).toBeGreaterThan(0);
+    const back = seen.filter(({ kind, node, at }) => kind === "start" && node === "sleeper" && at > continuedAt);
+    expect(back.length, "it works again after it joined anew").toBeGreaterThan(0);
+  });
+
+  test("what it finished too late was refused and recorded, and its handlers were told", async () => {
+    const { rows } = await database.query(
+      `select l.run_id, l.fence::float8, h.fence::float8 as accepted, h.outcome, h.error->>'code' as code
+       from ${schema}.late_result l join ${schema}.run_history h on h.id = l.run_id`,
+    );
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) {
+      // Either a later claim's verdict stands, or the run had been given up as its task says.
+      if (row.outcome === 0) expect(row.accepted).toBeGreaterThan(row.fence);
+      else expect(row.code).toBe("WORKER_LOST");
+    }
+    const told = seen.filter(
+      ({ kind, node, at, aborted, fence }) =>
+        kind === "end" && node === "sleeper" && at > continuedAt + 500 && aborted && seen.some((s) => s.fence === fence && s.kind === "start" && s.at < stoppedAt),
+    );
+    expect(told.length).toBeGreaterThan(0);
+  });
+
+  test("nothing it had claimed and not started was started after it woke", () => {
+    for (const { fence, at, slot, node, kind } of seen) {
+      if (kind !== "start" || node !== "sleeper" || at < continuedAt) continue;
+      const rivals = seen.filter((other) => other.kind === "start" && other.node === "other" && other.slot === slot && other.fence > fence && other.at < at);
+      const sameRun = rivals.filter((rival) => seen.some((s) => s.fence === fence && s.task === rival.task));
+      expect(sameRun, `fence ${fence} at ${at}`).toEqual([]);
+    }
+  });
+
+  test("every slot has exactly one accepted end", async () => {
+    const { rows } = await database.query(
+      `select (select count(*) from ${schema}.slot where outcome = 1)::int as slots,
+              (select count(*) from ${schema}.run_history)::int as ends,
+              (select count(distinct (task_id, slot_ms)) from ${schema}.run_history)::int as distinct_ends`,
+    );
+    expect(rows[0].ends).toBe(rows[0].slots);
+    expect(rows[0].distinct_ends).toBe(rows[0].slots);
+  });
+});
