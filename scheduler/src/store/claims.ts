@@ -2,7 +2,7 @@ import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
-import { finishSql, finishValues, lateSql, retrySql, settledSql } from "./settle.ts";
+import { finishSql, finishValues, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
 import { withdraw } from "./withdraw.ts";
 
@@ -55,9 +55,17 @@ export function claimStore(database: Database): ClaimStore {
         Math.round(request.nowMs),
       ]);
       const runs = rows.filter(({ paused }) => !paused);
+      if (runs.length < rows.length)
+        await endRemoved(
+          rows.filter(({ paused }) => paused).map(({ taskId }) => taskId),
+          request.nowMs,
+        );
       // A full batch says that there is more; asking when would be a wasted question.
       if (rows.length >= request.limit) return { runs, nextDueMs: until };
-      const [next] = await database.query<{ next: number | null }>("claim-next", nextDueSql, [request.groupIds, request.exceptTaskIds]);
+      const [next] = await database.query<{ next: number | null }>("claim-next", nextDueSql, [
+        request.groupIds,
+        request.exceptTaskIds,
+      ]);
       return { runs, nextDueMs: next?.next ?? null };
     },
 
@@ -66,7 +74,7 @@ export function claimStore(database: Database): ClaimStore {
         const done = new Set<number>();
         const retried = await retry(settlements);
         for (const fence of retried) done.add(fence);
-        // A retry that was not taken is of a run that was cancelled meanwhile, or is no longer ours.
+        // A retry that was not taken is of a run or task that was stopped meanwhile, or is no longer ours.
         const ended = settlements.flatMap((item) => asEnded(item, retried));
         for (const fence of await finishAll(ended, nowMs)) done.add(fence);
         for (const fence of await release(settlements, nowMs)) done.add(fence);
@@ -127,8 +135,8 @@ export function claimStore(database: Database): ClaimStore {
       return database.transaction(async (client) => {
         const { rows } = await client.query(
           `select r.id as "runId", r.task_id as "taskId", r.fence, r.attempt, r.session_id as "sessionId", r.started_ms as "startedMs",
-                  (r.gate > 0 or r.after_end) as linked,
-                  case when r.recall = 1 then 'cancel'
+                  r.due_ms as "dueMs", (r.gate > 0 or r.after_end) as linked,
+                  case when r.recall = 1 or t.deleted_ms is not null then 'cancel'
                        when t.definition->>'onWorkerLost' = 'retry'
                         and (select count(*) from ${s}.attempt a where a.run_id = r.id and a.outcome = 'lost') < $3 then 'retry'
                        else 'fail' end as outcome
@@ -138,27 +146,55 @@ export function claimStore(database: Database): ClaimStore {
            order by r.id limit $4 for update of r skip locked`,
           [sessionId, Math.round(silentForMs), limits.workerLosses, limit],
         );
-        const lost = rows as unknown as (ReclaimedRun & { startedMs: number | null; linked: boolean })[];
+        const lost = rows as unknown as (ReclaimedRun & { dueMs: number; startedMs: number | null; linked: boolean })[];
         const error = JSON.stringify({ code: "WORKER_LOST", message: "the worker fell silent while it had this run" });
-        const settled = lost.map((run) => ({ ...run, runId: Number(run.runId), fence: Number(run.fence), endedMs: nowMs }));
+        const settled = lost.map((run) => ({
+          ...run,
+          runId: Number(run.runId),
+          fence: Number(run.fence),
+          endedMs: nowMs,
+        }));
         await retryIn(
           client,
           settled
             .filter(({ outcome }) => outcome === "retry")
-            .map((run) => ({ ...run, verdict: { kind: "retry" as const, dueMs: nowMs, error } })),
+            // What was claimed ahead of its time does not run before it.
+            .map((run) => ({
+              ...run,
+              verdict: { kind: "retry" as const, dueMs: Math.max(nowMs, Number(run.dueMs)), error },
+            })),
           "lost",
         );
         await finishIn(
           client,
           settled
             .filter(({ outcome }) => outcome !== "retry")
-            .map((run) => ({ ...run, verdict: { kind: "ended" as const, outcome: run.outcome === "fail" ? "failed" : "cancelled", result: null, error } })),
+            .map((run) => ({
+              ...run,
+              verdict: {
+                kind: "ended" as const,
+                outcome: run.outcome === "fail" ? "failed" : "cancelled",
+                result: null,
+                error,
+              },
+            })),
           nowMs,
         );
         return settled;
       });
     },
   };
+
+  /** A task's removal ends its runs; this ends those that it could not see yet. */
+  async function endRemoved(taskIds: number[], nowMs: number): Promise<void> {
+    await database.transaction(async (client) => {
+      const { rows } = await client.query(
+        `select id from ${s}.task where id = any($1) and deleted_ms is not null order by id`,
+        [taskIds],
+      );
+      for (const { id } of rows) await withdraw(client, s, id as number, Math.round(nowMs), "removed");
+    });
+  }
 
   /** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */
   async function finishAll(ended: Ended[], nowMs: number): Promise<number[]> {
@@ -178,7 +214,9 @@ export function claimStore(database: Database): ClaimStore {
     const { rows } = await client.query(finishSql(s), finishValues(ended));
     const done = rows.map((row) => Number(row.fence));
     const settled = new Set(done);
-    const tasks = [...new Set(ended.filter(({ fence, linked }) => linked && settled.has(fence)).map(({ taskId }) => taskId))];
+    const tasks = [
+      ...new Set(ended.filter(({ fence, linked }) => linked && settled.has(fence)).map(({ taskId }) => taskId)),
+    ];
     if (tasks.length === 0) return done;
     await client.query(
       `update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
@@ -201,7 +239,11 @@ export function claimStore(database: Database): ClaimStore {
 
   async function retryIn(client: SqlClient, retries: Settlement[], outcome: "lost"): Promise<void> {
     if (retries.length === 0) return;
-    await retryWith(async <Row>(_name: string, text: string, values: unknown[]) => (await client.query(text, values)).rows as Row[], retries, outcome);
+    await retryWith(
+      async <Row>(_name: string, text: string, values: unknown[]) => (await client.query(text, values)).rows as Row[],
+      retries,
+      outcome,
+    );
   }
 
   async function retryWith(query: Query, retries: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
@@ -240,10 +282,12 @@ export function claimStore(database: Database): ClaimStore {
       const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.fence)));
       await finishIn(
         client,
-        released.filter(({ fence }) => cancelled.has(fence)).map((item) => ({
-          ...item,
-          verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
-        })),
+        released
+          .filter(({ fence }) => cancelled.has(fence))
+          .map((item) => ({
+            ...item,
+            verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
+          })),
         nowMs,
       );
       return rows.map((row) => Number(row.fence));
@@ -252,20 +296,23 @@ export function claimStore(database: Database): ClaimStore {
 
   /** Verdicts that found no claim of theirs: applied already by a try whose reply was lost, or too late for good. */
   async function refused(sessionId: number, missing: Settlement[], nowMs: number): Promise<Set<number>> {
-    const ids = missing.map(({ runId }) => runId);
-    const fences = missing.map(({ fence }) => fence);
-    const known = await database.persist(() => database.query<{ fence: number }>("settle-known", settledSql(s), [ids, fences]));
+    const known = await database.persist(() =>
+      database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
+    );
     const settled = new Set(known.map(({ fence }) => fence));
     const late = missing.filter(({ fence }) => !settled.has(fence));
-    if (late.length > 0) {
-      await database.query("settle-late", lateSql(s), [
-        late.map(({ runId }) => runId),
-        late.map(({ fence }) => fence),
-        late.map(({ verdict }) => (verdict.kind === "ended" && verdict.outcome === "succeeded" ? 0 : 1)),
-        late.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
+    // One that gives back what is not its own any more says nothing of what was done.
+    const told = late.filter(({ verdict }) => verdict.kind !== "released");
+    if (told.length > 0) {
+      const values = [
+        told.map(({ runId }) => runId),
+        told.map(({ fence }) => fence),
+        told.map(({ verdict }) => (verdict.kind === "ended" && verdict.outcome === "succeeded" ? 0 : 1)),
+        told.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
         sessionId,
         Math.round(nowMs),
-      ]);
+      ];
+      await database.persist(() => database.query("settle-late", lateSql(s), values));
     }
     return new Set(late.map(({ fence }) => fence));
   }
@@ -274,6 +321,6 @@ export function claimStore(database: Database): ClaimStore {
 function asEnded(item: Settlement, retried: Set<number>): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];
   if (item.verdict.kind === "released" || retried.has(item.fence)) return [];
-  // Matches only what `retry` passed over: a run whose cancellation was asked for.
+  // Matches only what `retry` passed over: a run whose cancellation was asked for, or whose task was removed.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }

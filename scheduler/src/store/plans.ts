@@ -78,13 +78,23 @@ export function planStore(database: Database): PlanStore {
 
     async accept(authority, writes, nowMs) {
       const values = acceptValues(authority, writes, nowMs);
-      await ensureLedger(database, writes.flatMap(({ slots }) => slots.map(({ slotMs }) => slotMs)), nowMs);
+      await ensureLedger(
+        database,
+        writes.flatMap(({ slots }) => slots.map(({ slotMs }) => slotMs)),
+        nowMs,
+      );
       const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
       // Not prepared: the plan kept for it would be that of small batches, which takes seconds for ten thousand tasks.
       if (gated.length === 0) return accept((text, v) => database.query("", text, v), values);
       return database.transaction(async (client) => {
         const result = await accept((text, v) => asRows(client, text, v), values);
-        await settleGates(client, s, gated.filter((taskId) => result.taken.has(taskId)), nowMs, false);
+        await settleGates(
+          client,
+          s,
+          gated.filter((taskId) => result.taken.has(taskId)),
+          nowMs,
+          false,
+        );
         return result;
       });
     },
@@ -96,7 +106,13 @@ export function planStore(database: Database): PlanStore {
              select from ${s}.run r where r.task_id = g.task_id and r.state = 0 and r.gate > 0 and r.due_ms <= $1)`,
           [Math.round(untilMs)],
         );
-        await settleGates(client, s, rows.map((row) => row.task_id as number), nowMs, false);
+        await settleGates(
+          client,
+          s,
+          rows.map((row) => row.task_id as number),
+          nowMs,
+          false,
+        );
         const { rows: next } = await client.query(
           `select min(due_ms) as due_ms from ${s}.run where state = 0 and gate > 1 and due_ms > $1`,
           [Math.round(untilMs)],

@@ -58,7 +58,9 @@ export function runStore(database: Database): RunStore {
   const store: RunStore = {
     async enqueue(writes, nowMs) {
       const drawn = await database.persist(() =>
-        database.query<{ id: number }>("run-ids", `select nextval('${s}.run_id') as id from generate_series(1, $1)`, [writes.length]),
+        database.query<{ id: number }>("run-ids", `select nextval('${s}.run_id') as id from generate_series(1, $1)`, [
+          writes.length,
+        ]),
       );
       const ids = drawn.map(({ id }) => id);
       return database.persist(async (again) => {
@@ -67,7 +69,11 @@ export function runStore(database: Database): RunStore {
         const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
         // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
         for (let open = places(answers); open.length > 0; open = places(answers)) {
-          const rows = await insert(open.map((place) => ids[place] as number), open.map((place) => writes[place] as EnqueueWrite), nowMs);
+          const rows = await insert(
+            open.map((place) => ids[place] as number),
+            open.map((place) => writes[place] as EnqueueWrite),
+            nowMs,
+          );
           open.forEach((place, i) => {
             const row = rows[i] as Made;
             if (row.id !== null) answers[place] = { runId: row.id, created: row.created };
@@ -83,7 +89,9 @@ export function runStore(database: Database): RunStore {
         const made = rows[0] as unknown as Made;
         if (made.held) await settleGates(client, s, [write.taskId], nowMs, false);
         if (made.id !== null) return { runId: Number(made.id), created: made.created };
-        const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [write.taskId]);
+        const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
+          write.taskId,
+        ]);
         if (tasks.length === 0) throw removed();
       }
     },
@@ -91,16 +99,15 @@ export function runStore(database: Database): RunStore {
     async cancel(runId, why, nowMs) {
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
-        const asked = await client.query(
-          `update ${s}.run set recall = 1, recall_why = $2 where id = $1 and state = 3 returning session_id`,
-          [runId, why],
-        );
-        if (asked.rows.length > 0) {
+        // Locked first: between two statements that ask for its state, a claim could slip past both.
+        const live = await client.query(`select state from ${s}.run where id = $1 for update`, [runId]);
+        if (live.rows[0]?.state === liveStates.indexOf("claimed")) {
+          await client.query(`update ${s}.run set recall = 1, recall_why = $2 where id = $1`, [runId, why]);
           await client.query(`select ${notifySql(s, "'recall'")}`);
           return "asked";
         }
         const { rows } = await client.query(
-          `with gone as (delete from ${s}.run where id = $1 and state < 3 returning *),
+          `with gone as (delete from ${s}.run where id = $1 returning *),
                 told as (
                   insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
                                                 source, key, payload, error)
@@ -215,7 +222,11 @@ export function runStore(database: Database): RunStore {
     if (held.size > 0) await database.transaction((client) => settleGates(client, s, [...held], nowMs, false));
     if (rows.some(({ id }) => id === null)) {
       const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
-      const known = await database.query("run-tasks", `select id from ${s}.task where id = any($1) and deleted_ms is null`, [taskIds]);
+      const known = await database.query(
+        "run-tasks",
+        `select id from ${s}.task where id = any($1) and deleted_ms is null`,
+        [taskIds],
+      );
       if (known.length < taskIds.length) throw removed();
     }
     return rows;

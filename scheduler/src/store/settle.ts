@@ -41,7 +41,7 @@ export function finishValues(
   ];
 }
 
-/** Back to ready for another try, unless a cancellation was asked for; the try that ended is kept as an attempt. */
+/** Back to ready for another try, unless a cancellation was asked for or the task is gone; the try that ended is kept as an attempt. */
 export const retrySql = (s: string) => `
   with i as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[])
@@ -49,7 +49,8 @@ export const retrySql = (s: string) => `
   ), old as materialized (
     select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, p.paused
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
-    where r.state = 3 and r.recall <> 1 for update of r
+         join ${s}.task t on t.id = r.task_id
+    where r.state = 3 and r.recall <> 1 and t.deleted_ms is null for update of r
   ), back as (
     update ${s}.run r set state = case when old.paused then 1 else 2 end, due_ms = old.due_ms, session_id = null, claimed_ms = null,
            started_ms = null, recall = 0, progress = null
@@ -64,13 +65,33 @@ export const retrySql = (s: string) => `
   )
   select back.fence, (select count(*) from told_all) from back`;
 
-/** Of these, the ones whose verdict the store has already. */
+/**
+ * Of these, the ones that the store has already applied. The fence alone does not tell: a reaper that took the claim
+ * back ended or retried the run under the same fence. But it never says succeeded, it ends runs at its own time, and
+ * what it retries it calls lost.
+ */
 export const settledSql = (s: string) => `
-  select i.fence from unnest($1::bigint[], $2::bigint[]) as i (id, fence)
-  where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence)
-     or exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
-     or exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> 3)`;
+  select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[]) as i (id, fence, kind, outcome, ended_ms)
+  where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence and h.outcome = i.outcome
+                and (i.outcome = 0 or h.ended_ms = i.ended_ms))
+     or i.kind = 'retry' and exists (
+          select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
+     or i.kind = 'released' and exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> 3)
+        and not exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence)`;
 
+export function settledValues(items: Settlement[]): unknown[] {
+  return [
+    items.map(({ runId }) => runId),
+    items.map(({ fence }) => fence),
+    items.map(({ verdict }) => verdict.kind),
+    // A retry or a release of a run whose cancellation was asked for ends it as cancelled.
+    items.map(({ verdict }) => outcomeNumbers[verdict.kind === "ended" ? verdict.outcome : "cancelled"]),
+    items.map(({ endedMs }) => Math.round(endedMs)),
+  ];
+}
+
+/** Repeatable: a verdict is recorded once. */
 export const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
-  select i.*, $5, $6 from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[]) as i (run_id, fence, outcome, error)`;
+  select i.*, $5, $6 from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[]) as i (run_id, fence, outcome, error)
+  where not exists (select from ${s}.late_result l where l.run_id = i.run_id and l.fence = i.fence and l.outcome = i.outcome)`;

@@ -1,0 +1,382 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("claims on $title", (server) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+
+  let groups = 0;
+  /** A task in a group of its own, so that tests do not claim each other's runs. */
+  const alone = (name: string, options = {}) => stage.task(name, { group: `g${++groups}`, ...options });
+
+  it("gives each run to one of many workers", async () => {
+    const task = await alone("shared");
+    await stage.store.runs.enqueue(
+      Array.from({ length: 3_000 }, () => stage.write(task)),
+      stage.nowMs,
+    );
+    const workers = await Promise.all(
+      Array.from({ length: 6 }, async () => ({
+        store: await stage.another({ connectionsMax: 2 }),
+        session: await stage.session("worker"),
+      })),
+    );
+    const claimed = await Promise.all(
+      workers.map(async ({ store, session }) => {
+        const mine: ClaimedRun[] = [];
+        for (;;) {
+          const request = {
+            sessionId: session,
+            groupIds: [task.groupId],
+            exceptTaskIds: [],
+            untilMs: stage.nowMs,
+            limit: 70,
+            nowMs: stage.nowMs,
+          };
+          const { runs } = await store.claims.claim(request);
+          if (runs.length === 0) return mine;
+          mine.push(...runs);
+        }
+      }),
+    );
+    const all = claimed.flat();
+    expect(all).toHaveLength(3_000);
+    expect(new Set(all.map(({ runId }) => runId)).size).toBe(3_000);
+    expect(new Set(all.map(({ fence }) => fence)).size, "a fence was given twice").toBe(3_000);
+    for (const [i, { session }] of workers.entries()) {
+      expect((await stage.store.claims.heldBy(session)).map(({ fence }) => fence).sort()).toEqual(
+        (claimed[i] as ClaimedRun[]).map(({ fence }) => fence).sort(),
+      );
+    }
+  });
+
+  it("raises the fence with every claim of a run", async () => {
+    const task = await alone("fences");
+    const session = await stage.session("worker");
+    const runId = await stage.enqueue(task);
+    let last = 0;
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      expect(run).toMatchObject({ runId, attempt });
+      expect(run.fence).toBeGreaterThan(last);
+      last = run.fence;
+      await stage.store.claims.settle(
+        session,
+        [settlement(run, { kind: "retry", dueMs: stage.nowMs, error: null }, stage.nowMs)],
+        stage.nowMs,
+      );
+    }
+  });
+
+  it("takes higher priorities first, and within one the earliest due", async () => {
+    const task = await alone("priorities");
+    const session = await stage.session("worker");
+    const expected: number[] = [];
+    const order = [
+      { priority: 9, dueMs: stage.nowMs - 1 },
+      { priority: 9, dueMs: stage.nowMs },
+      { priority: 5, dueMs: stage.nowMs - 100 },
+      { priority: 0, dueMs: stage.nowMs - 9_999 },
+    ];
+    for (const write of order.toReversed()) expected.unshift(await stage.enqueue(task, write));
+    const taken: number[] = [];
+    for (let i = 0; i < order.length; i++)
+      taken.push(...(await stage.claim(session, [task], stage.nowMs, 1)).map(({ runId }) => runId));
+    expect(taken).toEqual(expected);
+  });
+
+  it("claims nothing that is due later than asked, and says when to come back", async () => {
+    const task = await alone("due");
+    const session = await stage.session("worker");
+    await stage.enqueue(task, { dueMs: stage.nowMs + 501 });
+    const soon = await stage.enqueue(task, { dueMs: stage.nowMs + 500 });
+    const request = {
+      sessionId: session,
+      groupIds: [task.groupId],
+      exceptTaskIds: [],
+      untilMs: stage.nowMs + 499,
+      limit: 10,
+      nowMs: stage.nowMs,
+    };
+    expect(await stage.store.claims.claim(request)).toEqual({ runs: [], nextDueMs: stage.nowMs + 500 });
+    const answer = await stage.store.claims.claim({ ...request, untilMs: stage.nowMs + 500 });
+    expect(answer.runs.map(({ runId }) => runId)).toEqual([soon]);
+    expect(answer.nextDueMs).toBe(stage.nowMs + 501);
+    await stage.claim(session, [task], stage.nowMs + 501);
+    expect((await stage.store.claims.claim({ ...request, untilMs: stage.nowMs + 9_999 })).nextDueMs).toBeNull();
+  });
+
+  it("leaves tasks and groups that the worker cannot run", async () => {
+    const mine = await stage.task("mine", { group: "both" });
+    const not = await stage.task("not-mine", { group: "both" });
+    const other = await alone("other-group");
+    const session = await stage.session("worker");
+    for (const task of [mine, not, other]) await stage.enqueue(task);
+    const request = {
+      sessionId: session,
+      groupIds: [mine.groupId],
+      exceptTaskIds: [not.taskId],
+      untilMs: stage.nowMs,
+      limit: 10,
+      nowMs: stage.nowMs,
+    };
+    const { runs, nextDueMs } = await stage.store.claims.claim(request);
+    expect(runs.map(({ taskId }) => taskId)).toEqual([mine.taskId]);
+    expect(nextDueMs).toBeNull();
+  });
+
+  it("gives an ended session, or one that never was, nothing", async () => {
+    const task = await alone("ended-session");
+    const session = await stage.session("worker");
+    await stage.enqueue(task);
+    await stage.store.sessions.end(session, null, stage.nowMs, "gone");
+    expect(await stage.claim(session, [task])).toEqual([]);
+    expect(await stage.claim(987_654, [task])).toEqual([]);
+    expect(await stage.claim(await stage.session("worker"), [task])).toHaveLength(1);
+  });
+
+  it("puts aside a run that a transaction older than its task's pause brought", async () => {
+    const task = await alone("aside");
+    const session = await stage.session("worker");
+    const client = await stage.sql.connect();
+    try {
+      await client.query("begin");
+      const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs);
+      await stage.store.tasks.pause("aside", change(stage.nowMs));
+      await client.query("commit");
+      expect(await stage.claim(session, [task])).toEqual([]);
+      expect(await stage.store.runs.find(runId)).toMatchObject({ state: "paused", attempt: 0 });
+      await stage.store.tasks.resume("aside", change(stage.nowMs));
+      expect((await stage.claim(session, [task])).map((run) => run.runId)).toEqual([runId]);
+    } finally {
+      client.release();
+    }
+  });
+
+  it("cancels a run that a transaction older than its task's removal brought", async () => {
+    const task = await alone("removed-under");
+    const session = await stage.session("worker");
+    const client = await stage.sql.connect();
+    try {
+      await client.query("begin");
+      const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs);
+      await stage.store.tasks.remove("removed-under", change(stage.nowMs));
+      await client.query("commit");
+      expect(await stage.claim(session, [task])).toEqual([]);
+      expect(await stage.store.runs.find(runId)).toMatchObject({ state: "cancelled" });
+    } finally {
+      client.release();
+    }
+  });
+
+  it("finds the due run among a million of the future by the index", async () => {
+    const task = await alone("million");
+    const session = await stage.session("worker");
+    await stage.rows(
+      `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
+       select nextval('$s.run_id'), $1::bigint + 3600000 + i, 0, $2, $3, 1, 2, i % 10, 2 from generate_series(1, 1000000) i`,
+      [stage.nowMs, task.taskId, task.groupId],
+    );
+    await stage.rows("analyze $s.run");
+    for (let i = 0; i < 3; i++) await stage.enqueue(task, { priority: i * 3 });
+    const tookMs: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const began = performance.now();
+      expect(await stage.claim(session, [task], stage.nowMs, 1)).toHaveLength(1);
+      tookMs.push(performance.now() - began);
+    }
+    expect(Math.min(...tookMs), `the three claims took ${tookMs} ms`).toBeLessThan(50);
+
+    await stage.enqueue(task);
+    const claims = await explained(() => stage.claim(session, [task], stage.nowMs, 100));
+    expect(claims).toHaveLength(2);
+    for (const { text, plan } of claims) {
+      const nodes = nodesOf(plan);
+      expect(
+        nodes.some((node) => node["Index Name"] === "run_ready"),
+        text,
+      ).toBe(true);
+      const scans = nodes.filter((node) => node["Node Type"] === "Seq Scan" && node["Relation Name"] === "run");
+      expect(scans, `reads all runs: ${text}`).toEqual([]);
+      const top = nodes[0] as PlanNode;
+      expect((top["Shared Hit Blocks"] ?? 0) + (top["Shared Read Blocks"] ?? 0), text).toBeLessThan(300);
+    }
+
+    /** The plans of the claim statements that `work` sends, as PostgreSQL ran them. */
+    async function explained(work: () => Promise<unknown>): Promise<{ text: string; plan: PlanNode }[]> {
+      const seen: { text: string; values: unknown[] }[] = [];
+      const spy = vi.spyOn(pg.Client.prototype, "query");
+      await work();
+      for (const [query] of spy.mock.calls as unknown as [{ text?: string; values?: unknown[] }][]) {
+        if (query.text !== undefined) seen.push({ text: query.text, values: query.values ?? [] });
+      }
+      spy.mockRestore();
+      await stage.enqueue(task);
+      const plans: { text: string; plan: PlanNode }[] = [];
+      for (const { text, values } of seen) {
+        const [row] = await stage.rows<{ "QUERY PLAN": { Plan: PlanNode }[] }>(
+          `explain (analyze, buffers, format json) ${text}`,
+          values,
+        );
+        plans.push({ text, plan: (row as { "QUERY PLAN": [{ Plan: PlanNode }] })["QUERY PLAN"][0].Plan });
+      }
+      return plans;
+    }
+  });
+
+  it("moves a lost session's claims to the process's new one, with their fences", async () => {
+    const task = await alone("adopted");
+    const [old, next] = [await stage.session("worker"), await stage.session("worker")];
+    for (let i = 0; i < 3; i++) await stage.enqueue(task);
+    const held = await stage.claim(old, [task]);
+    const [first] = held as [ClaimedRun];
+    await stage.store.claims.settle(old, [settlement(first, succeededVerdict, stage.nowMs)], stage.nowMs);
+    await stage.store.sessions.end(old, null, stage.nowMs, "silent");
+    const moved = await stage.store.claims.adopt(old, next);
+    expect(moved.map(({ fence }) => fence).sort()).toEqual(
+      held
+        .slice(1)
+        .map(({ fence }) => fence)
+        .sort(),
+    );
+    expect(await stage.store.claims.heldBy(old)).toEqual([]);
+    expect(await stage.store.claims.reclaim(old, 60_000, stage.nowMs, 100)).toEqual([]);
+    expect(
+      await stage.store.claims.settle(
+        next,
+        moved.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+        stage.nowMs,
+      ),
+    ).toEqual(new Set());
+  });
+
+  describe("taken back from a dead worker", () => {
+    async function lost(
+      name: string,
+      options = {},
+      write = {},
+    ): Promise<{ task: TaskRecord; session: number; run: ClaimedRun }> {
+      const task = await alone(name, options);
+      const session = await stage.session("worker");
+      await stage.enqueue(task, write);
+      const [run] = (await stage.claim(session, [task], stage.nowMs + 60_000)) as [ClaimedRun];
+      return { task, session, run };
+    }
+
+    it("not while the session lives, nor before the task's grace has passed", async () => {
+      const { session, run } = await lost("grace", { grace: "2s" });
+      expect(await stage.store.claims.reclaim(session, 60_000, stage.nowMs, 10)).toEqual([]);
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      expect(await stage.store.claims.reclaim(session, 1_999, stage.nowMs, 10)).toEqual([]);
+      const [back] = await stage.store.claims.reclaim(session, 2_000, stage.nowMs + 2_000, 10);
+      expect(back).toMatchObject({ runId: run.runId, fence: run.fence, outcome: "retry" });
+      expect(await stage.store.claims.reclaim(session, 2_000, stage.nowMs, 10), "taken back twice").toEqual([]);
+    });
+
+    it("runs again by default, with the loss kept as an attempt", async () => {
+      const { task, session, run } = await lost("again", { grace: 0 });
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      await stage.store.claims.reclaim(session, 0, stage.nowMs + 5, 10);
+      const [again] = (await stage.claim(await stage.session("worker"), [task], stage.nowMs + 5)) as [ClaimedRun];
+      expect(again).toMatchObject({ runId: run.runId, attempt: 2 });
+      expect(again.fence).toBeGreaterThan(run.fence);
+      expect(await stage.store.runs.attempts(run.runId)).toMatchObject([
+        { attempt: 1, fence: run.fence, outcome: "lost", error: { code: "WORKER_LOST" } },
+      ]);
+    });
+
+    it("fails where the task says so", async () => {
+      const { session, run } = await lost("fail", { grace: 0, onWorkerLost: "fail" });
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      expect(await stage.store.claims.reclaim(session, 0, stage.nowMs, 10)).toMatchObject([{ outcome: "fail" }]);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+    });
+
+    it("is cancelled where that was asked", async () => {
+      const { session, run } = await lost("cancel-asked", { grace: 0 });
+      expect(await stage.store.runs.cancel(run.runId, "no more", stage.nowMs)).toBe("asked");
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      await stage.store.claims.reclaim(session, 0, stage.nowMs, 10);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
+    });
+
+    it("ends with a task that was removed meanwhile", async () => {
+      const { session, run } = await lost("lost-and-removed", { grace: 0 });
+      await stage.store.claims.report(session, [
+        { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
+      ]);
+      await stage.store.tasks.remove("lost-and-removed", change(stage.nowMs));
+      await stage.store.claims.report(session, [
+        { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
+      ]);
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      await stage.store.claims.reclaim(session, 0, stage.nowMs, 10);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
+    });
+
+    it("does not run before its time", async () => {
+      const { task, session } = await lost("early", { grace: 0 }, { dueMs: stage.nowMs + 30_000 });
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      await stage.store.claims.reclaim(session, 0, stage.nowMs, 10);
+      const heir = await stage.session("worker");
+      expect(await stage.claim(heir, [task], stage.nowMs + 29_999)).toEqual([]);
+      expect(await stage.claim(heir, [task], stage.nowMs + 30_000)).toHaveLength(1);
+    });
+
+    it("is taken for the cause after five losses", async () => {
+      const { task, session, run } = await lost("poisonous", { grace: 0 });
+      let holder = session;
+      const outcomes: string[] = [];
+      for (let loss = 0; loss < 6; loss++) {
+        await stage.store.sessions.end(holder, null, stage.nowMs, "killed by it");
+        outcomes.push(...(await stage.store.claims.reclaim(holder, 0, stage.nowMs, 10)).map(({ outcome }) => outcome));
+        holder = await stage.session("worker");
+        await stage.claim(holder, [task]);
+      }
+      expect(outcomes).toEqual(["retry", "retry", "retry", "retry", "retry", "fail"]);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed" });
+    });
+
+    it("is given to one of several reapers, whole batches at a time", async () => {
+      const task = await alone("reapers", { grace: 0 });
+      const session = await stage.session("worker");
+      await stage.store.runs.enqueue(
+        Array.from({ length: 500 }, () => stage.write(task)),
+        stage.nowMs,
+      );
+      await stage.claim(session, [task]);
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      const stores = [stage.store, await stage.another(), await stage.another()];
+      const back = await Promise.all(
+        stores.map(async (store) => {
+          const mine: number[] = [];
+          for (let i = 0; i < 10; i++)
+            mine.push(...(await store.claims.reclaim(session, 0, stage.nowMs, 100)).map(({ runId }) => runId));
+          return mine;
+        }),
+      );
+      expect(back.flat()).toHaveLength(500);
+      expect(new Set(back.flat()).size).toBe(500);
+      expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)?.retried).toBe(500);
+    });
+  });
+});
+
+interface PlanNode {
+  "Node Type": string;
+  "Index Name"?: string;
+  "Relation Name"?: string;
+  "Shared Hit Blocks"?: number;
+  "Shared Read Blocks"?: number;
+  Plans?: PlanNode[];
+}
+
+function nodesOf(plan: PlanNode): PlanNode[] {
+  return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+}
