@@ -62,7 +62,7 @@ export const oneWordPerIdea: Rule = (files) =>
     });
 
 /** Names of others, and words that are quoted. */
-const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?/gi;
+const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?|main job/gi;
 
 /** The same for what we write about ourselves. */
 export const oneWordInProse: Rule = (files) =>

@@ -56,7 +56,11 @@ export const dependenciesUsed: Rule = (files) => {
     const code = files.filter((other) => isCode(other) && other.path.startsWith(folder));
     const mentions = (name: string, among: readonly HouseFile[]) => {
       const quoted = new RegExp(`["'\`/]@?${name.replace(/[/\-.]/g, "\\$&")}["'\`/]`);
-      return name === "node" || among.some((other) => quoted.test(other.text));
+      const family = name.startsWith("@") ? `${name.split("/")[0]}/\${` : undefined; // one package per platform
+      return (
+        name === "node" ||
+        among.some((other) => quoted.test(other.text) || (family !== undefined && other.text.includes(family)))
+      );
     };
     for (const name of Object.keys(shipped)) {
       if (

@@ -201,11 +201,14 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       { "scheduler/package.json": '{"dependencies":{"pg":"1"}}', "scheduler/src/a.test.ts": 'import "pg";' },
       { "package.json": '{"devDependencies":{"zod":"1"}}', "scheduler/src/a.ts": "" },
       { "package.json": '{"devDependencies":{"@types/pg":"1"}}', "scheduler/src/a.ts": "" },
+      { "scheduler/package.json": '{"optionalDependencies":{"@embedded/linux-x64":"1"}}', "scheduler/src/a.ts": "" },
       { "scheduler/package.json": '{"dependencies":{}}', "scheduler/src/a.ts": 'import { z } from "zod/v4";' },
     ],
     kept: {
       "package.json": '{"devDependencies":{"@types/node":"1","@types/pg":"1","zod":"1","@biomejs/biome":"1"}}',
-      "scheduler/package.json": '{"dependencies":{"pg":"1","@standard-schema/spec":"1"}}',
+      "scheduler/package.json":
+        '{"dependencies":{"pg":"1","@standard-schema/spec":"1"},"optionalDependencies":{"@embedded/linux-x64":"1"}}',
+      "scheduler/src/binaries.ts": "const name = `@embedded/${process.platform}-${process.arch}`;",
       "scheduler/src/a.ts": 'import pg from "pg"; import type { A } from "@standard-schema/spec"; import "node:fs";',
       "scheduler/src/a.test.ts": 'import { z } from "zod";',
       "scripts/test.mjs": 'join(root, "node_modules/@biomejs/biome/bin/biome")',
