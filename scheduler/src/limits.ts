@@ -10,6 +10,8 @@ export const limits = {
   cronTextLength: 256,
   /** A slot is due at most this much after its nominal time by jitter. */
   jitterMs: 86_400_000,
+  /** Of a fixed rate: a horizon then holds some hundred slots. */
+  shortestPeriodMs: 100,
   /** No slot is planned after this year: a cron that next fires later ends with an error. */
   lastYear: 2200,
   /** A crontab to import; the largest that cron itself would read is far below. */

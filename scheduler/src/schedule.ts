@@ -125,6 +125,12 @@ export function validateSchedule(value: unknown): ScheduleSpec {
         );
       }
       const anchor = spec.anchorMs === undefined ? {} : { anchorMs: instant("anchorMs", spec.anchorMs) };
+      if (mode === "rate" && everyMs < limits.shortestPeriodMs) {
+        throw wrong(
+          `every: a period of ${everyMs} ms is too short`,
+          `Each slot is accounted for by itself; the shortest period is ${limits.shortestPeriodMs} ms.`,
+        );
+      }
       if (everyMs >= endOfTime) throw tooFar(`every ${everyMs} ms`);
       const jitter = jitterOf(spec.jitterMs);
       if ((jitter.jitterMs ?? 0) > everyMs) {

@@ -84,6 +84,8 @@ export interface SessionStore {
   campaign(sessionId: number, node: string, observed: Leadership, nowMs: number): Promise<number | null>;
   /** Lays leadership down. A later term is left alone. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
+  /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
+  sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
   /** The members as last seen, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;

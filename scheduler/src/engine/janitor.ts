@@ -20,7 +20,7 @@ const countersPerFold = 50_000;
 
 /**
  * Makes true: there is always a partition for what is written, history older than the retention is gone, and counter
- * rows stay few. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * rows and ended sessions that anyone must look at stay few. The leader's work; partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -52,6 +52,7 @@ export class Janitor {
       this.#rotatedAt = clock.monotonic();
     }
     this.#foldedAt = clock.monotonic();
+    await store.sessions.sweep(storeClock.now(), keepMs);
     while ((await store.tasks.foldCounters(countersPerFold)) === countersPerFold);
   }
 }

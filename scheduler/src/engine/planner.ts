@@ -17,8 +17,9 @@ export interface PlannerOptions {
   onAccepted: (slots: number) => void;
 }
 
-/** Tasks read and written by one statement each. */
+/** Tasks read, and at least one task's slots or this many written, by one statement each. */
 const tasksPerStep = 2_000;
+const slotsPerStatement = 5_000;
 /** The leader plans again when less than this part of the horizon is left. */
 const refill = 0.75;
 
@@ -68,11 +69,19 @@ export class Planner {
       await definitions.ensure(due);
       const nowMs = storeClock.now();
       const writes: PlanWrite[] = [];
+      let open = due.length === tasksPerStep;
+      let slots = 0;
       for (const plan of due) {
         const known = definitions.get(plan.taskId);
         // Edited since it was read: the next reading has the new version.
         if (known?.version !== plan.version) continue;
+        if (slots >= slotsPerStatement) {
+          open = true;
+          break;
+        }
         const step = planTask(known.definition, known.schedule, plan.taskId, plan.nextSlotMs, nowMs, untilMs);
+        slots += step.slots.length;
+        open ||= step.nextSlotMs !== null && step.nextSlotMs <= untilMs;
         writes.push({
           ...plan,
           newNextSlotMs: step.nextSlotMs,
@@ -83,8 +92,8 @@ export class Planner {
       }
       const { taken, accepted } = await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
-      // Another planner or an edit is at work on all of these; it will be seen with the next pulse.
-      if (taken.size === 0 || due.length < tasksPerStep) return;
+      // What was not taken is in the hands of another planner or an edit, and is seen again with the next pulse.
+      if (taken.size === 0 || !open) return;
       if (term !== null && membership.term() !== term) return;
     }
   }

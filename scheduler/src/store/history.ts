@@ -44,6 +44,7 @@ export function historyStore(database: Database): HistoryStore {
         await drop(table, name);
         dropped.push(name);
       }
+      await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [Math.round(nowMs - keepMs)]);
       return { created, dropped };
     },
 

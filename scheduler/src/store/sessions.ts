@@ -25,6 +25,9 @@ interface PulseRow {
   ended: { id: number; ended_ms: number }[];
 }
 
+/** A claim that a session made as it ended is committed well within this. */
+const sweptAfterMs = 600_000;
+
 const asMember = (row: MemberRow): Member => ({
   sessionId: row.id,
   node: row.node,
@@ -55,7 +58,7 @@ export function sessionStore(database: Database): SessionStore {
            (select coalesce(json_agg(m), '[]') from (
               select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
            (select coalesce(json_agg(e), '[]') from (
-              select o.id, o.ended_ms from ${s}.session o where o.ended_ms is not null
+              select o.id, o.ended_ms from ${s}.session o where o.ended_ms is not null and not o.swept
               and exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)) e) as ended
     from ${s}.leadership l`;
 
@@ -144,6 +147,17 @@ export function sessionStore(database: Database): SessionStore {
          select pg_notify('${channelOf(s)}', 'leadership') from down`,
         [term, Math.round(nowMs), why],
       );
+    },
+
+    async sweep(nowMs, keepMs) {
+      await database.query(
+        "session-sweep",
+        `update ${s}.session o set swept = true where ended_ms < $1 and not swept
+         and not exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)`,
+        [Math.round(nowMs - sweptAfterMs)],
+      );
+      await database.query("session-forget", `delete from ${s}.session where swept and ended_ms < $1`, [Math.round(nowMs - keepMs)]);
+      await database.query("session-forget-terms", `delete from ${s}.term where ended_ms < $1`, [Math.round(nowMs - keepMs)]);
     },
 
     async terms(limit): Promise<Term[]> {

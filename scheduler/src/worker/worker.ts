@@ -46,6 +46,8 @@ const reportMs = 1_000;
 const guardMs = 250;
 /** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
 const ignoredAbortMs = 30_000;
+/** `stop` gives the store at least this long to take the last verdicts. */
+const shortestFlushMs = 2_000;
 /** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
 const assumedDurationMs = 5;
 
@@ -133,7 +135,8 @@ export class Worker implements RunHost {
 
   /**
    * Claims nothing more, gives back what has not started, waits for what runs; after `graceMs` tells it to stop, and
-   * waits for that too, but not for ever. Resolves when every verdict is in the store.
+   * waits for that too, but not for ever. Resolves when every verdict is in the store, or the store was away for that
+   * long: then the claims are taken back from the store's book, as those of a dead worker are.
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
@@ -146,8 +149,11 @@ export class Worker implements RunHost {
       await this.#ended(ignoredAbortMs);
     }
     this.#cancelGuard();
-    await this.#outbox.empty();
-    await this.#logs.flush();
+    const written = new AbortController();
+    const flushed = this.#outbox.empty().then(() => this.#logs.flush());
+    void flushed.finally(() => written.abort());
+    await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
+    if (!written.signal.aborted) this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away; it will take the claims back");
   }
 
   // ---- claiming

@@ -23,10 +23,11 @@ create table ${s}.session (
   started_ms bigint not null,
   seen_ms bigint not null,
   ended_ms bigint,
-  ended_why text
+  ended_why text,
+  swept boolean not null default false
 ) with (fillfactor = 50);
 create unique index session_live_node on ${s}.session (node) where ended_ms is null;
-create index session_ended on ${s}.session (ended_ms) where ended_ms is not null;
+create index session_unswept on ${s}.session (ended_ms) where ended_ms is not null and not swept;
 
 create table ${s}.leadership (
   one boolean primary key default true check (one),
