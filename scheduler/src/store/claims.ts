@@ -1,7 +1,7 @@
 import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
-import { settleGates } from "./gates.ts";
+import { lockPlans, settleGates } from "./gates.ts";
 import { finishSql, finishValues, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
 import { withdraw } from "./withdraw.ts";
@@ -69,7 +69,9 @@ export function claimStore(database: Database): ClaimStore {
       return { runs, nextDueMs: next?.next ?? null };
     },
 
-    async settle(sessionId, settlements, nowMs) {
+    async settle(sessionId, given, nowMs) {
+      // Whoever writes many runs does it in the order of their numbers, so that no two wait for each other.
+      const settlements = given.toSorted((a, b) => a.runId - b.runId);
       const applied = await database.persist(async () => {
         const done = new Set<number>();
         const retried = await retry(settlements);
@@ -114,7 +116,8 @@ export function claimStore(database: Database): ClaimStore {
       );
     },
 
-    async report(sessionId, reports) {
+    async report(sessionId, given) {
+      const reports = given.toSorted((a, b) => a.runId - b.runId);
       await database.query(
         "claim-report",
         `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),
@@ -133,6 +136,15 @@ export function claimStore(database: Database): ClaimStore {
 
     async reclaim(sessionId, silentForMs, nowMs, limit): Promise<ReclaimedRun[]> {
       return database.transaction(async (client) => {
+        const { rows: tasks } = await client.query(
+          `select distinct task_id from ${s}.run where session_id = $1 and state = 3 and (gate > 0 or after_end)`,
+          [sessionId],
+        );
+        await lockPlans(
+          client,
+          s,
+          tasks.map((row) => row.task_id as number),
+        );
         const { rows } = await client.query(
           `select r.id as "runId", r.task_id as "taskId", r.fence, r.attempt, r.session_id as "sessionId", r.started_ms as "startedMs",
                   r.due_ms as "dueMs", (r.gate > 0 or r.after_end) as linked,
@@ -202,8 +214,11 @@ export function claimStore(database: Database): ClaimStore {
     const linked = ended.filter((item) => item.linked);
     const done: number[] = [];
     if (plain.length > 0) {
-      const rows = await database.query<{ fence: number }>("settle-finish", finishSql(s), finishValues(plain));
+      const rows = await database.query<Finished>("settle-finish", finishSql(s), finishValues(plain));
       done.push(...rows.map(({ fence }) => fence));
+      // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
+      const tasks = linkedTasks(rows);
+      if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));
     }
     if (linked.length > 0) done.push(...(await database.transaction((client) => finishIn(client, linked, nowMs))));
     return done;
@@ -211,23 +226,26 @@ export function claimStore(database: Database): ClaimStore {
 
   async function finishIn(client: SqlClient, ended: Ended[], nowMs: number): Promise<number[]> {
     if (ended.length === 0) return [];
-    const { rows } = await client.query(finishSql(s), finishValues(ended));
-    const done = rows.map((row) => Number(row.fence));
-    const settled = new Set(done);
-    const tasks = [
-      ...new Set(ended.filter(({ fence, linked }) => linked && settled.has(fence)).map(({ taskId }) => taskId)),
-    ];
-    if (tasks.length === 0) return done;
+    await lockPlans(client, s, tasksOf(ended));
+    const rows = (await client.query(finishSql(s), finishValues(ended))).rows as unknown as Finished[];
+    await afterEnds(client, linkedTasks(rows), nowMs);
+    return rows.map(({ fence }) => Number(fence));
+  }
+
+  /** What hangs from the end of runs: the next slot of a fixed delay, and the places that are free now. */
+  async function afterEnds(client: SqlClient, taskIds: number[], nowMs: number): Promise<void> {
+    if (taskIds.length === 0) return;
     await client.query(
-      `update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
-         select task_id from ${s}.plan where task_id = any($1) and after_end_ms is not null and next_slot_ms is null and not paused
-           and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
-         order by task_id for update) x
-       where p.task_id = x.task_id`,
-      [tasks, Math.round(nowMs)],
+      `with moved as (
+         update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
+           select task_id from ${s}.plan where task_id = any($1) and after_end_ms is not null and next_slot_ms is null and not paused
+             and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
+           order by task_id for update) x
+         where p.task_id = x.task_id returning p.task_id)
+       select ${notifySql(s, "'tasks'")} from moved limit 1`,
+      [taskIds, Math.round(nowMs)],
     );
-    await settleGates(client, s, tasks, nowMs, true);
-    return done;
+    await settleGates(client, s, taskIds, nowMs, true);
   }
 
   async function retry(settlements: Settlement[]): Promise<Set<number>> {
@@ -264,8 +282,9 @@ export function claimStore(database: Database): ClaimStore {
     const released = settlements.filter(({ verdict }) => verdict.kind === "released");
     if (released.length === 0) return [];
     return database.transaction(async (client) => {
+      await lockPlans(client, s, tasksOf(released));
       const { rows } = await client.query(
-        `update ${s}.run r set state = case when r.recall = 1 then 3 when r.recall = 0 and plan.paused then 1 else 2 end,
+        `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end
          from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
@@ -317,6 +336,15 @@ export function claimStore(database: Database): ClaimStore {
     return new Set(late.map(({ fence }) => fence));
   }
 }
+
+interface Finished {
+  fence: number;
+  task_id: number;
+  linked: boolean;
+}
+
+const linkedTasks = (rows: Finished[]) => [...new Set(rows.filter(({ linked }) => linked).map((row) => row.task_id))];
+const tasksOf = (items: Settlement[]) => [...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId))];
 
 function asEnded(item: Settlement, retried: Set<number>): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];

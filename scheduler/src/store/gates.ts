@@ -10,7 +10,8 @@ export const gates = { allow: 0, queue: 1, skip: 2, replace: 3 } as const;
  *
  * Everything here happens under the tasks' gate rows, taken first, in order, in a statement of its own: the next
  * statement's snapshot then sees all that earlier holders of the lock did. Rows of runs are only taken with
- * SKIP LOCKED, so whoever holds a gate waits for nobody.
+ * SKIP LOCKED, so whoever holds a gate waits for nobody. What picks some of them is materialized: joined to an UPDATE,
+ * a LIMIT may be computed again for each row, and each time pass over what was updated already.
  *
  * @param client in a transaction
  * @param freed a place became free just now: what came due while it was taken is skipped before places are given out
@@ -25,6 +26,7 @@ export async function settleGates(
   const s = schema;
   const now = Math.round(nowMs);
   const ids = [...new Set(taskIds)].sort((a, b) => a - b);
+  await lockPlans(client, s, ids);
   const { rows } = await client.query(
     `select g.task_id, t.gate from ${s}.gate g join ${s}.task t on t.id = g.task_id
      where g.task_id = any($1) order by g.task_id for update of g`,
@@ -41,6 +43,18 @@ export async function settleGates(
   await promote(client, s, all);
   if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
   if (replacing.length > 0) await stopRunning(client, s, replacing, now);
+}
+
+/**
+ * The first lock of whoever will end runs of tasks that plan from an end, before runs and before gates: edits hold a
+ * task's plan while they wait for its runs. Other tasks' plans are not touched by an end and are left to the planners.
+ */
+export async function lockPlans(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
+  if (taskIds.length === 0) return;
+  await client.query(
+    `select from ${s}.plan where task_id = any($1) and after_end_ms is not null order by task_id for update`,
+    [taskIds],
+  );
 }
 
 /** Ends held runs as skipped: into history, into the ledger, into the counters; tasks planned from an end go on. */
@@ -66,8 +80,10 @@ async function skip(
             where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
           onward as (
             update ${s}.plan p set next_slot_ms = $${values.length + 1}::bigint + p.after_end_ms from gone
-            where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null)
-     insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id`,
+            where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
+          counted as (
+            insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id)
+     select ${notifySql(s, "'tasks'")} from onward limit 1`,
     [...values, now, reason],
   );
 }
@@ -117,11 +133,12 @@ async function promote(client: SqlClient, s: string, taskIds: number[]): Promise
        select t.id as task_id,
               t.gate_limit - (select count(*) from ${s}.run r where r.task_id = t.id and r.gate > 0 and r.state in (2, 3)) as places
        from ${s}.task t where t.id = any($1) and t.paused_ms is null),
-     moved as (
-       update ${s}.run r set state = 2 from room cross join lateral (
+     picked as materialized (
+       select pick.id from room cross join lateral (
          select id from ${s}.run h where h.task_id = room.task_id and h.gate > 0 and h.state = 0
-         order by due_ms, priority desc, id limit greatest(room.places, 0) for update skip locked) pick
-       where r.id = pick.id and r.state = 0 returning r.due_ms)
+         order by due_ms, priority desc, id limit greatest(room.places, 0) for update skip locked) pick),
+     moved as (
+       update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms)
      select ${notifySql(s, "'ready ' || min(due_ms)")} from moved having count(*) > 0`,
     [taskIds],
   );
@@ -133,12 +150,13 @@ async function stopRunning(client: SqlClient, s: string, taskIds: number[], now:
     `with due as (
        select task_id, count(*) as wanted from ${s}.run
        where task_id = any($1) and gate > 0 and state = 0 and due_ms <= $2 group by task_id),
+     picked as materialized (
+       select o.id from due cross join lateral (
+         select id from ${s}.run c where c.task_id = due.task_id and c.gate > 0 and c.state = 3 and c.recall = 0
+         order by due_ms, id limit due.wanted for update skip locked) o),
      asked as (
-       update ${s}.run r set recall = 1, recall_why = 'overlap: replaced by a newer run' from (
-         select o.id from due cross join lateral (
-           select id from ${s}.run c where c.task_id = due.task_id and c.gate > 0 and c.state = 3 and c.recall = 0
-           order by due_ms, id limit due.wanted for update skip locked) o) x
-       where r.id = x.id returning r.id)
+       update ${s}.run r set recall = 1, recall_why = 'overlap: replaced by a newer run' from picked
+       where r.id = picked.id returning r.id)
      select ${notifySql(s, "'recall'")} from asked limit 1`,
     [taskIds, now],
   );

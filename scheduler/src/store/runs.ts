@@ -2,7 +2,7 @@ import { CarillonError } from "../errors.ts";
 import { liveStates, outcomes } from "../run.ts";
 import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunRecord, RunStore } from "../store.ts";
 import type { Database } from "./database.ts";
-import { settleGates } from "./gates.ts";
+import { lockPlans, settleGates } from "./gates.ts";
 import { notifySql } from "./signals.ts";
 
 const sources = ["slot", "enqueue", "manual"] as const;
@@ -99,6 +99,12 @@ export function runStore(database: Database): RunStore {
     async cancel(runId, why, nowMs) {
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
+        const { rows: tasks } = await client.query(`select task_id from ${s}.run where id = $1`, [runId]);
+        await lockPlans(
+          client,
+          s,
+          tasks.map((row) => row.task_id as number),
+        );
         // Locked first: between two statements that ask for its state, a claim could slip past both.
         const live = await client.query(`select state from ${s}.run where id = $1 for update`, [runId]);
         if (live.rows[0]?.state === liveStates.indexOf("claimed")) {
@@ -115,9 +121,11 @@ export function runStore(database: Database): RunStore {
                          jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
                 onward as (
                   update ${s}.plan p set next_slot_ms = $2 + p.after_end_ms from gone
-                  where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused),
+                  where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused
+                  returning p.task_id),
+                woken as (select ${notifySql(s, "'tasks'")} from onward),
                 counted as (insert into ${s}.tally_delta (task_id, cancelled) select task_id, 1 from gone)
-           select task_id, gate from gone`,
+           select task_id, gate, (select count(*) from woken) from gone`,
           [runId, now, why],
         );
         const gone = rows[0];

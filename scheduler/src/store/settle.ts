@@ -15,17 +15,19 @@ export const finishSql = (s: string) => `
   ), gone as (
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
-              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, i.result, i.error
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, i.result, i.error,
+              r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
                                   version, attempt, outcome, priority, source, key, payload, result, error)
-    select * from gone
+    select id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
+           priority, source, key, payload, result, error from gone
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
     from gone group by task_id
   )
-  select fence from gone`;
+  select fence, task_id, linked from gone`;
 
 export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],

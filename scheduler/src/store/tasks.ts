@@ -1,3 +1,4 @@
+import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { countSlots } from "../planning.ts";
 import { compileSchedule } from "../schedule.ts";
@@ -7,6 +8,8 @@ import type { Database } from "./database.ts";
 import { gates, settleGates } from "./gates.ts";
 import { notifySql } from "./signals.ts";
 import { type Withdrawal, withdraw } from "./withdraw.ts";
+
+const recallAgainMs = 10;
 
 interface TaskRow {
   id: number;
@@ -118,6 +121,7 @@ export function taskStore(database: Database): TaskStore {
     async resume(name, change) {
       await database.transaction(async (client) => {
         const row = await lock(client, name);
+        if (row.deleted_ms !== null) throw unknown(name);
         if (row.paused_ms === null) return;
         await client.query(
           `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
@@ -245,10 +249,15 @@ export function taskStore(database: Database): TaskStore {
 
   /** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
   async function rehang(client: SqlClient, taskId: number, gate: number, groupId: number): Promise<void> {
+    // Whoever writes many runs does it in the order of their numbers, so that no two can wait for each other. What is
+    // ready goes back to be given a place again: the limit may be another one now.
     await client.query(
-      `update ${s}.run set gate = $2, group_id = $3,
+      `with live as materialized (
+         select id from ${s}.run where task_id = $1 and (gate <> $2 or group_id <> $3 or ($2 > 0 and state = 2))
+         order by id for update)
+       update ${s}.run r set gate = $2, group_id = $3,
               state = case when state = 2 and $2 > 0 and attempt = 0 then 0 when state = 0 and $2 = 0 then 2 else state end
-       where task_id = $1 and (gate <> $2 or group_id <> $3)`,
+       from live where r.id = live.id`,
       [taskId, gate, groupId],
     );
   }
@@ -329,6 +338,8 @@ export function taskStore(database: Database): TaskStore {
         [taskId],
       );
       if (!left?.left) break;
+      // Someone ends it in a transaction of their own, which may take its time.
+      await pause(database.clock, recallAgainMs);
     }
     if (recalled.length > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);
     return recalled;

@@ -1,0 +1,336 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { seeded } from "../../src/random.ts";
+import { every } from "../../src/schedule.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("places on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  let groups = 0;
+  const gated = (name: string, overlap: NonNullable<TaskOptions["overlap"]>, options: TaskOptions = {}) =>
+    stage.task(name, { group: `g${++groups}`, overlap, grace: 0, ...options });
+  const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict, nowMs = stage.nowMs) =>
+    stage.store.claims.settle(session, [settlement(run, verdict, nowMs)], nowMs);
+  const states = async (...runIds: number[]) =>
+    Promise.all(runIds.map(async (runId) => (await stage.store.runs.find(runId)).state));
+  const one = async (task: TaskRecord, untilMs = stage.nowMs) => {
+    const runs = await stage.claim(session, [task], untilMs);
+    expect(runs).toHaveLength(1);
+    return runs[0] as ClaimedRun;
+  };
+
+  it("queue: the next begins when one has ended, in the order they are due, in whatever way it ended", async () => {
+    const task = await gated("queue", "queue");
+    const runs: number[] = [];
+    for (let i = 0; i < 6; i++) runs.push(await stage.enqueue(task, { dueMs: stage.nowMs - 10 + i }));
+    const ways: Verdict[] = [
+      succeededVerdict,
+      { kind: "ended", outcome: "failed", result: null, error: null },
+      { kind: "ended", outcome: "cancelled", result: null, error: null },
+    ];
+    const taken: number[] = [];
+    for (const verdict of ways) {
+      const run = await one(task);
+      taken.push(run.runId);
+      await end(run, verdict);
+    }
+    // One that is cancelled before it is claimed, and one whose worker dies, free their places too.
+    const [fourth] = await states(runs[3] as number);
+    expect(fourth).toBe("ready");
+    expect(await stage.store.runs.cancel(runs[3] as number, "", stage.nowMs)).toBe("cancelled");
+    const dying = await stage.session("worker");
+    const [lost] = (await stage.claim(dying, [await stage.store.tasks.byName("queue")])) as [ClaimedRun];
+    expect(lost.runId).toBe(runs[4]);
+    await stage.store.tasks.save({ ...task.definition, onWorkerLost: "fail" }, null, change(stage.nowMs));
+    await stage.store.sessions.end(dying, null, stage.nowMs, "silent");
+    await stage.store.claims.reclaim(dying, 0, stage.nowMs, 10);
+    expect((await one(task)).runId).toBe(runs[5]);
+    expect(taken).toEqual(runs.slice(0, 3));
+  });
+
+  it("queue: a run between two tries keeps its place", async () => {
+    const task = await gated("keeps-place", "queue");
+    const first = await stage.enqueue(task);
+    const second = await stage.enqueue(task);
+    await end(await one(task), { kind: "retry", dueMs: stage.nowMs + 5_000, error: null });
+    expect(await states(first, second)).toEqual(["ready", "held"]);
+    await stage.store.plans.admitHeld(stage.nowMs + 1, stage.nowMs + 1);
+    expect(await states(first, second)).toEqual(["ready", "held"]);
+    await end(await one(task, stage.nowMs + 5_000));
+    expect(await states(second)).toEqual(["ready"]);
+  });
+
+  it("allow n: no more than n, and edits of n are followed", async () => {
+    const task = await gated("allow-3", { allow: 3 });
+    for (let i = 0; i < 10; i++) await stage.enqueue(task);
+    const runs = await stage.claim(session, [task]);
+    expect(runs).toHaveLength(3);
+    await end(runs[0] as ClaimedRun);
+    expect(await stage.claim(session, [task])).toHaveLength(1);
+    await stage.task("allow-3", { ...options(task), overlap: { allow: 5 } });
+    expect(await stage.claim(session, [task]), "raised to 5").toHaveLength(2);
+    for (const run of await stage.store.claims.heldBy(session)) if (run.taskId === task.taskId) await end(run);
+    await stage.task("allow-3", { ...options(task), overlap: { allow: 1 } });
+    expect(await stage.claim(session, [task]), "lowered to 1").toHaveLength(1);
+  });
+
+  it("a plain task that becomes a queue holds its waiting runs back, and frees places when its old runs end", async () => {
+    const task = await stage.task("made-queue", { group: `g${++groups}` });
+    const running = [await stage.enqueue(task), await stage.enqueue(task)];
+    const claims = await stage.claim(session, [task]);
+    const waiting = [await stage.enqueue(task), await stage.enqueue(task)];
+    await stage.task("made-queue", { ...options(task), overlap: "queue" });
+    expect(await states(...waiting)).toEqual(["held", "held"]);
+    for (const run of claims) await end(run);
+    expect(await states(...running)).toEqual(["succeeded", "succeeded"]);
+    expect(await states(...waiting), "no run waits while a place is free").toEqual(["ready", "held"]);
+  });
+
+  it("skip: what comes due while the place is taken is skipped, in the ledger and the counters too", async () => {
+    const task = await gated("skip", "skip", { schedule: every("1s") });
+    await stage.plan([task], session, stage.nowMs + 3_000);
+    const slots = await stage.rows("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [task.taskId]);
+    const [first, second, third] = slots as [Row, Row, Row];
+    const run = await one(task, first.slot_ms);
+    expect(run.runId).toBe(first.run_id);
+    // Not yet due, so not yet judged.
+    await stage.store.plans.admitHeld(second.slot_ms - 1, second.slot_ms - 1);
+    expect(await states(second.run_id, third.run_id)).toEqual(["held", "held"]);
+    expect(await stage.store.plans.admitHeld(second.slot_ms, second.slot_ms)).toBe(third.slot_ms);
+    expect(await states(second.run_id, third.run_id)).toEqual(["skipped", "held"]);
+    await end(run, succeededVerdict, second.slot_ms + 1);
+    expect(await states(third.run_id)).toEqual(["ready"]);
+    const ledger = await stage.store.history.slots(task.taskId, 0, third.slot_ms, 10);
+    expect(ledger.slots.map(({ outcome, reason }) => [outcome, reason])).toEqual([
+      ["run", null],
+      ["skipped", "overlap: skip"],
+      ["run", null],
+    ]);
+    expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({
+      skipped: 1,
+      succeeded: 1,
+    });
+  });
+
+  it("skip: what came due unseen while the place was taken is skipped when the place is freed", async () => {
+    const task = await gated("skip-unseen", "skip");
+    const running = await stage.enqueue(task);
+    const run = await one(task);
+    const due = await stage.enqueue(task, { dueMs: stage.nowMs + 10 });
+    await end(run, succeededVerdict, stage.nowMs + 20);
+    expect(await states(running, due)).toEqual(["succeeded", "skipped"]);
+  });
+
+  it("replace: asks the running one to end, and only the newest takes its place", async () => {
+    const task = await gated("replace", "replace");
+    const old = await stage.enqueue(task);
+    const run = await one(task);
+    const middle = await stage.enqueue(task, { dueMs: stage.nowMs + 1 }, stage.nowMs + 1);
+    const newest = await stage.enqueue(task, { dueMs: stage.nowMs + 2 }, stage.nowMs + 2);
+    expect(await states(old, middle, newest)).toEqual(["claimed", "skipped", "held"]);
+    expect(await stage.store.claims.recalls(session)).toMatchObject([
+      { runId: old, kind: "cancel", why: "overlap: replaced by a newer run" },
+    ]);
+    await end(run, { kind: "ended", outcome: "cancelled", result: null, error: null }, stage.nowMs + 3);
+    expect(await states(old, newest)).toEqual(["cancelled", "ready"]);
+  });
+
+  it("gives the place kept for a run of the future to one that is due now", async () => {
+    const task = await gated("yields", "queue");
+    const future = await stage.enqueue(task, { dueMs: stage.nowMs + 10_000 });
+    expect(await states(future)).toEqual(["ready"]);
+    const now = await stage.enqueue(task, { dueMs: stage.nowMs });
+    expect(await states(future, now)).toEqual(["held", "ready"]);
+    await end(await one(task));
+    expect(await states(future, now)).toEqual(["ready", "succeeded"]);
+  });
+
+  const seeds = [1, 2, 3].map((n) => n * 7_919 + (process.pid % 1_000));
+  it.each(seeds)("never more than the limit and none left behind, with seed %i", async (seed) => {
+    const random = seeded(seed);
+    const pick = (n: number) => Math.floor(random.next() * n);
+    const limits = [1, 2, 1, 1, 3];
+    const tasks = [
+      await gated(`random-queue-${seed}`, "queue"),
+      await gated(`random-allow-${seed}`, { allow: 2 }),
+      await gated(`random-skip-${seed}`, "skip"),
+      await gated(`random-replace-${seed}`, "replace"),
+      await gated(`random-allow3-${seed}`, { allow: 3 }),
+    ];
+    const ids = tasks.map(({ taskId }) => taskId);
+    const deadlocks = async () =>
+      (await stage.one("select deadlocks as n from pg_stat_database where datname = current_database()")).n;
+    const before = await deadlocks();
+    const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another({ connectionsMax: 2 })));
+    const sessions = await Promise.all(stores.map(() => stage.session("worker")));
+    const groupIds = tasks.map(({ groupId }) => groupId);
+    const started = performance.now();
+    const nowMs = () => stage.nowMs + Math.floor(performance.now() - started);
+
+    let going = true;
+    let worst = "";
+    const watch = (async () => {
+      while (going) {
+        const rows = await stage.rows(
+          "select task_id, count(*) as n from $s.run where task_id = any($1) and state in (2, 3) and gate > 0 group by task_id",
+          [ids],
+        );
+        for (const row of rows) {
+          const limit = limits[ids.indexOf(row.task_id as number)] as number;
+          if ((row.n as number) > limit) worst = `task ${row.task_id} had ${row.n} of ${limit}`;
+        }
+      }
+    })();
+    const steps = stores.map(async (store, i) => {
+      const mine: ClaimedRun[] = [];
+      const settle = async (verdicts: Verdict[]) => {
+        const items = mine
+          .splice(0, 1 + pick(3))
+          .map((run, at) => settlement(run, verdicts[at % verdicts.length] as Verdict, nowMs()));
+        if (items.length > 0) await store.claims.settle(sessions[i] as number, items, nowMs());
+      };
+      for (let step = 0; step < 70; step++) {
+        const task = tasks[pick(tasks.length)] as TaskRecord;
+        switch (pick(7)) {
+          case 0:
+          case 1: {
+            const writes = Array.from({ length: 1 + pick(3) }, () =>
+              stage.write(tasks[pick(tasks.length)] as TaskRecord, { dueMs: nowMs() + pick(60) - 30 }),
+            );
+            await store.runs.enqueue(writes, nowMs());
+            break;
+          }
+          case 2:
+          case 3: {
+            const request = {
+              sessionId: sessions[i] as number,
+              groupIds,
+              exceptTaskIds: [],
+              untilMs: nowMs() + 20,
+              limit: 1 + pick(4),
+              nowMs: nowMs(),
+            };
+            mine.push(...(await store.claims.claim(request)).runs);
+            break;
+          }
+          case 4:
+            await settle([
+              succeededVerdict,
+              { kind: "retry", dueMs: nowMs() + pick(20), error: null },
+              { kind: "released" },
+            ]);
+            break;
+          case 5:
+            await store.plans.admitHeld(nowMs(), nowMs());
+            break;
+          case 6: {
+            const [found] = await stage.rows("select id from $s.run where task_id = $1 order by random() limit 1", [
+              task.taskId,
+            ]);
+            if (found && random.next() < 0.3) {
+              // It may have ended since it was seen: then there is nothing to cancel.
+              await store.runs
+                .cancel(found.id as number, "at random", nowMs())
+                .catch((error) => expect(error.code).toBe("RUN_STATE"));
+            }
+          }
+        }
+      }
+      while (mine.length > 0) await settle([succeededVerdict]);
+    });
+    await Promise.all(steps);
+    // Everything comes due and ends; then no run may be left anywhere.
+    for (let round = 0; ; round++) {
+      const atMs = nowMs() + 1_000;
+      await stage.store.plans.admitHeld(atMs, atMs);
+      const runs = await stage.claim(session, tasks, atMs);
+      if (runs.length === 0) break;
+      expect(round, "it does not come to an end").toBeLessThan(500);
+      await stage.store.claims.settle(
+        session,
+        runs.map((run) => settlement(run, succeededVerdict, atMs)),
+        atMs,
+      );
+    }
+    going = false;
+    await watch;
+    expect(worst).toBe("");
+    expect(
+      await stage.rows("select state, count(*) as n from $s.run where task_id = any($1) group by 1", [ids]),
+    ).toEqual([]);
+    expect(await deadlocks()).toBe(before);
+  });
+
+  it("ends without deadlock when fixed-delay runs are skipped, edited, paused and ended at once", async () => {
+    const seed = 11 + (process.pid % 1_000);
+    const random = seeded(seed);
+    const deadlocks = async () =>
+      (await stage.one("select deadlocks as n from pg_stat_database where datname = current_database()")).n;
+    const before = await deadlocks();
+    const task = await gated("knot", "skip", { schedule: every("1s", { mode: "delay" }) });
+    const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another({ connectionsMax: 2 })));
+    let clockMs = stage.nowMs;
+    const failures: string[] = [];
+    const attempt = (work: Promise<unknown>) =>
+      work.catch((error) => void failures.push(`${error.code}: ${error.message}`));
+    for (let round = 0; round < 60; round++) {
+      clockMs += 2_000;
+      const nowMs = clockMs;
+      await stage.plan([task], session, nowMs, nowMs);
+      if (random.next() < 0.7) await stage.enqueue(task, { dueMs: nowMs - 5 }, nowMs);
+      const runs = await stage.claim(session, [task], nowMs);
+      const live = await stage.rows("select id from $s.run where task_id = $1 and state < 3", [task.taskId]);
+      const [a, b, c, d] = stores as [Stage["store"], Stage["store"], Stage["store"], Stage["store"]];
+      await Promise.all([
+        attempt(
+          a.claims.settle(
+            session,
+            runs.map((run) => settlement(run, succeededVerdict, nowMs)),
+            nowMs,
+          ),
+        ),
+        attempt(
+          b.tasks.save(
+            { ...task.definition, description: `${round}`, group: `knot-${round % 2}` },
+            null,
+            change(nowMs),
+          ),
+        ),
+        attempt(c.plans.admitHeld(nowMs, nowMs)),
+        ...live
+          .slice(0, 1)
+          .map(({ id }) =>
+            d.runs
+              .cancel(id as number, "", nowMs)
+              .catch((error) => expect(error.code, `seed ${seed}`).toBe("RUN_STATE")),
+          ),
+      ]);
+      if (round % 5 === 4) {
+        await Promise.all([attempt(b.tasks.pause("knot", change(nowMs))), attempt(c.plans.admitHeld(nowMs, nowMs))]);
+        await stage.store.tasks.resume("knot", change(nowMs));
+      }
+      task.groupId = (await stage.store.tasks.byName("knot")).groupId;
+    }
+    expect(failures, `seed ${seed}`).toEqual([]);
+    expect(await deadlocks(), `seed ${seed}`).toBe(before);
+  });
+});
+
+interface Row {
+  slot_ms: number;
+  run_id: number;
+}
+
+/** The parts of a stored task that a later edit of it repeats. */
+function options(task: TaskRecord): TaskOptions {
+  return { group: task.definition.group, grace: task.definition.graceMs };
+}
