@@ -44,6 +44,9 @@ export function taskStore(database: Database): TaskStore {
                   t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms`;
   const from = `${s}.task t join ${s}.plan p on p.task_id = t.id`;
 
+  /** A group keeps its number for ever. */
+  const groups = new Map<string, number>();
+
   const store: TaskStore = {
     async save(definition, expectedVersion, change) {
       const text = definitionText(definition);
@@ -71,6 +74,15 @@ export function taskStore(database: Database): TaskStore {
       const [row] = await read(name);
       if (!row || row.deleted_ms !== null) throw unknown(name);
       return asRecord(row);
+    },
+
+    async byNames(names) {
+      const rows = await database.query<TaskRow>(
+        "task-by-names",
+        `select ${fields} from ${from} where t.name = any($1) and t.deleted_ms is null`,
+        [names],
+      );
+      return rows.map(asRecord);
     },
 
     async byIds(taskIds) {
@@ -170,6 +182,8 @@ export function taskStore(database: Database): TaskStore {
     },
 
     async group(name) {
+      const known = groups.get(name);
+      if (known !== undefined) return known;
       const [row] = await database.query<{ id: number }>(
         "task-group",
         `with made as (insert into ${s}.worker_group (name) select $1
@@ -179,7 +193,9 @@ export function taskStore(database: Database): TaskStore {
         [name],
       );
       // Another node made it between this statement's snapshot and its insert.
-      return row?.id ?? store.group(name);
+      if (!row) return store.group(name);
+      groups.set(name, row.id);
+      return row.id;
     },
   };
   return store;
@@ -244,6 +260,7 @@ export function taskStore(database: Database): TaskStore {
       changed_ms: now,
       next_slot_ms: nextSlotMs,
       deleted_ms: null,
+      paused_ms: paused ? row.paused_ms : null,
     });
   }
 
@@ -267,13 +284,16 @@ export function taskStore(database: Database): TaskStore {
     const { schedule } = definition;
     const afterEnd = schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
     const { rows } = await client.query(
-      `select (select max(slot_ms) from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
+      `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
               exists (select from ${s}.run where task_id = $1 and after_end) as running`,
       [taskId, Math.round(nowMs)],
     );
-    const accepted = rows[0]?.accepted == null ? nowMs : Number(rows[0].accepted);
+    const accepted = new Set(rows[0]?.accepted as number[]);
     const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-    const next = waits ? null : compileSchedule(schedule).next(Math.max(nowMs, accepted));
+    const compiled = compileSchedule(schedule);
+    let next = waits ? null : compiled.next(nowMs);
+    // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
+    while (next !== null && accepted.has(next)) next = compiled.next(next);
     await client.query(`update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4 where task_id = $1`, [
       taskId,
       next === null ? null : Math.round(next),

@@ -1,0 +1,406 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { at, every } from "../../src/schedule.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
+import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("tasks on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session();
+  });
+  afterAll(() => stage.close());
+
+  let groups = 0;
+  const alone = (name: string, options: TaskOptions = {}) =>
+    stage.task(name, { group: `g${++groups}`, grace: 0, ...options });
+  const settle = (run: ClaimedRun, verdict: Verdict, nowMs = stage.nowMs) =>
+    stage.store.claims.settle(session, [settlement(run, verdict, nowMs)], nowMs);
+  const ledger = async (task: TaskRecord) =>
+    (await stage.rows("select slot_ms from $s.slot where task_id = $1 order by 1", [task.taskId])).map(
+      (row) => row.slot_ms as number,
+    );
+  const live = async (task: TaskRecord) =>
+    (await stage.rows("select slot_ms from $s.run where task_id = $1 order by 1", [task.taskId])).map(
+      (row) => row.slot_ms as number,
+    );
+
+  describe("versions", () => {
+    it("an equal definition changes nothing, another one makes a version", async () => {
+      const first = await stage.store.tasks.save(defineTask("versions", { description: "a" }), null, change(1_000));
+      expect(first).toMatchObject({ changed: true, record: { version: 1 } });
+      const same = await stage.store.tasks.save(defineTask("versions", { description: "a" }), null, change(2_000));
+      expect(same).toMatchObject({ changed: false, record: { version: 1, changedMs: 1_000 } });
+      const other = await stage.store.tasks.save(defineTask("versions", { description: "b" }), 1, {
+        author: "ann",
+        reason: "why",
+        nowMs: 3_000,
+      });
+      expect(other).toMatchObject({ changed: true, record: { version: 2, definition: { description: "b" } } });
+      const versions = await stage.store.tasks.versions("versions");
+      expect(versions).toMatchObject([
+        { version: 2, author: "ann", reason: "why", changedMs: 3_000, definition: { description: "b" } },
+        { version: 1, definition: { description: "a" } },
+      ]);
+    });
+
+    it("refuses a change made from another version with TASK_STALE, also one that would create", async () => {
+      const stale = (expected: number, name = "stale", description = "c") =>
+        expect(stage.store.tasks.save(defineTask(name, { description }), expected, change(1))).rejects.toMatchObject({
+          code: "TASK_STALE",
+        });
+      await stage.task("stale", { description: "a" });
+      await stage.task("stale", { description: "b" });
+      await stale(1);
+      await stale(3);
+      await stale(1, "stale", "b");
+      await stale(1, "never-there");
+      await expect(stage.store.tasks.byName("never-there")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+      expect(await stage.store.tasks.versions("stale")).toHaveLength(2);
+    });
+
+    it("many processes that save the same at once make one version; different ones, one each", async () => {
+      const stores = [
+        stage.store,
+        ...(await Promise.all(Array.from({ length: 7 }, () => stage.another({ connectionsMax: 2 })))),
+      ];
+      const same = await Promise.all(
+        stores.map((store) =>
+          store.tasks.save(defineTask("at-once", { schedule: every("1m") }), null, change(stage.nowMs)),
+        ),
+      );
+      expect(same.filter(({ changed }) => changed)).toHaveLength(1);
+      expect(new Set(same.map(({ record }) => record.taskId)).size).toBe(1);
+      expect(same.every(({ record }) => record.version === 1)).toBe(true);
+      const different = await Promise.all(
+        stores.map((store, i) =>
+          store.tasks.save(defineTask("at-once", { description: `${i}` }), null, change(stage.nowMs)),
+        ),
+      );
+      expect(different.map(({ record }) => record.version).sort()).toEqual([2, 3, 4, 5, 6, 7, 8, 9]);
+      const fromNine = await Promise.allSettled(
+        stores.map((store, i) =>
+          store.tasks.save(defineTask("at-once", { description: `x${i}` }), 9, change(stage.nowMs)),
+        ),
+      );
+      expect(fromNine.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+      for (const result of fromNine)
+        if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "TASK_STALE" });
+    });
+
+    it("gives a group one number, whoever asks first", async () => {
+      const stores = [stage.store, await stage.another(), await stage.another()];
+      const numbers = await Promise.all(
+        stores.flatMap((store) => [store.tasks.group("new-group"), store.tasks.group("new-group")]),
+      );
+      expect(new Set(numbers).size).toBe(1);
+    });
+  });
+
+  describe("an edit", () => {
+    it("withdraws what is planned and not claimed, and plans anew without losing or doubling a slot", async () => {
+      const task = await alone("edited", { schedule: every("1s") });
+      await stage.plan([task], session, stage.nowMs + 5_000);
+      const before = await ledger(task);
+      expect(before).toHaveLength(5);
+      const edited = await alone("edited", { schedule: every("1s"), description: "new", group: task.definition.group });
+      expect(await ledger(task)).toEqual([]);
+      expect(edited.nextSlotMs).toBe(before[0]);
+      await stage.plan([edited], session, stage.nowMs + 5_000);
+      expect(await ledger(task)).toEqual(before);
+      expect(await live(task)).toEqual(before);
+    });
+
+    it("leaves a slot that is claimed ahead, and plans every other one around it", async () => {
+      const task = await alone("claimed-ahead", { schedule: every("1s") });
+      await stage.plan([task], session, stage.nowMs + 5_000);
+      const before = await ledger(task);
+      const [first, second] = (await stage.claim(session, [task], before[1])) as [ClaimedRun, ClaimedRun];
+      // The first goes back unstarted, so only the second is claimed when the edit comes.
+      await settle(first, { kind: "released" });
+      const edited = await alone("claimed-ahead", {
+        schedule: every("1s"),
+        description: "new",
+        group: task.definition.group,
+      });
+      expect(await live(task)).toEqual([second.slotMs]);
+      await stage.plan([edited], session, stage.nowMs + 5_000);
+      expect(await ledger(task), "no slot is lost").toEqual(before);
+      expect(await live(task), "none is doubled").toEqual(before);
+      const runs = await stage.rows("select version from $s.run where task_id = $1 order by slot_ms", [task.taskId]);
+      expect(runs.map(({ version }) => version)).toEqual([2, 1, 2, 2, 2]);
+    });
+
+    it("keeps what came due already, and records what was never planned as missed", async () => {
+      const task = await alone("due-already", { schedule: every("1s") });
+      await stage.plan([task], session, stage.nowMs + 2_000);
+      const [first] = (await ledger(task)) as [number];
+      const later = stage.nowMs + 10_000;
+      await stage.store.tasks.save({ ...task.definition, description: "new" }, null, change(later));
+      expect(await live(task)).toHaveLength(2);
+      expect((await live(task))[0]).toBe(first);
+      const { ranges } = await stage.store.history.slots(task.taskId, 0, later, 10);
+      expect(ranges).toMatchObject([
+        { fromMs: first + 2_000, toMs: first + 9_000, slots: 8, outcome: "missed", version: 1 },
+      ]);
+    });
+
+    it("moves waiting runs to the new group", async () => {
+      const task = await alone("moves");
+      const runId = await stage.enqueue(task);
+      const moved = await alone("moves");
+      expect(await stage.claim(session, [task])).toEqual([]);
+      expect((await stage.claim(session, [moved])).map((run) => run.runId)).toEqual([runId]);
+    });
+
+    it("races the planner without losing or doubling a slot", async () => {
+      const task = await alone("edit-race", { schedule: every("100ms") });
+      const other = await stage.another();
+      const group = task.definition.group;
+      for (let round = 1; round <= 20; round++) {
+        const writes = await stage.steps([task], stage.nowMs + round * 500);
+        await Promise.all([
+          other.plans.accept({ sessionId: session, term: null }, writes, stage.nowMs),
+          stage.store.tasks.save(
+            defineTask("edit-race", { schedule: every("100ms"), group, description: `${round}` }),
+            null,
+            change(stage.nowMs),
+          ),
+        ]);
+      }
+      await stage.plan([task], session, stage.nowMs + 10_000);
+      const slots = await ledger(task);
+      expect(slots).toHaveLength(100);
+      expect(slots).toEqual(slots.map((_, i) => (slots[0] as number) + i * 100));
+      expect(await live(task)).toEqual(slots);
+    });
+  });
+
+  describe("pause, resume, remove", () => {
+    it("a pause takes back what has not come due, skips what has, and lets enqueued runs wait", async () => {
+      const task = await alone("paused", { schedule: every("1s") });
+      await stage.plan([task], session, stage.nowMs + 3_000);
+      const [first, second, third] = (await ledger(task)) as [number, number, number];
+      const waiting = await stage.enqueue(task, { dueMs: stage.nowMs });
+      const { recalled } = await stage.store.tasks.pause("paused", { author: "ann", reason: "lunch", nowMs: first });
+      expect(recalled).toEqual([]);
+      expect(await stage.store.tasks.byName("paused")).toMatchObject({
+        paused: { atMs: first, by: "ann", why: "lunch" },
+        nextSlotMs: null,
+      });
+      expect(await stage.store.history.slots(task.taskId, 0, third, 10)).toMatchObject({
+        slots: [{ slotMs: first, outcome: "skipped", reason: "task paused" }],
+      });
+      expect(await stage.store.runs.find(waiting)).toMatchObject({ state: "paused" });
+      expect(await stage.enqueue(task)).toBeGreaterThan(waiting);
+      expect(await stage.claim(session, [task], third)).toEqual([]);
+      expect(await stage.store.plans.due(third * 2, 100_000)).not.toContainEqual(
+        expect.objectContaining({ taskId: task.taskId }),
+      );
+      await stage.store.tasks.resume("paused", change(second + 1));
+      expect(await stage.store.tasks.byName("paused")).toMatchObject({ paused: null, nextSlotMs: third });
+      expect(await stage.claim(session, [task])).toHaveLength(2);
+    });
+
+    it.each(["pause", "remove"] as const)(
+      "%s asks claimed-ahead runs back; given back, they end as if never claimed",
+      async (act) => {
+        const task = await alone(`asked-${act}`, { schedule: at(stage.nowMs + 5_000) });
+        await stage.plan([task], session, stage.nowMs + 10_000);
+        const [run] = (await stage.claim(session, [task], stage.nowMs + 5_000)) as [ClaimedRun];
+        const { recalled } = await stage.store.tasks[act](`asked-${act}`, change(stage.nowMs));
+        expect(recalled).toEqual([run.runId]);
+        expect(await stage.store.runs.recallsOpen([run.runId])).toEqual([run.runId]);
+        expect(await stage.store.claims.recalls(session)).toContainEqual(
+          expect.objectContaining({ runId: run.runId, fence: run.fence, kind: "withdraw" }),
+        );
+        expect(await settle(run, { kind: "released" })).toEqual(new Set());
+        expect(await stage.store.runs.recallsOpen([run.runId])).toEqual([]);
+        expect(await live(task)).toEqual([]);
+        expect(await ledger(task), "its time has not come, so it leaves no trace").toEqual([]);
+      },
+    );
+
+    it("a claimed run that has started answers so, and goes on", async () => {
+      const task = await alone("goes-on");
+      await stage.enqueue(task);
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      await stage.store.tasks.pause("goes-on", change(stage.nowMs));
+      await stage.store.claims.report(session, [
+        { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: '{"at":1}' },
+      ]);
+      expect(await stage.store.runs.recallsOpen([run.runId])).toEqual([]);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({
+        state: "claimed",
+        startedMs: stage.nowMs,
+        progress: { at: 1 },
+      });
+      expect(await settle(run, succeededVerdict)).toEqual(new Set());
+    });
+
+    it("a pause undone at once loses no slot, though a claim was asked back", async () => {
+      const task = await alone("undone", { schedule: every("1s") });
+      await stage.plan([task], session, stage.nowMs + 4_000);
+      const before = await ledger(task);
+      const [first, second] = (await stage.claim(session, [task], before[1])) as [ClaimedRun, ClaimedRun];
+      await settle(first, { kind: "released" });
+      await stage.store.tasks.pause("undone", change(stage.nowMs));
+      await stage.store.tasks.resume("undone", change(stage.nowMs));
+      await settle(second, { kind: "released" });
+      await stage.plan([task], session, stage.nowMs + 4_000);
+      expect(await ledger(task)).toEqual(before);
+      expect(await live(task)).toEqual(before);
+    });
+
+    it("enqueueing while the task is paused never lets a run through", async () => {
+      const task = await alone("pause-race");
+      const other = await stage.another();
+      for (let round = 0; round < 25; round++) {
+        const [, made] = await Promise.all([
+          stage.store.tasks.pause("pause-race", change(stage.nowMs)),
+          Promise.all(Array.from({ length: 4 }, () => other.runs.enqueue([stage.write(task)], stage.nowMs))),
+        ]);
+        expect(await stage.claim(session, [task]), `round ${round}`).toEqual([]);
+        await stage.store.tasks.resume("pause-race", change(stage.nowMs));
+        const claimed = await stage.claim(session, [task]);
+        expect(claimed.map(({ runId }) => runId).sort()).toEqual(
+          made
+            .flat()
+            .map(({ runId }) => runId)
+            .sort(),
+        );
+        await stage.store.claims.settle(
+          session,
+          claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+          stage.nowMs,
+        );
+      }
+    });
+
+    it("waits for a completion that is open in someone's transaction without storming the store", async () => {
+      const task = await alone("open-completion");
+      await stage.enqueue(task);
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      const client = await stage.sql.connect();
+      try {
+        await client.query("begin");
+        await stage.store.claims.settleIn(client, session, settlement(run, succeededVerdict, stage.nowMs), stage.nowMs);
+        let done = false;
+        const paused = stage.store.tasks.pause("open-completion", change(stage.nowMs)).then((answer) => {
+          done = true;
+          return answer;
+        });
+        await until(
+          "the pause is stored",
+          async () => (await stage.store.tasks.byName("open-completion")).paused !== null,
+        );
+        expect(done).toBe(false);
+        await client.query("commit");
+        expect(await paused).toEqual({ recalled: [] });
+      } finally {
+        client.release();
+      }
+    });
+
+    it("a removed task is gone: unknown, never planned, its runs cancelled; defining it again brings it back", async () => {
+      const task = await alone("removed", { schedule: every("1s") });
+      const waiting = await stage.enqueue(task, { dueMs: stage.nowMs + 1_000 });
+      await stage.store.tasks.pause("removed", change(stage.nowMs));
+      await stage.store.tasks.remove("removed", change(stage.nowMs));
+      expect(await stage.store.runs.find(waiting)).toMatchObject({ state: "cancelled" });
+      for (const late of ["byName", "versions"] as const) {
+        await expect(stage.store.tasks[late]("removed")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+      }
+      for (const late of ["pause", "resume", "remove"] as const) {
+        await expect(stage.store.tasks[late]("removed", change(stage.nowMs)), late).rejects.toMatchObject({
+          code: "TASK_UNKNOWN",
+        });
+      }
+      await expect(stage.store.runs.enqueue([stage.write(task)], stage.nowMs)).rejects.toMatchObject({
+        code: "TASK_UNKNOWN",
+      });
+      expect((await stage.store.tasks.list()).map(({ name }) => name)).not.toContain("removed");
+      const again = await alone("removed", { schedule: every("1s") });
+      expect(again).toMatchObject({ taskId: task.taskId, version: 2, paused: null });
+      expect(again.nextSlotMs).not.toBeNull();
+      expect(await stage.plan([again], session, stage.nowMs + 2_000)).toBe(2);
+    });
+  });
+
+  describe("a fixed delay plans its next slot when its run has ended:", () => {
+    const periodMs = 10_000;
+    async function planned(name: string, options: TaskOptions = {}) {
+      const task = await alone(name, { schedule: every(periodMs, { mode: "delay" }), ...options });
+      const slotMs = task.nextSlotMs as number;
+      await stage.plan([task], session, slotMs);
+      expect((await stage.store.tasks.byName(name)).nextSlotMs, "nothing is planned while a run is open").toBeNull();
+      return { task, slotMs, next: async () => (await stage.store.tasks.byName(name)).nextSlotMs };
+    }
+
+    it.each(["succeeded", "failed", "cancelled"] as const)("%s", async (outcome) => {
+      const { task, slotMs, next } = await planned(`delay-${outcome}`);
+      const [run] = (await stage.claim(session, [task], slotMs)) as [ClaimedRun];
+      await settle(run, { kind: "ended", outcome, result: null, error: null }, slotMs + 7);
+      expect(await next()).toBe(slotMs + 7 + periodMs);
+    });
+
+    it("not when it is tried again", async () => {
+      const { task, slotMs, next } = await planned("delay-retry");
+      const [run] = (await stage.claim(session, [task], slotMs)) as [ClaimedRun];
+      await settle(run, { kind: "retry", dueMs: slotMs + 1, error: null }, slotMs);
+      expect(await next()).toBeNull();
+    });
+
+    it("cancelled before it was claimed", async () => {
+      const { task, slotMs, next } = await planned("delay-unclaimed");
+      const [{ id }] = (await stage.rows("select id from $s.run where task_id = $1", [task.taskId])) as [
+        { id: number },
+      ];
+      await stage.store.runs.cancel(id, "", slotMs + 3);
+      expect(await next()).toBe(slotMs + 3 + periodMs);
+    });
+
+    it("skipped", async () => {
+      const { task, slotMs, next } = await planned("delay-skipped", { overlap: "skip" });
+      const blocker = await stage.enqueue(task, { dueMs: stage.nowMs });
+      const [run] = (await stage.claim(session, [task], stage.nowMs)) as [ClaimedRun];
+      expect(run.runId).toBe(blocker);
+      await stage.store.plans.admitHeld(slotMs, slotMs);
+      expect(await next()).toBe(slotMs + periodMs);
+    });
+
+    it("failed with its worker", async () => {
+      const { task, slotMs, next } = await planned("delay-lost", { onWorkerLost: "fail" });
+      const dying = await stage.session("worker");
+      await stage.claim(dying, [task], slotMs);
+      await stage.store.sessions.end(dying, null, slotMs, "silent");
+      await stage.store.claims.reclaim(dying, 0, slotMs + 9, 10);
+      expect(await next()).toBe(slotMs + 9 + periodMs);
+    });
+
+    it("ended while the task was paused: the resume plans it", async () => {
+      const { task, slotMs, next } = await planned("delay-paused");
+      const [run] = (await stage.claim(session, [task], slotMs)) as [ClaimedRun];
+      await stage.store.claims.report(session, [
+        { runId: run.runId, fence: run.fence, startedMs: slotMs, progress: null },
+      ]);
+      await stage.store.tasks.pause("delay-paused", change(slotMs));
+      await settle(run, succeededVerdict, slotMs + 1);
+      expect(await next()).toBeNull();
+      await stage.store.tasks.resume("delay-paused", change(slotMs + 50));
+      expect(await next()).toBe(slotMs + 50 + periodMs);
+    });
+
+    it("edited meanwhile", async () => {
+      const { task, slotMs, next } = await planned("delay-edited");
+      const [run] = (await stage.claim(session, [task], slotMs)) as [ClaimedRun];
+      await stage.store.tasks.save({ ...task.definition, description: "new" }, null, change(slotMs));
+      expect(await next(), "the run is still open").toBeNull();
+      await settle(run, succeededVerdict, slotMs + 2);
+      expect(await next()).toBe(slotMs + 2 + periodMs);
+    });
+  });
+});
