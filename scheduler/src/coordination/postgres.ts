@@ -81,6 +81,8 @@ class PostgresMembership implements Membership {
   readonly #pulseListeners: ((pulse: Pulse) => void)[] = [];
   readonly #rejoinListeners: ((oldSessionId: number, newSessionId: number) => void)[] = [];
   readonly #leadershipListeners: ((term: number | null) => void)[] = [];
+  /** Sessions that ended under this process and whose end is not told yet. */
+  readonly #lost: number[] = [];
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
@@ -192,6 +194,9 @@ class PostgresMembership implements Membership {
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trustedUntil = began + identity.timeoutMs - marginMs;
+    for (const lost of this.#lost.splice(0)) {
+      for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
+    }
     this.#pulse = pulse;
     if (pulse.leadership.sessionId !== this.#sessionId || pulse.leadership.term !== this.#term) this.#term = null;
     await this.#bury(pulse);
@@ -203,11 +208,14 @@ class PostgresMembership implements Membership {
   async #rejoin(): Promise<void> {
     const lost = this.#sessionId;
     this.#term = null;
+    // Whoever ended the session may act already, however young the last proof of life is.
+    this.#trustedUntil = Math.min(this.#trustedUntil, this.#options.clock.monotonic());
     this.#tellTerm();
     this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await openSession(this.#options, this.#left.signal);
+    // Told with the first beat that succeeds: should this one fail, what hung from the lost session is not forgotten.
+    this.#lost.push(lost);
     await this.#beat();
-    for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
   }
 
   /** Ends the sessions that stood still for too long. */

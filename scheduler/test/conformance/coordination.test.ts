@@ -1,0 +1,274 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { joinPostgres } from "../../src/coordination/postgres.ts";
+import type { Membership } from "../../src/coordination.ts";
+import { CarillonError } from "../../src/errors.ts";
+import type { Store } from "../../src/store.ts";
+import { StoreClock } from "../../src/store-clock.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+const timeoutMs = 6_000;
+const beatMs = 3_000;
+/** From joinPostgres: trust ends this long before the timeout. */
+const marginMs = 500;
+
+describe.each(everyPostgres())("membership on $title", (server) => {
+  let stage: Stage;
+  const nodes: Node[] = [];
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterEach(async () => {
+    for (const node of nodes.splice(0)) {
+      node.cut = false;
+      await node.membership.leave("the test is over");
+    }
+  });
+  afterAll(() => stage.close());
+
+  /** One node: a clock of its own, and a line to the real store that can be cut. */
+  class Node {
+    readonly clock = new VirtualClock(stage.nowMs);
+    readonly log = recordingLog();
+    readonly rejoins: [number, number][] = [];
+    readonly terms: (number | null)[] = [];
+    cut = false;
+    /** Fail this many beats more, after they were applied. */
+    loseReplies = 0;
+    beats = 0;
+    membership!: Membership;
+
+    async join(name: string): Promise<this> {
+      const { sessions } = stage.store;
+      const store = {
+        ...stage.store,
+        sessions: {
+          ...sessions,
+          beat: async (sessionId: number, nowMs: number) => {
+            this.beats++;
+            if (this.cut) throw new CarillonError("STORE_UNREACHABLE", "cut");
+            const pulse = await sessions.beat(sessionId, nowMs);
+            if (this.loseReplies > 0) {
+              this.loseReplies--;
+              throw new CarillonError("STORE_UNREACHABLE", "the reply was lost");
+            }
+            return pulse;
+          },
+        },
+      } satisfies Store;
+      const identity = { node: name, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs };
+      const storeClock = new StoreClock(this.clock);
+      this.membership = await joinPostgres({
+        store,
+        clock: this.clock,
+        storeClock,
+        identity,
+        beatMs,
+        log: this.log.log,
+      });
+      this.membership.onRejoin((lost, next) => this.rejoins.push([lost, next]));
+      this.membership.onLeadership((term) => this.terms.push(term));
+      nodes.push(this);
+      return this;
+    }
+
+    /** Moves this node's time and lets it beat until it sleeps again. */
+    async pass(ms: number): Promise<void> {
+      this.clock.advance(ms);
+      await this.quiet();
+    }
+
+    /** Waits until the node does nothing but sleep: no beat for a while of real time. */
+    async quiet(): Promise<void> {
+      let seen = -1;
+      await until("the node to be quiet", async () => {
+        const same = seen === this.beats;
+        seen = this.beats;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+        return same && seen === this.beats;
+      });
+    }
+  }
+  const join = (name: string) => new Node().join(name);
+  const alive = async () => (await stage.store.sessions.members()).members.map(({ node }) => node).sort();
+
+  it("has one leader, and the next when it leaves, at once", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    expect(a.membership.term()).not.toBeNull();
+    expect(b.membership.term()).toBeNull();
+    const first = a.membership.term() as number;
+    await a.membership.leave("stopped");
+    expect(a.membership.term()).toBeNull();
+    expect(await alive()).toEqual(["b"]);
+    b.membership.refresh();
+    await b.quiet();
+    expect(b.membership.term()).toBe(first + 1);
+    expect(await stage.store.sessions.terms(2)).toMatchObject([
+      { term: first + 1, node: "b", endedMs: null },
+      { term: first, node: "a", endedWhy: "stopped" },
+    ]);
+  });
+
+  it("takes a silent member for dead after its timeout by the observer's clock, not before", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    await b.pass(beatMs);
+    expect(await alive()).toEqual(["a", "b"]);
+    await b.pass(timeoutMs - beatMs - 1);
+    expect(await alive()).toEqual(["a", "b"]);
+    expect(b.membership.term()).toBeNull();
+    await b.pass(1);
+    await until("the silent one is buried", async () => (await alive()).join() === "b");
+    await b.quiet();
+    expect(b.membership.term()).not.toBeNull();
+    const [, former] = await stage.store.sessions.terms(2);
+    expect(former).toMatchObject({ node: "a", endedWhy: expect.stringMatching(/^silent for 6000 ms, seen by b$/) });
+    a.cut = true;
+  });
+
+  it("does not bury one whose beat arrives in the last moment", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    await b.pass(timeoutMs - 1);
+    await a.pass(beatMs);
+    await b.pass(1);
+    await b.pass(timeoutMs - 1);
+    expect(await alive()).toEqual(["a", "b"]);
+  });
+
+  it("trusts itself for less long than anyone waits who would bury it, from when its beat began", async () => {
+    const a = await join("a");
+    await a.quiet();
+    expect(a.membership.trusted()).toBe(true);
+    a.cut = true;
+    await a.pass(timeoutMs - marginMs - 1);
+    expect(a.membership.trusted()).toBe(true);
+    expect(a.membership.term()).not.toBeNull();
+    a.clock.advance(1);
+    expect(a.membership.doubtMs()).toBe(0);
+    a.clock.advance(1);
+    expect(a.membership.trusted()).toBe(false);
+    expect(a.membership.doubtMs()).toBe(1);
+    expect(a.membership.term(), "a leader in doubt does not lead").toBeNull();
+    await a.pass(1_000);
+    expect(a.terms.at(-1)).toBeNull();
+    expect(
+      a.log.lines.filter(({ level }) => level === "warn"),
+      "it is said once",
+    ).toHaveLength(1);
+    a.cut = false;
+    await a.pass(1_000);
+    expect(a.membership.trusted()).toBe(true);
+    expect(a.membership.term(), "nobody else took it").not.toBeNull();
+    expect(a.terms.at(-1)).toBe(a.membership.term());
+  });
+
+  it("judges nobody by what it could not see: blindness begins the wait anew", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    b.cut = true;
+    await b.pass(beatMs);
+    await b.pass(10 * timeoutMs);
+    b.cut = false;
+    await b.pass(1_000);
+    expect(await alive(), "both were cut off; the other may live").toEqual(["a", "b"]);
+    await b.pass(timeoutMs - 1_500);
+    expect(await alive()).toEqual(["a", "b"]);
+    await b.pass(2_000);
+    await until("the silent one is buried", async () => (await alive()).join() === "b");
+    a.cut = true;
+  });
+
+  it("joins again after it was taken for dead, and says which session took whose place", async () => {
+    const a = await join("a");
+    await a.quiet();
+    const old = a.membership.sessionId;
+    expect(a.membership.term()).not.toBeNull();
+    await stage.store.sessions.end(old, null, stage.nowMs, "by hand");
+    await a.pass(beatMs);
+    expect(a.membership.sessionId).toBeGreaterThan(old);
+    expect(a.rejoins).toEqual([[old, a.membership.sessionId]]);
+    expect(a.membership.trusted()).toBe(true);
+    expect(a.terms, "its term ended with its session").toContain(null);
+  });
+
+  it("tells of the lost session also when the beat after joining again fails", async () => {
+    const a = await join("a");
+    await a.quiet();
+    const old = a.membership.sessionId;
+    await stage.store.sessions.end(old, null, stage.nowMs, "by hand");
+    const beat = a.beats;
+    a.loseReplies = 0;
+    a.clock.advance(beatMs);
+    // The next beat finds the session over; the one of the new session is applied and its reply lost.
+    await until("it has found out", () => a.beats > beat);
+    a.loseReplies = 1;
+    await a.quiet();
+    await a.pass(1_000);
+    await a.pass(1_000);
+    expect(a.membership.sessionId).toBeGreaterThan(old);
+    expect(a.rejoins.map(([lost]) => lost)).toEqual([old]);
+    expect(a.rejoins.at(-1)?.[1]).toBe(a.membership.sessionId);
+  });
+
+  it("does not trust a session that another has ended, however young its last beat", async () => {
+    const a = await join("a");
+    await a.quiet();
+    await stage.store.sessions.end(a.membership.sessionId, null, stage.nowMs, "by hand");
+    // Its name is taken at once, so it cannot join again.
+    const thief = await stage.store.sessions.open(
+      { node: "a", role: "node", host: "there", pid: 2, version: "0", timeoutMs },
+      stage.nowMs,
+    );
+    expect(thief).toHaveProperty("sessionId");
+    const beats = setInterval(
+      () => void stage.store.sessions.beat((thief as { sessionId: number }).sessionId, stage.nowMs),
+      5,
+    );
+    try {
+      a.clock.advance(beatMs);
+      await until("it has found out", () => a.log.lines.some(({ message }) => message.includes("taken for dead")));
+      a.clock.advance(1);
+      expect(a.membership.trusted()).toBe(false);
+      expect(a.membership.term()).toBeNull();
+      await until("it says whose the name is", () => {
+        a.clock.advance(250);
+        return a.log.lines.some(({ fields }) => String(fields.error).includes("is used by a live process"));
+      });
+    } finally {
+      clearInterval(beats);
+      await stage.store.sessions.end((thief as { sessionId: number }).sessionId, null, stage.nowMs, "done");
+    }
+  });
+
+  it("refuses a name whose holder goes on beating, and takes over one whose holder is silent", async () => {
+    const a = await join("a");
+    const beating = setInterval(() => a.clock.advance(beatMs), 20);
+    const second = new Node();
+    const asking = setInterval(() => second.clock.advance(250), 5);
+    try {
+      await expect(second.join("a")).rejects.toMatchObject({
+        code: "NODE_NAME_TAKEN",
+        message: expect.stringContaining(`pid ${process.pid}`),
+      });
+      clearInterval(beating);
+      a.cut = true;
+      await a.quiet();
+      const old = a.membership.sessionId;
+      const heir = await second.join("a");
+      expect(heir.membership.sessionId).not.toBe(old);
+      expect((await stage.store.sessions.members()).members.map(({ sessionId }) => sessionId)).toEqual([
+        heir.membership.sessionId,
+      ]);
+    } finally {
+      clearInterval(beating);
+      clearInterval(asking);
+    }
+  });
+});

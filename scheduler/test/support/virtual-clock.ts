@@ -1,0 +1,44 @@
+import type { Clock } from "../../src/clock.ts";
+
+/** Time that moves only when a test says so; each node of a test has its own. */
+export class VirtualClock implements Clock {
+  #monoMs = 1_000;
+  readonly #wallAheadMs: number;
+  #timers: { atMs: number; fire: () => void }[] = [];
+
+  constructor(wallMs: number) {
+    this.#wallAheadMs = wallMs - this.#monoMs;
+  }
+
+  monotonic(): number {
+    return this.#monoMs;
+  }
+
+  wall(): number {
+    return this.#monoMs + this.#wallAheadMs;
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    const timer = { atMs: this.#monoMs + Math.max(0, ms), fire };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Fires what comes due on the way, in order. What those start runs on by itself: wait for its signal. */
+  advance(ms: number): void {
+    const endMs = this.#monoMs + ms;
+    for (;;) {
+      const next = this.#timers.reduce<{ atMs: number; fire: () => void } | undefined>(
+        (first, timer) => (timer.atMs <= endMs && (!first || timer.atMs < first.atMs) ? timer : first),
+        undefined,
+      );
+      if (!next) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#monoMs = Math.max(this.#monoMs, next.atMs);
+      next.fire();
+    }
+    this.#monoMs = endMs;
+  }
+}
