@@ -21,13 +21,7 @@ export function historyStore(database: Database): HistoryStore {
       const today = Math.floor(nowMs / dayMs);
       const created: string[] = [];
       const dropped: string[] = [];
-      const present = await database.query<{ table: string; name: string }>(
-        "history-partitions",
-        `select p.relname as table, c.relname as name from pg_inherits i
-         join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
-         where p.relnamespace = to_regnamespace($1) and not i.inhdetachpending`,
-        [s],
-      );
+      const present = await database.query<Partition>("history-partitions", partitionsSql, [s]);
       const names = new Set(present.map(({ name }) => name));
       for (const [table, daysBack] of Object.entries(partitioned)) {
         for (let day = today - daysBack; day <= today + daysAhead; day++) {
@@ -38,13 +32,11 @@ export function historyStore(database: Database): HistoryStore {
         }
       }
       const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
-      for (const { table, name } of present) {
-        const day = dayOf(name);
-        if (!(table in partitioned) || day === null || day >= lastKept) continue;
-        await drop(table, name);
-        dropped.push(name);
-      }
-      await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [Math.round(nowMs - keepMs)]);
+      const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
+      if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));
+      await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
       return { created, dropped };
     },
 
@@ -67,12 +59,45 @@ export function historyStore(database: Database): HistoryStore {
     },
   };
 
-  async function drop(table: string, name: string): Promise<void> {
-    // Outside a transaction, as PostgreSQL demands of it: readers and writers of the other days go on meanwhile.
-    await database.query("", `alter table ${s}.${table} detach partition ${s}.${name} concurrently`);
-    await database.query("", `drop table if exists ${s}.${name}`);
+  /**
+   * One node at a time: two that detach the same partition would make each other fail. Outside a transaction, as
+   * PostgreSQL demands of it: readers and writers of the other days go on meanwhile. A detachment that a crash left
+   * half done is finished, since it stands in the way of every later one of its table.
+   */
+  async function dropOld(isOld: (partition: Partition) => boolean): Promise<string[]> {
+    const dropped: string[] = [];
+    const client = await database.connect();
+    try {
+      const { rows: turn } = await client.query("select pg_try_advisory_lock(hashtext($1)) as mine", [
+        `${s} retention`,
+      ]);
+      if (!turn[0]?.mine) return dropped;
+      const { rows } = await client.query<Partition>(partitionsSql, [s]);
+      for (const { table, name, pending } of rows.filter(isOld)) {
+        const how = pending ? "finalize" : "concurrently";
+        await client.query(`alter table ${s}.${table} detach partition ${s}.${name} ${how}`);
+        await client.query(`drop table if exists ${s}.${name}`);
+        dropped.push(name);
+      }
+      return dropped;
+    } finally {
+      await client.end();
+    }
   }
 }
+
+interface Partition {
+  table: string;
+  name: string;
+  /** Its detachment began and did not end. */
+  pending: boolean;
+}
+
+const partitionsSql = `
+  select p.relname as table, c.relname as name, i.inhdetachpending as pending from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+  where p.relnamespace = to_regnamespace($1)
+  order by i.inhdetachpending desc, c.relname`;
 
 /** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {

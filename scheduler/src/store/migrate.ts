@@ -18,10 +18,15 @@ const lockTimeoutMs = 2_000;
 export async function migrate(database: Database, nowMs: number): Promise<{ from: number; to: number }> {
   const s = database.schema;
   const newest = migrations.at(-1)?.number ?? 0;
-  const [server] = await database.query<{ version: number; recovery: boolean; present: string | null }>(
+  const [server] = await database.query<{
+    version: number;
+    recovery: boolean;
+    readOnly: boolean;
+    present: string | null;
+  }>(
     "",
     `select current_setting('server_version_num')::int as version, pg_is_in_recovery() as recovery,
-            to_regclass($1) as present`,
+            current_setting('transaction_read_only') = 'on' as "readOnly", to_regclass($1) as present`,
     [`${s}.migration`],
   );
   if (!server || server.version < oldestServer) {
@@ -33,8 +38,9 @@ export async function migrate(database: Database, nowMs: number): Promise<{ from
       },
     );
   }
-  if (server.recovery) {
-    throw new CarillonError("STORE_READ_ONLY", "the server is a replica and accepts no writes", {
+  if (server.recovery || server.readOnly) {
+    const what = server.recovery ? "is a replica and" : "is set to read only, so it";
+    throw new CarillonError("STORE_READ_ONLY", `the server ${what} accepts no writes`, {
       hint: "Give the URL of the primary server.",
     });
   }

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { every } from "../../src/schedule.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { dayMs, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("history on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  const partitions = async (table: string) =>
+    (
+      await stage.rows<{ name: string }>(
+        "select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = to_regclass($1) order by 1",
+        [`${stage.schema}.${table}`],
+      )
+    ).map(({ name }) => name);
+  const dayName = (table: string, ms: number) =>
+    `${table}_${new Date(ms).toISOString().slice(0, 10).replaceAll("-", "")}`;
+
+  async function endedRun(nowMs: number): Promise<number> {
+    const task = await stage.task("ends");
+    const runId = await stage.enqueue(task, {}, nowMs);
+    const runs = await stage.claim(session, [task]);
+    await stage.store.claims.settle(
+      session,
+      runs.map((run) => settlement(run, succeededVerdict, nowMs)),
+      nowMs,
+    );
+    return runId;
+  }
+
+  it("has partitions for the past days that are written to, today and a week ahead", async () => {
+    for (const table of ["slot", "run_history", "attempt", "late_result", "run_log"]) {
+      const names = await partitions(table);
+      for (const days of [-1, 0, 1, 7]) expect(names).toContain(dayName(table, stage.nowMs + days * dayMs));
+    }
+    expect(await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).toEqual({ created: [], dropped: [] });
+  });
+
+  it("makes new ones and drops what is past its retention, while writers run", async () => {
+    const runId = await endedRun(stage.nowMs);
+    const stores = await Promise.all([stage.another(), stage.another()]);
+    let writing = true;
+    let written = 0;
+    const writers = stores.map(async (store) => {
+      const task = await stage.task("writer");
+      while (writing) {
+        // What is written meanwhile belongs to the later day.
+        const nowMs = stage.nowMs + 20 * dayMs;
+        await store.runs.enqueue([stage.write(task)], nowMs);
+        const request = {
+          sessionId: session,
+          groupIds: [task.groupId],
+          exceptTaskIds: [],
+          untilMs: stage.nowMs,
+          limit: 5,
+          nowMs,
+        };
+        const { runs } = await store.claims.claim(request);
+        await store.claims.settle(
+          session,
+          runs.map((run) => settlement(run, succeededVerdict, stage.nowMs + 5 * dayMs)),
+          nowMs,
+        );
+        written += runs.length;
+      }
+    });
+    await until("writers write", () => written > 20);
+    const before = written;
+    const { created, dropped } = await stage.store.history.rotate(stage.nowMs + 20 * dayMs, 16 * dayMs);
+    expect(created).toContain(dayName("slot", stage.nowMs + 27 * dayMs));
+    expect(dropped).toContain(dayName("run_history", stage.nowMs));
+    expect(dropped).not.toContain(dayName("run_history", stage.nowMs + 5 * dayMs));
+    await until("writers go on", () => written > before + 20);
+    writing = false;
+    await Promise.all(writers);
+    await expect(stage.store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
+    expect((await stage.one("select count(*) as n from $s.run_history")).n).toBe(written);
+    await stage.store.history.rotate(stage.nowMs, 60 * dayMs);
+  });
+
+  it("many nodes that tidy up at once do not make each other fail", async () => {
+    const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another()));
+    const results = await Promise.all(
+      stores.map((store) => store.history.rotate(stage.nowMs + 50 * dayMs, 40 * dayMs)),
+    );
+    const dropped = results.flatMap((result) => result.dropped);
+    expect(new Set(dropped).size, "dropped once each").toBe(dropped.length);
+    expect(dropped.length).toBeGreaterThan(0);
+    await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
+  });
+
+  it("a long reader delays the drop, and no writer; a drop that was cut off is finished by the next", async () => {
+    const reader = await stage.sql.connect();
+    const tidy = await stage.another();
+    const laterMs = stage.nowMs + 30 * dayMs;
+    try {
+      await reader.query("begin");
+      await reader.query(`select count(*) from ${stage.schema}.run_history`);
+      let ended = false;
+      const rotating = tidy.history.rotate(laterMs, 20 * dayMs).then(
+        () => "done",
+        (error) => String(error.message),
+      );
+      void rotating.then(() => {
+        ended = true;
+      });
+      const waiting = async () =>
+        (
+          await stage.rows<{ pid: number }>(
+            "select pid from pg_stat_activity where query like '%' || $1 || '%detach%' and pid <> pg_backend_pid() and wait_event_type = 'Lock'",
+            [stage.schema],
+          )
+        )[0]?.pid;
+      await until("the drop waits", async () => (await waiting()) !== undefined);
+      const began = performance.now();
+      await endedRun(laterMs);
+      expect(performance.now() - began, "a writer").toBeLessThan(1_000);
+      expect(ended).toBe(false);
+      await stage.rows("select pg_terminate_backend($1)", [await waiting()]);
+      expect(await rotating).not.toBe("done");
+      await reader.query("commit");
+    } finally {
+      reader.release();
+    }
+    const pending = () =>
+      stage.one(
+        "select count(*) as n from pg_inherits i join pg_class p on p.oid = i.inhparent where p.relnamespace = to_regnamespace($1) and i.inhdetachpending",
+        [stage.schema],
+      );
+    expect(await pending()).toEqual({ n: 1 });
+    const { dropped } = await stage.store.history.rotate(laterMs, 20 * dayMs);
+    expect(dropped.length).toBeGreaterThan(10);
+    expect(await pending()).toEqual({ n: 0 });
+    await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
+  });
+
+  it("tells slots and ranges of a task, newest first, within bounds", async () => {
+    const task = await stage.task("told", { schedule: every("1s") });
+    await stage.plan([task], session, stage.nowMs + 5_000);
+    const first = task.nextSlotMs as number;
+    const { slots } = await stage.store.history.slots(task.taskId, first + 1_000, first + 3_000, 2);
+    expect(slots.map(({ slotMs }) => slotMs)).toEqual([first + 3_000, first + 2_000]);
+    expect(slots[0]).toMatchObject({
+      outcome: "run",
+      reason: null,
+      acceptedMs: stage.nowMs,
+      runId: expect.any(Number),
+    });
+  });
+});

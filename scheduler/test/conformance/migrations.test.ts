@@ -1,0 +1,162 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { migrations } from "../../src/store/migrations/index.ts";
+import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
+import type { Store } from "../../src/store.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { dayMs, numbers, recordingLog, until } from "../support/store-stage.ts";
+
+const newest = migrations.at(-1)?.number as number;
+
+describe.each(everyPostgres())("migrations on $title", (server) => {
+  const sql = new pg.Pool({ connectionString: server.url, types: numbers });
+  const stores: Store[] = [];
+  let schema: string;
+  beforeAll(fresh);
+  afterEach(async () => {
+    await Promise.all(stores.splice(0).map((store) => store.close()));
+    await sql.query(`drop schema if exists ${schema} cascade`);
+    fresh();
+  });
+  afterAll(() => sql.end());
+
+  function fresh(): void {
+    schema = `migrations_${randomBytes(5).toString("hex")}`;
+  }
+  async function open(options: Partial<PostgresOptions> = {}): Promise<Store> {
+    const store = await openPostgres({
+      url: server.url,
+      schema,
+      keepMs: 30 * dayMs,
+      failFast: true,
+      connectionsMax: 2,
+      ...options,
+    });
+    stores.push(store);
+    return store;
+  }
+  const applied = async () =>
+    (await sql.query(`select number from ${schema}.migration order by number`)).rows.map(({ number }) => number);
+  const withOptions = (text: string) => `${server.url}?options=${encodeURIComponent(text)}`;
+
+  it("many nodes that start at once apply each migration once", async () => {
+    await Promise.all(Array.from({ length: 8 }, () => open()));
+    expect(await applied()).toEqual(migrations.map(({ number }) => number));
+    expect((await sql.query(`select id from ${schema}.cluster`)).rows).toHaveLength(1);
+    await Promise.all(Array.from({ length: 4 }, () => open()));
+    expect(await applied()).toEqual(migrations.map(({ number }) => number));
+  });
+
+  it("two schemas of one database do not wait for each other's migration", async () => {
+    const other = await sql.connect();
+    try {
+      await other.query("begin");
+      await other.query("select pg_advisory_xact_lock($1, hashtext($2))", [0x43_41_52_49, '"some_other_schema"']);
+      await open();
+      expect(await applied()).toHaveLength(newest);
+      await other.query("rollback");
+    } finally {
+      other.release();
+    }
+  });
+
+  it("a database newer than the code is refused, before anything is written", async () => {
+    await open();
+    await sql.query(`insert into ${schema}.migration (number, name, applied_ms) values ($1, 'of tomorrow', 0)`, [
+      newest + 1,
+    ]);
+    await sql.query(`drop table ${schema}.run_log`);
+    const look = async () =>
+      (
+        await sql.query(
+          `select count(*) as n, (select count(*) from pg_class where relnamespace = to_regnamespace($1)) as tables from ${schema}.migration`,
+          [schema],
+        )
+      ).rows;
+    const before = await look();
+    await expect(open()).rejects.toMatchObject({
+      code: "STORE_NEWER",
+      message: expect.stringContaining(`${newest + 1}`),
+    });
+    await expect(open({ failFast: false }), "waiting would not help").rejects.toMatchObject({ code: "STORE_NEWER" });
+    expect(await look()).toEqual(before);
+  });
+
+  it.each(["fresh", "migrated"])("a server that accepts no writes is refused (%s)", async (state) => {
+    if (state === "migrated") await open();
+    const readOnly = open({ url: withOptions("-c default_transaction_read_only=on") });
+    await expect(readOnly).rejects.toMatchObject({ code: "STORE_READ_ONLY", hint: expect.stringContaining("primary") });
+    const { rows } = await sql.query("select to_regnamespace($1) is not null as present", [schema]);
+    expect(rows).toEqual([{ present: state === "migrated" }]);
+  });
+
+  it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
+    const url = new URL(server.url);
+    url.password = "wrong";
+    await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
+    const unknown = new URL(server.url);
+    unknown.pathname = "/never_there";
+    await expect(open({ url: unknown.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
+    await expect(open({ url: withOptions("-c role=pg_monitor"), failFast: false })).rejects.toMatchObject({
+      code: "STORE_REFUSED",
+    });
+  });
+
+  it("a server that is not there is told of: at once when asked to fail fast, else waited for", async () => {
+    const nowhere = "postgres://x@127.0.0.1:1/x";
+    await expect(open({ url: nowhere })).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    const { log, lines } = recordingLog();
+    const stop = new AbortController();
+    const waiting = open({ url: nowhere, failFast: false, signal: stop.signal, log });
+    await until("it says so", () => lines.some(({ level }) => level === "error"));
+    stop.abort();
+    await expect(waiting).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    expect(
+      lines.filter(({ level }) => level === "error"),
+      "once",
+    ).toHaveLength(1);
+  });
+
+  it("a long reader delays the starting node, and the running ones hardly", async () => {
+    // The schema of the first version, with a node at work on it.
+    const [first] = migrations as [(typeof migrations)[number]];
+    const quoted = `"${schema}"`;
+    await sql.query(`create schema ${schema}`);
+    await sql.query(
+      `create table ${schema}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
+    );
+    await sql.query(first.sql(quoted));
+    await sql.query(`insert into ${schema}.migration values (1, 'main', 0)`);
+    await sql.query(`insert into ${schema}.cluster (created_ms) values (0)`);
+    await sql.query(
+      `insert into ${schema}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms) values ('old', 'node', '', 1, '', 6000, 0, 0)`,
+    );
+    const reader = await sql.connect();
+    try {
+      await reader.query("begin");
+      await reader.query(`select count(*) from ${schema}.session`);
+      const starting = open({ failFast: false });
+      await until("the migration waits for the reader", async () => {
+        const { rows } = await sql.query(
+          "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%alter table%'",
+          [schema],
+        );
+        const { rows: alters } = await sql.query(
+          "select from pg_locks where not granted and mode = 'AccessExclusiveLock' and relation = to_regclass($1)",
+          [`${schema}.session`],
+        );
+        return rows.length + alters.length > 0;
+      });
+      const began = performance.now();
+      await sql.query(`update ${schema}.session set beat = beat + 1`);
+      expect(performance.now() - began, "a beat behind the waiting migration").toBeLessThan(2_500);
+      expect(await applied(), "the reader is still there").toEqual([1]);
+      await reader.query("commit");
+      await starting;
+      expect(await applied()).toEqual(migrations.map(({ number }) => number));
+    } finally {
+      reader.release();
+    }
+  });
+});
