@@ -14,17 +14,23 @@ const asJson = (value: unknown) => value as RunRecord["payload"];
 export function runStore(database: Database): RunStore {
   const s = database.schema;
 
-  /** A key that a live run has already makes no new one; the caller is given that run instead. */
+  /**
+   * A key that a live run has already makes no new one; the caller is given that run instead. All or nothing: with one
+   * task gone no run is made, so the caller can send the others again.
+   */
   const insertSql = (id: string) => `
     with i as (
       select ${id} as id, i.* from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[])
         with ordinality as i (task_id, payload, due_ms, key, priority, source, place)
+    ), gone as materialized (
+      select 1 from i where not exists (select from ${s}.task t where t.id = i.task_id and t.deleted_ms is null)
     ), made as (
       insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, payload)
       select i.id, t.id, t.group_id, t.version,
              case when t.paused_ms is not null then 1 when t.gate > 0 then 0 else 2 end, i.due_ms, $7,
              coalesce(i.priority, (t.definition->>'priority')::smallint), t.gate, false, i.source, i.key, i.payload
       from i join ${s}.task t on t.id = i.task_id and t.deleted_ms is null
+      where not exists (select from gone)
       order by i.place
       on conflict (task_id, key) where key is not null do nothing returning id, due_ms, state
     ), told as (

@@ -130,7 +130,12 @@ export class Worker implements RunHost {
 
   async completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean> {
     const verdict: Verdict = { kind: "ended", outcome: "succeeded", result, error: null };
-    return this.#options.claims.settleIn(client, this.#options.membership.sessionId, this.#settlement(run, verdict), this.now());
+    return this.#options.claims.settleIn(
+      client,
+      this.#options.membership.sessionId,
+      this.#settlement(run, verdict),
+      this.now(),
+    );
   }
 
   /**
@@ -145,7 +150,8 @@ export class Worker implements RunHost {
     await this.#fetching;
     for (const run of this.#held.values()) if (run.state === "waiting") this.#do(run, run.on("give back"));
     if (!(await this.#ended(graceMs))) {
-      for (const run of this.#held.values()) this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
+      for (const run of this.#held.values())
+        this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
       await this.#ended(ignoredAbortMs);
     }
     this.#cancelGuard();
@@ -153,7 +159,11 @@ export class Worker implements RunHost {
     const flushed = this.#outbox.empty().then(() => this.#logs.flush());
     void flushed.finally(() => written.abort());
     await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
-    if (!written.signal.aborted) this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away; it will take the claims back");
+    if (!written.signal.aborted)
+      this.#options.log.warn(
+        { runs: this.#held.size },
+        "stopped while the store is away; it will take the claims back",
+      );
   }
 
   // ---- claiming
@@ -290,7 +300,8 @@ export class Worker implements RunHost {
       this.#threw(run, error);
       return;
     }
-    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") return this.#returned(run, outcome);
+    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function")
+      return this.#returned(run, outcome);
     Promise.resolve(outcome).then(
       (value) => this.#returned(run, value),
       (error) => this.#threw(run, error),
@@ -354,10 +365,15 @@ export class Worker implements RunHost {
           this.#recallsOpen = true;
           continue;
         }
-        if (kind === "cancel") this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
-        else if (run.on("withdraw") === "keep") keeps.push(run);
-        else if (run.state === "settling") this.#send(run, { kind: "released" });
-        if (run.state === "ending") keeps.push(run);
+        if (kind === "cancel") {
+          this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
+          if (run.state === "ending") keeps.push(run);
+          continue;
+        }
+        const act = run.on("withdraw");
+        if (act === "keep" || run.state === "ending") keeps.push(run);
+        // One whose verdict is on its way already needs no second one.
+        else this.#do(run, act);
       }
       await this.#report(keeps);
     } catch (error) {
@@ -397,7 +413,10 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       const doubtMs = membership.doubtMs();
       if (doubtMs > 0) {
-        const lost = new CarillonError("SESSION_LOST", "this process's session is in doubt; another worker may have the run by now");
+        const lost = new CarillonError(
+          "SESSION_LOST",
+          "this process's session is in doubt; another worker may have the run by now",
+        );
         for (const run of this.#held.values()) {
           if (run.state === "waiting" || run.state === "running") {
             if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
@@ -416,7 +435,8 @@ export class Worker implements RunHost {
   /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
   #giveBackOverdue(): void {
     if (this.#overdue.size === 0) return;
-    for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency)) this.#do(run, run.on("give back"));
+    for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency))
+      this.#do(run, run.on("give back"));
   }
 
   async #reportLongRuns(): Promise<void> {
@@ -457,7 +477,10 @@ export class Worker implements RunHost {
       const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
       const fences = new Set(book.map(({ fence }) => fence));
       if (lost !== session) {
-        const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
+        const taken = new CarillonError(
+          "SESSION_LOST",
+          "the claim was taken back while this process's session was lost",
+        );
         for (const run of this.#held.values()) {
           if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
         }

@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Enqueuer } from "../../src/enqueuer.ts";
+import type { ClaimedRun } from "../../src/store.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("runs on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+  const live = async (taskId: number) =>
+    (await stage.one("select count(*) as n from $s.run where task_id = $1", [taskId])).n;
+
+  describe("enqueue", () => {
+    it("answers each write in its place, with the task's priority unless it has its own", async () => {
+      const task = await stage.task("order", { priority: 3 });
+      const writes = Array.from({ length: 2_000 }, (_, i) =>
+        stage.write(task, { payload: `{"i":${i}}`, priority: i % 2 === 0 ? null : 9 }),
+      );
+      const answers = await stage.store.runs.enqueue(writes, stage.nowMs);
+      expect(answers.every(({ created }) => created)).toBe(true);
+      for (const i of [0, 1, 999, 1_999]) {
+        expect(await stage.store.runs.find((answers[i] as { runId: number }).runId)).toMatchObject({
+          payload: { i },
+          priority: i % 2 === 0 ? 3 : 9,
+          state: "ready",
+          source: "enqueue",
+        });
+      }
+    });
+
+    it("is quick for a large batch also after many small ones", async () => {
+      const task = await stage.task("quick");
+      for (let i = 0; i < 10; i++) await stage.store.runs.enqueue([stage.write(task)], stage.nowMs);
+      const began = performance.now();
+      await stage.store.runs.enqueue(
+        Array.from({ length: 10_000 }, () => stage.write(task)),
+        stage.nowMs,
+      );
+      expect(performance.now() - began).toBeLessThan(4_000);
+    });
+
+    it("makes one run of a key while it lives, and another when it has ended", async () => {
+      const task = await stage.task("keys", { group: "keys" });
+      const write = stage.write(task, { key: "k" });
+      const [first, second] = await stage.store.runs.enqueue([write, write], stage.nowMs);
+      expect(first).toEqual({ runId: first?.runId, created: true });
+      expect(second).toEqual({ runId: first?.runId, created: false });
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      expect(await stage.store.runs.enqueue([write], stage.nowMs), "while it is claimed").toEqual([
+        { runId: run.runId, created: false },
+      ]);
+      await stage.store.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
+      const [again] = await stage.store.runs.enqueue([write], stage.nowMs);
+      expect(again?.created).toBe(true);
+      expect(again?.runId).not.toBe(run.runId);
+    });
+
+    it("makes one run of a key that many ask for at once, with its run ending meanwhile", async () => {
+      const task = await stage.task("key-race", { group: "key-race" });
+      const stores = await Promise.all(Array.from({ length: 4 }, () => stage.another({ connectionsMax: 3 })));
+      for (let round = 0; round < 15; round++) {
+        const asked = stores.flatMap((store) =>
+          [1, 2].map(() => store.runs.enqueue([stage.write(task, { key: "k" })], stage.nowMs)),
+        );
+        const ending = (async () => {
+          const runs = await stage.claim(session, [task]);
+          await stage.store.claims.settle(
+            session,
+            runs.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+            stage.nowMs,
+          );
+          return runs.length;
+        })();
+        const answers = (await Promise.all(asked)).flat();
+        const ended = await ending;
+        expect(answers.filter(({ created }) => created).length, `round ${round}`).toBeLessThanOrEqual(1 + ended);
+        expect(await live(task.taskId)).toBeLessThanOrEqual(1);
+        for (const { runId } of answers) expect((await stage.store.runs.find(runId)).key).toBe("k");
+        const left = await stage.claim(session, [task]);
+        await stage.store.claims.settle(
+          session,
+          left.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+          stage.nowMs,
+        );
+      }
+    });
+
+    it("joins the caller's transaction: seen after its commit, gone with its rollback", async () => {
+      const task = await stage.task("tx", { overlap: "queue", group: "tx" });
+      const client = await stage.sql.connect();
+      try {
+        await client.query("begin");
+        const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs);
+        await expect(stage.store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
+        await client.query("rollback");
+        await expect(stage.store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
+        await client.query("begin");
+        const kept = await stage.store.runs.enqueueIn(client, stage.write(task, { key: "a" }), stage.nowMs);
+        const same = await stage.store.runs.enqueueIn(client, stage.write(task, { key: "a" }), stage.nowMs);
+        expect(same).toEqual({ runId: kept.runId, created: false });
+        await client.query("commit");
+        expect(await stage.store.runs.find(kept.runId)).toMatchObject({ state: "ready" });
+        await stage.store.tasks.remove("tx", change(stage.nowMs));
+        await client.query("begin");
+        await expect(stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs)).rejects.toMatchObject({
+          code: "TASK_UNKNOWN",
+        });
+        await client.query("rollback");
+      } finally {
+        client.release();
+      }
+    });
+
+    it("with one task gone makes nothing of the batch, so that the others are not doubled when sent again", async () => {
+      const [stays, goes] = [await stage.task("stays"), await stage.task("goes")];
+      await stage.store.tasks.remove("goes", change(stage.nowMs));
+      const enqueuer = new Enqueuer((writes) => stage.store.runs.enqueue(writes, stage.nowMs));
+      const answers = await Promise.allSettled([stays, goes, stays].map((task) => enqueuer.add(stage.write(task))));
+      expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+      expect(answers[1]).toMatchObject({ reason: { code: "TASK_UNKNOWN" } });
+      expect(await live(stays.taskId)).toBe(2);
+    });
+  });
+
+  describe("cancel", () => {
+    it("ends what no worker has, and asks for what one has", async () => {
+      const task = await stage.task("cancel", { group: "cancel" });
+      const [ready, claimed] = [await stage.enqueue(task, { dueMs: stage.nowMs + 1_000 }), await stage.enqueue(task)];
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      expect(run.runId).toBe(claimed);
+      expect(await stage.store.runs.cancel(ready, "why", stage.nowMs)).toBe("cancelled");
+      expect(await stage.store.runs.find(ready)).toMatchObject({
+        state: "cancelled",
+        error: { code: "CANCELLED", message: "why" },
+      });
+      expect(await stage.store.runs.cancel(claimed, "why", stage.nowMs)).toBe("asked");
+      expect(await stage.store.runs.recallsOpen([ready, claimed])).toEqual([claimed]);
+      await expect(stage.store.runs.cancel(ready, "", stage.nowMs)).rejects.toMatchObject({ code: "RUN_STATE" });
+      await expect(stage.store.runs.cancel(987_654_321, "", stage.nowMs)).rejects.toMatchObject({
+        code: "RUN_UNKNOWN",
+      });
+    });
+
+    it("at the same time as a claim has one answer: never claimed, or its worker is asked", async () => {
+      const task = await stage.task("cancel-race", { group: "cancel-race" });
+      const other = await stage.another();
+      for (let round = 0; round < 60; round++) {
+        const runId = await stage.enqueue(task);
+        const [answer, claimed] = await Promise.all([
+          other.runs.cancel(runId, "race", stage.nowMs),
+          stage.claim(session, [task]),
+        ]);
+        expect(claimed.length, `round ${round}`).toBe(answer === "cancelled" ? 0 : 1);
+        if (answer === "asked") {
+          expect(await stage.store.claims.recalls(session)).toContainEqual(expect.objectContaining({ runId }));
+          await stage.store.claims.settle(
+            session,
+            claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+            stage.nowMs,
+          );
+        }
+      }
+    });
+
+    it("a claim that comes between its two looks does not slip past", async () => {
+      const task = await stage.task("cancel-slip", { group: "cancel-slip" });
+      const runId = await stage.enqueue(task);
+      const claimer = await stage.sql.connect();
+      try {
+        // Stands for a claim that has the row and has not committed yet.
+        await claimer.query("begin");
+        await claimer.query(
+          `update ${stage.schema}.run set state = 3, session_id = $2, fence = nextval('${stage.schema}.fence') where id = $1`,
+          [runId, session],
+        );
+        const cancelling = stage.store.runs.cancel(runId, "x", stage.nowMs);
+        await expect
+          .poll(
+            async () =>
+              (
+                await stage.one(
+                  "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%' || $1 || '%run%'",
+                  [stage.schema],
+                )
+              ).n,
+          )
+          .toBe(1);
+        await claimer.query("commit");
+        expect(await cancelling).toBe("asked");
+      } finally {
+        claimer.release();
+      }
+    });
+  });
+
+  describe("looking", () => {
+    it("finds and lists live and ended runs by task, state and time", async () => {
+      const task = await stage.task("looked-at", { group: "looked-at" });
+      const [a, b] = [await stage.enqueue(task), await stage.enqueue(task, { dueMs: stage.nowMs + 9_000 })];
+      const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+      await stage.store.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs + 3)], stage.nowMs);
+      const ids = async (filter: object) =>
+        (await stage.store.runs.list({ task: "looked-at", limit: 10, ...filter })).map(({ runId }) => runId).sort();
+      expect(await ids({})).toEqual([a, b]);
+      expect(await ids({ states: ["succeeded"] })).toEqual([a]);
+      expect(await ids({ states: ["ready", "held"] })).toEqual([b]);
+      expect(await ids({ sinceMs: stage.nowMs + 4 })).toEqual([b]);
+      expect(await ids({ limit: 1 })).toHaveLength(1);
+      expect(await stage.store.runs.find(a)).toMatchObject({
+        task: "looked-at",
+        state: "succeeded",
+        endedMs: stage.nowMs + 3,
+        fence: run.fence,
+      });
+      await expect(stage.store.runs.find(987_654_321)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
+    });
+
+    it("keeps log lines in their order", async () => {
+      const runId = await stage.enqueue(await stage.task("logs"));
+      const line = (i: number, level: "info" | "error") => ({
+        runId,
+        attempt: 1,
+        atMs: stage.nowMs + i,
+        level,
+        message: `m${i}\0`,
+        fields: { i },
+      });
+      await stage.store.runs.writeLogs([line(2, "error"), line(1, "info")]);
+      expect(await stage.store.runs.logs(runId, 10)).toMatchObject([
+        { message: "m1\ufffd", level: "info", fields: { i: 1 } },
+        { message: "m2\ufffd", level: "error" },
+      ]);
+      expect(await stage.store.runs.logs(runId, 1)).toHaveLength(1);
+    });
+  });
+
+  it("signals reach a listener: ready, recall, tasks, leadership, and a resync at the start", async () => {
+    const stop = new AbortController();
+    const heard: string[] = [];
+    const listening = stage.store.signals.listen(
+      (signal) => heard.push(signal.kind === "ready" ? `ready ${signal.dueMs}` : signal.kind),
+      stop.signal,
+    );
+    await expect.poll(() => heard).toContain("resync");
+    const task = await stage.task("signals", { group: "signals" });
+    await expect.poll(() => heard).toContain("tasks");
+    const runId = await stage.enqueue(task, { dueMs: stage.nowMs + 77 });
+    await expect.poll(() => heard).toContain(`ready ${stage.nowMs + 77}`);
+    await stage.claim(session, [task], stage.nowMs + 77);
+    await stage.store.runs.cancel(runId, "", stage.nowMs);
+    await expect.poll(() => heard).toContain("recall");
+    await stage.lead(await stage.session());
+    await expect.poll(() => heard).toContain("leadership");
+    // Deaf for a moment: the connection is cut, and everything must be looked at again.
+    const resyncs = () => heard.filter((kind) => kind === "resync").length;
+    await stage.rows(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'carillon listener' and query like '%' || $1 || '%'",
+      [stage.schema],
+    );
+    await expect.poll(resyncs, { timeout: 5_000 }).toBe(2);
+    stop.abort();
+    await listening;
+  });
+});

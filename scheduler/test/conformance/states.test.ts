@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isCarillonError } from "../../src/errors.ts";
+import {
+  type LiveState,
+  liveStates,
+  type Outcome,
+  outcomes,
+  type RunEvent,
+  type RunState,
+  runEvents,
+  runTransition,
+} from "../../src/run.ts";
+import { at } from "../../src/schedule.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
+
+type State = LiveState | Outcome;
+
+/** Every state × every event, by the store's real calls, against the table of run.ts. */
+describe.each(everyPostgres())("run states on $title", (server) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+
+  let made = 0;
+  /** One run, due in a minute, and what stands around it. */
+  interface Scene {
+    task: TaskRecord;
+    runId: number;
+    session: number;
+    /** What takes the place, claimed by another worker. */
+    blocker: ClaimedRun | undefined;
+    claimed: ClaimedRun | undefined;
+  }
+  const dueMs = () => stage.nowMs + 60_000;
+  const end = (scene: { session: number }, run: ClaimedRun, verdict: Verdict) =>
+    stage.store.claims.settle(scene.session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
+  const ended = (outcome: "succeeded" | "failed" | "cancelled"): Verdict => ({
+    kind: "ended",
+    outcome,
+    result: null,
+    error: null,
+  });
+
+  async function into(state: State, event: RunEvent): Promise<Scene> {
+    const skips = state === "skipped" || event === "skip";
+    const gated = state === "held" || skips || event === "admit" || event === "demote";
+    // An edit takes back planned slots, a pause makes enqueued runs wait: the run is of the kind that the event is about.
+    const planned = event === "withdraw" && state !== "paused";
+    const options: TaskOptions = {
+      group: `g${++made}`,
+      overlap: skips ? "skip" : gated ? "queue" : "allow",
+      onWorkerLost: event === "lose: fail" ? "fail" : "retry",
+      grace: 0,
+      ...(planned ? { schedule: at(dueMs()) } : {}),
+    };
+    const task = await stage.task(`t${made}`, options);
+    const session = await stage.session("worker");
+    let blocker: ClaimedRun | undefined;
+    if (state === "held" || state === "skipped") {
+      await stage.enqueue(task);
+      [blocker] = await stage.claim(await stage.session("worker"), [task]);
+    }
+    if (planned) await stage.plan([task], session, dueMs());
+    else await stage.enqueue(task, { dueMs: dueMs() });
+    const { id: runId } = (await stage.one("select id from $s.run where task_id = $1 and due_ms = $2", [
+      task.taskId,
+      dueMs(),
+    ])) as { id: number };
+    const scene: Scene = { task, runId, session, blocker, claimed: undefined };
+    if (state === "paused") await stage.store.tasks.pause(task.name, change(stage.nowMs));
+    if (state === "skipped") await stage.store.plans.admitHeld(dueMs(), dueMs());
+    if (state === "claimed" || state === "succeeded" || state === "failed" || state === "cancelled") {
+      [scene.claimed] = await stage.claim(session, [task], dueMs());
+      if (state !== "claimed") await end(scene, scene.claimed as ClaimedRun, ended(state));
+    }
+    expect(await stateOf(scene), "the state it was to be brought into").toBe(state);
+    return scene;
+  }
+
+  async function fire(event: RunEvent, scene: Scene): Promise<unknown> {
+    const { task, runId, session, blocker } = scene;
+    // A run that nobody claimed has no fence; a verdict on it comes with one that was never given out.
+    const run: ClaimedRun = scene.claimed ?? {
+      ...{ runId, taskId: task.taskId, version: task.version, fence: 1, attempt: 1, dueMs: dueMs() },
+      ...{ slotMs: null, key: null, payload: null, priority: 5, linked: true },
+    };
+    const { claims, plans, runs, tasks } = stage.store;
+    switch (event) {
+      case "admit":
+        if (blocker) await end(scene, blocker, ended("succeeded"));
+        return plans.admitHeld(stage.nowMs, stage.nowMs);
+      case "demote":
+        return stage.enqueue(task);
+      case "claim":
+        return stage.claim(session, [task], dueMs());
+      case "release":
+        return end(scene, run, { kind: "released" });
+      case "succeed":
+        return end(scene, run, ended("succeeded"));
+      case "retry":
+        return end(scene, run, { kind: "retry", dueMs: stage.nowMs, error: null });
+      case "fail":
+        return end(scene, run, ended("failed"));
+      case "cancel confirmed":
+        return end(scene, run, ended("cancelled"));
+      case "lose: retry":
+      case "lose: fail":
+        await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+        return claims.reclaim(session, 0, stage.nowMs, 100);
+      case "cancel":
+        return runs.cancel(runId, "", stage.nowMs);
+      case "skip":
+        return plans.admitHeld(dueMs(), dueMs());
+      case "withdraw":
+        return tasks.save({ ...task.definition, description: "edited" }, null, change(stage.nowMs));
+      case "pause":
+        return tasks.pause(task.name, change(stage.nowMs));
+      case "resume":
+        return tasks.resume(task.name, change(stage.nowMs));
+    }
+  }
+
+  async function stateOf({ runId, task }: Scene): Promise<RunState> {
+    try {
+      return (await stage.store.runs.find(runId)).state;
+    } catch (error) {
+      // A withdrawn slot leaves nothing: neither run nor ledger row.
+      if (!isCarillonError(error, "RUN_UNKNOWN")) throw error;
+      expect(await stage.one("select count(*) as n from $s.slot where task_id = $1", [task.taskId])).toEqual({ n: 0 });
+      return "withdrawn";
+    }
+  }
+
+  const states: State[] = [...liveStates, ...outcomes];
+  const table = states.flatMap((state) =>
+    runEvents.map((event) => [state, event, runTransition(state, event)] as const),
+  );
+  it.each(table)("%s + %s → %s", async (state, event, next) => {
+    const scene = await into(state, event);
+    try {
+      await fire(event, scene);
+    } catch (error) {
+      // A cancellation of what has ended is the one refusal that is told by an error.
+      expect([event, (error as { code?: string }).code]).toEqual(["cancel", "RUN_STATE"]);
+      expect(outcomes).toContain(state);
+    }
+    expect(await stateOf(scene)).toBe(next ?? state);
+    if (next === undefined && (liveStates as readonly string[]).includes(state)) {
+      const kept = await stage.rows("select attempt, fence from $s.run where id = $1", [scene.runId]);
+      expect(kept).toEqual([{ attempt: scene.claimed ? 1 : 0, fence: scene.claimed?.fence ?? null }]);
+    }
+  });
+
+  it("an event that only asks leaves a mark for the worker", async () => {
+    const cancelled = await into("claimed", "cancel");
+    await fire("cancel", cancelled);
+    expect(await stage.store.claims.recalls(cancelled.session)).toMatchObject([
+      { runId: cancelled.runId, kind: "cancel" },
+    ]);
+    const paused = await into("claimed", "pause");
+    await fire("pause", paused);
+    expect(await stage.store.claims.recalls(paused.session)).toMatchObject([{ runId: paused.runId, kind: "withdraw" }]);
+  });
+});

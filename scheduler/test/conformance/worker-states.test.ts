@@ -1,0 +1,293 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { type ClaimEvent, type ClaimState, claimEvents, claimStates, claimTable } from "../../src/claim.ts";
+import type { Membership } from "../../src/coordination.ts";
+import { Definitions } from "../../src/definitions.ts";
+import type { Handler } from "../../src/handler.ts";
+import { seeded } from "../../src/random.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement, TaskStore } from "../../src/store.ts";
+import { StoreClock } from "../../src/store-clock.ts";
+import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { Worker } from "../../src/worker/worker.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+const startMs = Date.UTC(2030, 0, 1);
+
+/** A worker on virtual time, before a store of one claim that answers when the test says so. */
+class Bench {
+  readonly clock = new VirtualClock(startMs);
+  readonly log = recordingLog();
+  readonly settled: Settlement[] = [];
+  readonly reports: number[] = [];
+  /** Answers to `settle`, withheld until the test gives them. */
+  readonly answers: ((refused: boolean) => void)[] = [];
+  readonly aborts: string[] = [];
+  starts = 0;
+  recalls: { runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[] = [];
+  doubtMs = 0;
+  finish: (value: unknown) => void = () => undefined;
+  fail: (error: Error) => void = () => undefined;
+  rejoin: (lost: number, next: number) => void = () => undefined;
+  readonly run: ClaimedRun;
+  readonly worker: Worker;
+  /** What the store's book says this process has, when it comes back after losing its session. */
+  adopted: ClaimedRun[] = [];
+  #offered = true;
+
+  constructor(options: TaskOptions = {}) {
+    const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
+    const record = {
+      taskId: 1,
+      name: "t",
+      version: 1,
+      definition,
+      groupId: 1,
+      paused: null,
+      changedMs: 0,
+      nextSlotMs: null,
+    };
+    const plain = { version: 1, attempt: 1, slotMs: null, key: null, payload: null, priority: 5, linked: false };
+    this.run = { runId: 10, taskId: 1, fence: 100, dueMs: startMs + 500, ...plain };
+    const claims = {
+      claim: async (_request: ClaimRequest) => {
+        const runs = this.#offered ? [this.run] : [];
+        this.#offered = false;
+        return { runs, nextDueMs: null };
+      },
+      settle: (_session: number, settlements: Settlement[]) => {
+        this.settled.push(...settlements);
+        return new Promise<Set<number>>((resolve) => {
+          this.answers.push((refused) => resolve(new Set(refused ? settlements.map(({ fence }) => fence) : [])));
+        });
+      },
+      settleIn: async () => true,
+      heldBy: async () => this.adopted,
+      adopt: async () => this.adopted,
+      recalls: async () => this.recalls,
+      report: async (_session: number, reports: { fence: number }[]) =>
+        void this.reports.push(...reports.map(({ fence }) => fence)),
+      reclaim: async () => [],
+    } satisfies ClaimStore;
+    const membership = {
+      node: "n",
+      sessionId: 1,
+      trusted: () => this.doubtMs === 0,
+      doubtMs: () => this.doubtMs,
+      onRejoin: (listener: (lost: number, next: number) => void) => {
+        this.rejoin = listener;
+      },
+    } as unknown as Membership;
+    const handler: Handler = (run) => {
+      this.starts++;
+      run.signal.addEventListener("abort", () => this.aborts.push(run.signal.reason.code));
+      return new Promise((resolve, reject) => {
+        this.finish = resolve;
+        this.fail = reject;
+      });
+    };
+    const storeClock = new StoreClock(this.clock);
+    this.worker = new Worker({
+      ...{
+        claims,
+        membership,
+        storeClock,
+        handlerOf: () => handler,
+        clock: this.clock,
+        random: seeded(1),
+        log: this.log.log,
+      },
+      definitions: new Definitions({ byIds: async () => [record] } as unknown as TaskStore),
+      writeLogs: async () => undefined,
+      ...{ groupIds: [1], concurrency: 10, claimAheadMs: 1_000 },
+    });
+  }
+
+  kinds(): string[] {
+    return this.settled.map(({ verdict }) => (verdict.kind === "ended" ? verdict.outcome : verdict.kind));
+  }
+}
+
+const benches: Bench[] = [];
+afterEach(async () => {
+  for (const bench of benches.splice(0)) {
+    // Whatever state it is in: let the handler end, answer every verdict, and the worker stops.
+    bench.finish(undefined);
+    const stopping = bench.worker.stop(0);
+    let stopped = false;
+    void stopping.then(() => {
+      stopped = true;
+    });
+    await until("the worker to stop", () => {
+      for (const answer of bench.answers.splice(0)) answer(false);
+      bench.finish(undefined);
+      bench.clock.advance(1_000);
+      return stopped;
+    });
+  }
+});
+
+async function into(state: ClaimState, options: TaskOptions = {}): Promise<Bench> {
+  const bench = new Bench(options);
+  benches.push(bench);
+  await until("the claim", () => bench.worker.held === 1);
+  if (state === "waiting") return bench;
+  bench.clock.advance(500);
+  expect(bench.starts).toBe(1);
+  if (state === "running") return bench;
+  if (state === "ending") {
+    bench.clock.advance(10_000);
+    expect(bench.aborts).toEqual(["TIMEOUT"]);
+    return bench;
+  }
+  bench.finish("done");
+  await until("the verdict", () => bench.settled.length === 1);
+  if (state === "gone") {
+    bench.answers.shift()?.(false);
+    await until("it is gone", () => bench.worker.held === 0);
+  }
+  return bench;
+}
+
+const recall = (bench: Bench, kind: "cancel" | "withdraw") => {
+  bench.recalls = [{ runId: 10, fence: 100, kind, why: "asked" }];
+  bench.worker.onSignal({ kind: "recall" });
+};
+/** Lets everything that is ready to run do so. */
+const settleDown = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+describe("the claim table", () => {
+  it("answers every event in every state", () => {
+    expect(Object.keys(claimTable)).toEqual([...claimStates]);
+    for (const state of claimStates) {
+      expect(Object.keys(claimTable[state]), state).toEqual([...claimEvents]);
+      for (const event of claimEvents) expect(claimStates).toContain(claimTable[state][event][0]);
+    }
+  });
+
+  it("acts only on the way to another state, or to keep what it has; and what is gone stays gone", () => {
+    for (const state of claimStates) {
+      for (const event of claimEvents) {
+        const [next, act] = claimTable[state][event];
+        if (next === state) expect(["none", "keep"], `${state} + ${event}`).toContain(act);
+        else expect(act, `${state} + ${event}`).not.toBe("none");
+        if (state === "gone") expect(next).toBe("gone");
+      }
+    }
+  });
+});
+
+/** What is seen from outside when the table's act is done, for each pair that can come about in a worker. */
+const happens: Partial<Record<ClaimState, Partial<Record<ClaimEvent, (bench: Bench) => Promise<void> | void>>>> = {
+  waiting: {
+    due: (bench) => bench.clock.advance(500),
+    cancel: (bench) => recall(bench, "cancel"),
+    withdraw: (bench) => recall(bench, "withdraw"),
+    "give back": (bench) => void bench.worker.stop(0),
+    "session lost": (bench) => bench.rejoin(1, 2),
+  },
+  running: {
+    returned: (bench) => bench.finish("done"),
+    threw: (bench) => bench.fail(new Error("no")),
+    timeout: (bench) => bench.clock.advance(10_000),
+    cancel: (bench) => recall(bench, "cancel"),
+    withdraw: (bench) => recall(bench, "withdraw"),
+    "session lost": (bench) => bench.rejoin(1, 2),
+  },
+  ending: {
+    returned: (bench) => bench.finish("done"),
+    threw: (bench) => bench.fail(new Error("no")),
+    cancel: (bench) => recall(bench, "cancel"),
+    withdraw: (bench) => recall(bench, "withdraw"),
+    "session lost": (bench) => bench.rejoin(1, 2),
+  },
+  settling: {
+    cancel: (bench) => recall(bench, "cancel"),
+    withdraw: (bench) => recall(bench, "withdraw"),
+    timeout: (bench) => bench.clock.advance(10_000),
+    "session lost": (bench) => bench.rejoin(1, 2),
+    acknowledged: (bench) => bench.answers.shift()?.(false),
+    refused: (bench) => bench.answers.shift()?.(true),
+  },
+  gone: {
+    cancel: (bench) => recall(bench, "cancel"),
+    withdraw: (bench) => recall(bench, "withdraw"),
+    timeout: (bench) => bench.clock.advance(10_000),
+    "session lost": (bench) => bench.rejoin(1, 2),
+  },
+};
+
+describe("a worker follows the claim table:", () => {
+  const pairs = claimStates.flatMap((state) =>
+    Object.keys(happens[state] ?? {}).map((event) => [state, event as ClaimEvent] as const),
+  );
+  it.each(pairs)("%s + %s", async (state, event) => {
+    const bench = await into(state);
+    const before = {
+      starts: bench.starts,
+      aborts: bench.aborts.length,
+      settled: bench.settled.length,
+      reports: bench.reports.length,
+    };
+    await happens[state]?.[event]?.(bench);
+    const [next, act] = claimTable[state][event];
+    const expected = {
+      starts: before.starts + (act === "start" ? 1 : 0),
+      aborts: before.aborts + (act === "abort" ? 1 : 0),
+      settled: before.settled + (act.startsWith("report") ? 1 : 0),
+      held: next === "gone" ? 0 : 1,
+    };
+    const seen = () => ({
+      starts: bench.starts,
+      aborts: bench.aborts.length,
+      settled: bench.settled.length,
+      held: bench.worker.held,
+    });
+    await until(
+      `${JSON.stringify(expected)}, not ${JSON.stringify(seen())}`,
+      () => JSON.stringify(seen()) === JSON.stringify(expected),
+    );
+    await settleDown();
+    expect(seen(), "and nothing more").toEqual(expected);
+    if (act === "report cancelled") expect(bench.kinds()).toEqual(["cancelled"]);
+    if (act === "report released") expect(bench.kinds()).toEqual(["released"]);
+    if (act === "keep") expect(bench.reports).toEqual([100]);
+    if (act === "report" && state === "running")
+      expect(bench.kinds()).toEqual([event === "returned" ? "succeeded" : "failed"]);
+  });
+
+  it("nothing starts while the session is in doubt, and what runs is told when the grace is over", async () => {
+    const waiting = await into("waiting");
+    waiting.doubtMs = 1;
+    waiting.clock.advance(600);
+    expect(waiting.starts).toBe(0);
+    const running = await into("running");
+    running.doubtMs = 600;
+    running.clock.advance(250);
+    expect(running.aborts).toEqual([]);
+    running.doubtMs = 850;
+    running.clock.advance(250);
+    expect(running.aborts).toEqual(["SESSION_LOST"]);
+  });
+
+  it("a claim that the store still has for it after a lost session goes on", async () => {
+    const bench = await into("running");
+    bench.adopted = [bench.run];
+    bench.rejoin(1, 2);
+    await settleDown();
+    expect(bench.aborts).toEqual([]);
+    bench.finish("done");
+    await until("the verdict", () => bench.settled.length === 1);
+    expect(bench.kinds()).toEqual(["succeeded"]);
+  });
+
+  it("a handler that ignores its signal loses its claim after half a minute", async () => {
+    const bench = await into("ending");
+    bench.clock.advance(29_999);
+    await settleDown();
+    expect(bench.settled).toEqual([]);
+    bench.clock.advance(1);
+    await until("the verdict", () => bench.settled.length === 1);
+    expect(bench.kinds()).toEqual(["failed"]);
+    expect(bench.settled[0]?.verdict).toMatchObject({ error: expect.stringContaining("TIMEOUT") });
+  });
+});
