@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import pg from "pg";
 import { type Clock, pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
@@ -45,6 +46,8 @@ export class Database {
     this.#options = options;
     this.clock = options.clock;
     this.schema = quoteIdentifier(options.schema);
+    // As many wait for the store's return as there is work; Node would take more than ten for a leak.
+    setMaxListeners(0, this.#closing.signal);
     this.#pool = new pg.Pool({
       connectionString: options.url,
       max: options.connectionsMax,
@@ -71,6 +74,8 @@ export class Database {
       application_name: "carillon listener",
       keepAlive: true,
     });
+    // Its query rejects when it breaks; unheard, this event would end the process.
+    client.on("error", (error) => this.#options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     try {
       await client.connect();
     } catch (error) {
@@ -98,6 +103,11 @@ export class Database {
       throw storeError(error);
     }
     let broken: Error | undefined;
+    // A connection that breaks tells its query, and tells this event too, which would end the process unheard.
+    const onBroken = (error: Error) => {
+      broken = error;
+    };
+    client.on("error", onBroken);
     try {
       await client.query("begin");
       const result = await work(client as SqlClient);
@@ -111,6 +121,7 @@ export class Database {
       }
       throw storeError(error);
     } finally {
+      client.off("error", onBroken);
       client.release(broken);
     }
   }

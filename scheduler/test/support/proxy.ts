@@ -1,0 +1,120 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** The byte that begins PostgreSQL's CommandComplete and the tag that ends a transaction. */
+const commitDone = Buffer.from("COMMIT\0");
+
+/**
+ * A TCP proxy in front of a PostgreSQL that can hurt: cut every connection, refuse new ones, hang, or let what was
+ * asked be done and swallow the reply. Nothing of the protocol is changed.
+ */
+export class StoreProxy {
+  readonly #target: URL;
+  readonly #server: Server;
+  readonly #pairs = new Set<{ client: Socket; upstream: Socket }>();
+  #refusing = false;
+  #hanging = false;
+  #swallow: ((reply: Buffer) => boolean) | undefined;
+  /** Replies swallowed so far. */
+  swallowed = 0;
+  /** Connections that were asked for so far. */
+  connections = 0;
+
+  private constructor(target: string) {
+    this.#target = new URL(target);
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  static async before(url: string): Promise<StoreProxy> {
+    const proxy = new StoreProxy(url);
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once("error", reject);
+      proxy.#server.listen(0, "127.0.0.1", resolve);
+    });
+    return proxy;
+  }
+
+  /** The server's URL by way of this proxy. */
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    const url = new URL(this.#target);
+    url.hostname = "127.0.0.1";
+    url.port = String(address.port);
+    return url.href;
+  }
+
+  /** Cuts what there is; with `refuse`, also what comes, until `heal`. */
+  cut({ refuse = false } = {}): void {
+    this.#refusing = refuse;
+    for (const pair of this.#pairs) this.#end(pair);
+  }
+
+  /** Bytes go nowhere in either direction, and no connection ends, until `heal` cuts them. */
+  hang(): void {
+    this.#hanging = true;
+    for (const { client, upstream } of this.#pairs) {
+      client.pause();
+      upstream.pause();
+    }
+  }
+
+  heal(): void {
+    this.#refusing = false;
+    if (this.#hanging) {
+      this.#hanging = false;
+      this.cut();
+    }
+  }
+
+  /** The next reply that holds the end of a COMMIT never arrives: its connection is cut instead. */
+  swallowCommit(): void {
+    this.#swallow = (reply) => reply.includes(commitDone);
+  }
+
+  /** The next reply to a statement that returns rows or writes some never arrives: its connection is cut instead. */
+  swallowReply(
+    matching: (reply: Buffer) => boolean = (reply) =>
+      /(?:INSERT|UPDATE|DELETE|SELECT) \d/.test(reply.toString("latin1")),
+  ): void {
+    this.#swallow = matching;
+  }
+
+  async close(): Promise<void> {
+    this.cut({ refuse: true });
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(client: Socket): void {
+    this.connections++;
+    if (this.#refusing) {
+      client.destroy();
+      return;
+    }
+    const upstream = connect(Number(this.#target.port || 5432), this.#target.hostname);
+    const pair = { client, upstream };
+    this.#pairs.add(pair);
+    client.setNoDelay(true);
+    upstream.setNoDelay(true);
+    client.on("data", (bytes) => {
+      if (!this.#hanging) upstream.write(bytes);
+    });
+    upstream.on("data", (bytes) => {
+      if (this.#swallow?.(bytes)) {
+        this.#swallow = undefined;
+        this.swallowed++;
+        this.#end(pair);
+      } else if (!this.#hanging) client.write(bytes);
+    });
+    for (const socket of [client, upstream]) {
+      // Either side may end as it likes; the other is told by the end of its own connection.
+      socket.on("error", () => this.#end(pair));
+      socket.on("close", () => this.#end(pair));
+    }
+  }
+
+  #end(pair: { client: Socket; upstream: Socket }): void {
+    this.#pairs.delete(pair);
+    pair.client.destroy();
+    pair.upstream.destroy();
+  }
+}
