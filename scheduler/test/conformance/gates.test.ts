@@ -98,7 +98,9 @@ describe.each(everyPostgres())("places on $title", (server) => {
   it("skip: what comes due while the place is taken is skipped, in the ledger and the counters too", async () => {
     const task = await gated("skip", "skip", { schedule: every("1s") });
     await stage.plan([task], session, stage.nowMs + 3_000);
-    const slots = await stage.rows("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [task.taskId]);
+    const slots = await stage.rows<Row>("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [
+      task.taskId,
+    ]);
     const [first, second, third] = slots as [Row, Row, Row];
     const run = await one(task, first.slot_ms);
     expect(run.runId).toBe(first.run_id);

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { Definitions } from "./definitions.ts";
+import { every } from "./schedule.ts";
+import type { TaskRecord, TaskStore } from "./store.ts";
+import { defineTask } from "./task.ts";
+
+function stored() {
+  const records = new Map<number, TaskRecord>();
+  const asked: number[][] = [];
+  const put = (taskId: number, version: number) => {
+    const definition = defineTask(`t${taskId}`, { schedule: every(version * 1_000) });
+    records.set(taskId, {
+      taskId,
+      name: definition.name,
+      version,
+      definition,
+      groupId: 1,
+      paused: null,
+      changedMs: 0,
+      nextSlotMs: null,
+    });
+  };
+  const byIds = async (taskIds: number[]) => {
+    asked.push(taskIds);
+    return taskIds.flatMap((taskId) => records.get(taskId) ?? []);
+  };
+  return { put, asked, records, definitions: new Definitions({ byIds } as unknown as TaskStore) };
+}
+
+describe("definitions", () => {
+  it("are read once, all that are missing in one question, again only for a newer version", async () => {
+    const { put, asked, definitions } = stored();
+    put(1, 1);
+    put(2, 1);
+    expect(definitions.get(1)).toBeUndefined();
+    const wanted = [1, 2, 1].map((taskId) => ({ taskId, version: 1 }));
+    await definitions.ensure(wanted);
+    await definitions.ensure(wanted);
+    expect(asked).toEqual([[1, 2]]);
+    put(1, 3);
+    await definitions.ensure([
+      { taskId: 1, version: 2 },
+      { taskId: 2, version: 1 },
+    ]);
+    expect(asked).toEqual([[1, 2], [1]]);
+    expect(definitions.get(1)).toMatchObject({ version: 3, definition: { schedule: { everyMs: 3_000 } } });
+    expect(definitions.get(1)?.schedule.next(0)).toBe(3_000);
+  });
+
+  it("never go back to an older version", async () => {
+    const { put, records, definitions } = stored();
+    put(1, 2);
+    const old = { ...(records.get(1) as TaskRecord), version: 1 };
+    definitions.remember(records.get(1) as TaskRecord);
+    expect(definitions.remember(old).version).toBe(2);
+    expect(definitions.get(1)?.version).toBe(2);
+  });
+
+  it("leave out what the store does not have", async () => {
+    const { definitions } = stored();
+    await definitions.ensure([{ taskId: 9, version: 1 }]);
+    expect(definitions.get(9)).toBeUndefined();
+  });
+});
