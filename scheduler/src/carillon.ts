@@ -18,7 +18,7 @@ import type { Log } from "./log.ts";
 import { validatePayload } from "./payload.ts";
 import { systemRandom } from "./random.ts";
 import { nextSlots } from "./schedule.ts";
-import { type CarillonOptions, type Settings, settingsOf } from "./settings.ts";
+import { type CarillonOptions, type Settings, settingsOf, withPreset } from "./settings.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, SqlClient, Store, TaskRecord } from "./store.ts";
 import { openPostgres } from "./store/postgres.ts";
 import { StoreClock } from "./store-clock.ts";
@@ -101,7 +101,8 @@ export class Carillon {
   #stopped: Promise<void> | undefined;
   #node: string;
 
-  constructor(options: CarillonOptions) {
+  constructor(given: CarillonOptions) {
+    const options = withPreset(given);
     this.settings = settingsOf(options);
     this.#options = options;
     this.#log = options.log ?? standardErrorLog;
@@ -222,14 +223,14 @@ export class Carillon {
   }
 
   /** The store, opened: for looking at tasks, runs, slots, members and terms. */
-  async open(): Promise<{ store: Store; nowMs: () => number; embedded: EmbeddedStore | undefined }> {
+  async open(): Promise<{ store: Store; nowMs: () => number; embedded: EmbeddedStore | undefined; url: string | undefined }> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
       throw error;
     });
     const { store, embedded } = await this.#opening;
-    return { store, embedded, nowMs: () => this.#storeClock.now() };
+    return { store, embedded, url: this.#options.store, nowMs: () => this.#storeClock.now() };
   }
 
   // ---- composition
@@ -284,8 +285,7 @@ export class Carillon {
   }
 
   async #makeWorker(shared: { store: Store; membership: Membership; definitions: Definitions }): Promise<Worker> {
-    const names = this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)];
-    const groupIds = await Promise.all([...new Set(names)].map((name) => shared.store.tasks.group(name)));
+    const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     return new Worker({
       claims: shared.store.claims,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
@@ -305,6 +305,10 @@ export class Carillon {
     });
   }
 
+  #groups(): string[] {
+    return [...new Set(this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
+  }
+
   async #join(store: Store): Promise<Membership> {
     for (;;) {
       const identity: SessionIdentity = {
@@ -314,6 +318,7 @@ export class Carillon {
         pid: process.pid,
         version,
         timeoutMs: this.settings.sessionTimeoutMs,
+        groups: this.settings.worker ? this.#groups() : [],
       };
       const options = { store, clock: systemClock, storeClock: this.#storeClock, identity, beatMs: this.settings.beatMs, log: this.#log };
       try {

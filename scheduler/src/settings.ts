@@ -67,6 +67,25 @@ export interface Settings {
   commands: Required<CommandOptions>;
 }
 
+type Preset = (given: CarillonOptions) => CarillonOptions;
+let preset: Preset = (given) => given;
+
+/**
+ * For the command line: until `work` ends, every Carillon is made with what `decide` makes of its options. A file that
+ * starts its Carillon by itself is then under the operator's options too, which nothing said later could be.
+ */
+export async function presetOptions<T>(decide: Preset, work: () => Promise<T>): Promise<T> {
+  const before = preset;
+  preset = decide;
+  try {
+    return await work();
+  } finally {
+    preset = before;
+  }
+}
+
+export const withPreset: Preset = (given) => preset(given);
+
 const shortestTimeoutMs = 1_500;
 
 /** @throws OPTION_INVALID, DURATION_INVALID */
@@ -78,7 +97,9 @@ export function settingsOf(options: CarillonOptions): Settings {
       });
     }
   }
-  if (options.store !== undefined && !/^postgres(ql)?:\/\//.test(options.store)) {
+  // libpq allows a user without a host, which the URL standard does not.
+  const url = options.store?.replace("@/", "@localhost/");
+  if (url !== undefined && !(/^postgres(ql)?:\/\//.test(url) && URL.canParse(url))) {
     throw new CarillonError("OPTION_INVALID", "store must be a postgres:// URL", {
       hint: "For example postgres://user:password@host:5432/database; leave it out for the embedded store.",
     });
@@ -94,7 +115,11 @@ export function settingsOf(options: CarillonOptions): Settings {
     concurrency: options.concurrency ?? 100,
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
     // An election takes up to a beat and a timeout, 1.5 timeouts; the leader fills up when a quarter is used.
-    horizonMs: parseDuration(options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs), "horizon", 2 * sessionTimeoutMs),
+    horizonMs: parseDuration(
+      options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
+      "horizon",
+      2 * sessionTimeoutMs,
+    ),
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
     beatMs: sessionTimeoutMs / 2,

@@ -35,6 +35,8 @@ export interface SessionIdentity {
   pid: number;
   version: string;
   timeoutMs: number;
+  /** The groups whose tasks it runs. */
+  groups?: readonly string[];
 }
 
 export interface Member extends SessionIdentity {

@@ -12,6 +12,7 @@ interface MemberRow {
   timeout_ms: number;
   started_ms: number;
   seen_ms: number;
+  groups: string[];
 }
 
 interface PulseRow {
@@ -39,11 +40,12 @@ const asMember = (row: MemberRow): Member => ({
   timeoutMs: row.timeout_ms,
   startedMs: row.started_ms,
   seenMs: row.seen_ms,
+  groups: row.groups,
 });
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
-  const memberFields = "id, node, role, host, pid, version, beat, timeout_ms, started_ms, seen_ms";
+  const memberFields = "id, node, role, host, pid, version, beat, timeout_ms, started_ms, seen_ms, groups";
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
@@ -82,8 +84,8 @@ export function sessionStore(database: Database): SessionStore {
     async open(identity: SessionIdentity, nowMs: number) {
       const rows = await database.query<{ id: number }>(
         "session-open",
-        `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms)
-         values ($1, $2, $3, $4, $5, $6, $7, $7) on conflict (node) where ended_ms is null do nothing returning id`,
+        `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups)
+         values ($1, $2, $3, $4, $5, $6, $7, $7, $8) on conflict (node) where ended_ms is null do nothing returning id`,
         [
           identity.node,
           identity.role,
@@ -92,6 +94,7 @@ export function sessionStore(database: Database): SessionStore {
           identity.version,
           identity.timeoutMs,
           Math.round(nowMs),
+          identity.groups ?? [],
         ],
       );
       if (rows[0]) return { sessionId: rows[0].id };
@@ -156,8 +159,12 @@ export function sessionStore(database: Database): SessionStore {
          and not exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)`,
         [Math.round(nowMs - sweptAfterMs)],
       );
-      await database.query("session-forget", `delete from ${s}.session where swept and ended_ms < $1`, [Math.round(nowMs - keepMs)]);
-      await database.query("session-forget-terms", `delete from ${s}.term where ended_ms < $1`, [Math.round(nowMs - keepMs)]);
+      await database.query("session-forget", `delete from ${s}.session where swept and ended_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
+      await database.query("session-forget-terms", `delete from ${s}.term where ended_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
     },
 
     async terms(limit): Promise<Term[]> {

@@ -1,6 +1,8 @@
 import { main } from "./0001-main.ts";
+import { sessionGroups } from "./0002-session-groups.ts";
 
 /** In order; a number once published never changes its text. */
 export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
   { number: 1, name: "main", sql: main },
+  { number: 2, name: "session-groups", sql: sessionGroups },
 ];

@@ -1,0 +1,178 @@
+/**
+ * What an operator must know of a store to say whether all is well. It only reads, and it does not migrate: it may look
+ * at a database that is older or newer than this code, or that has nothing of Carillon's in it.
+ */
+import { type Clock, systemClock } from "../clock.ts";
+import { silentLog } from "../log.ts";
+import { systemRandom } from "../random.ts";
+import type { Leadership, Member, TaskRecord } from "../store.ts";
+import { Database } from "./database.ts";
+import { migrations } from "./migrations/index.ts";
+import { sessionStore } from "./sessions.ts";
+import { taskStore } from "./tasks.ts";
+
+export interface ServerFacts {
+  /** Such as "15.14". */
+  version: string;
+  /** 150014 */
+  versionNumber: number;
+  /** A replica, or a server told to accept no writes. */
+  readOnly: boolean;
+  /** The quickest of a few. */
+  roundTripMs: number;
+  /** How far this machine's wall clock is behind the store's; negative when ahead. Right to half the round trip. */
+  clockOffsetMs: number;
+  /** 0: the schema has nothing of Carillon's in it. */
+  migration: number;
+  migrationKnown: number;
+}
+
+export interface OverdueRuns {
+  task: string;
+  group: string;
+  count: number;
+  oldestDueMs: number;
+}
+
+export interface StuckRun {
+  runId: number;
+  task: string;
+  node: string | null;
+  claimedMs: number;
+  why: string;
+}
+
+export interface ClusterFacts {
+  nowMs: number;
+  members: Member[];
+  leadership: Leadership;
+  tasks: TaskRecord[];
+  /** Of each partitioned table the end of its last partition, epoch milliseconds. */
+  partitions: { table: string; untilMs: number }[];
+  overdue: OverdueRuns[];
+  stuck: StuckRun[];
+  unplanned: { task: string; slotMs: number }[];
+}
+
+export interface Inspection {
+  server: ServerFacts;
+  /** undefined where the schema is not one that this code can read. */
+  cluster: ClusterFacts | undefined;
+}
+
+const clockSamples = 5;
+const most = 20;
+/** A run this late that nobody has claimed waits for more than the next poll. */
+const overdueMs = 5_000;
+/** Longer than any reclaim or stopping handler takes. */
+const stuckMs = 60_000;
+/** The leader plans ahead and every follower rescues after 250 ms, so this late nobody does. */
+const unplannedMs = 2_000;
+
+/** @throws STORE_UNREACHABLE, STORE_REFUSED */
+export async function inspectPostgres(url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> {
+  const options = { url, schema, clock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    const server = await serverFacts(database, clock);
+    const readable = server.migration === server.migrationKnown;
+    return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
+  } finally {
+    await database.close();
+  }
+}
+
+/** Whether Carillon has been at work here: a question before a command that only looks would make a schema. */
+export async function hasCluster(url: string, schema: string): Promise<boolean> {
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    return (await migrationFound(database)) > 0;
+  } finally {
+    await database.close();
+  }
+}
+
+async function migrationFound(database: Database): Promise<number> {
+  const table = `${database.schema}.migration`;
+  const [there] = await database.query<{ present: boolean }>("", "select to_regclass($1) is not null as present", [
+    table,
+  ]);
+  if (!there?.present) return 0;
+  const [row] = await database.query<{ number: number }>(
+    "",
+    `select coalesce(max(number), 0)::int as number from ${table}`,
+  );
+  return row?.number ?? 0;
+}
+
+async function serverFacts(database: Database, clock: Clock): Promise<ServerFacts> {
+  const [row] = await database.query<{ text: string; number: number; read_only: boolean }>(
+    "",
+    `select current_setting('server_version') as text, current_setting('server_version_num')::int as number,
+            pg_is_in_recovery() or current_setting('transaction_read_only')::bool as read_only`,
+  );
+  const migration = await migrationFound(database);
+  let roundTripMs = Number.POSITIVE_INFINITY;
+  let clockOffsetMs = 0;
+  for (let i = 0; i < clockSamples; i++) {
+    const began = clock.monotonic();
+    const [answer] = await database.query<{ ms: number }>(
+      "",
+      "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms",
+    );
+    const tookMs = clock.monotonic() - began;
+    if (tookMs >= roundTripMs) continue;
+    roundTripMs = tookMs;
+    clockOffsetMs = (answer?.ms ?? 0) - (clock.wall() - tookMs / 2);
+  }
+  return {
+    version: (row?.text ?? "").split(" ")[0] ?? "",
+    versionNumber: row?.number ?? 0,
+    readOnly: row?.read_only ?? false,
+    roundTripMs,
+    clockOffsetMs,
+    migration,
+    migrationKnown: migrations.at(-1)?.number ?? 0,
+  };
+}
+
+async function clusterFacts(database: Database, clock: Clock, server: ServerFacts): Promise<ClusterFacts> {
+  const s = database.schema;
+  const nowMs = Math.round(clock.wall() + server.clockOffsetMs);
+  const { members, leadership } = await sessionStore(database).members();
+  const tasks = await taskStore(database).list();
+  const partitions = await database.query<{ table: string; untilMs: number }>(
+    "",
+    `select p.relname as table,
+            max((regexp_match(pg_get_expr(c.relpartbound, c.oid), $$TO \\('?(\\d+)'?\\)$$))[1]::bigint) as "untilMs"
+     from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+     where p.relnamespace = to_regnamespace($1) and p.relkind = 'p' group by p.relname order by p.relname`,
+    [s],
+  );
+  const overdue = await database.query<OverdueRuns>(
+    "",
+    `select t.name as task, g.name as group, count(*) as count, min(r.due_ms) as "oldestDueMs"
+     from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.worker_group g on g.id = r.group_id
+     where r.state = 2 and r.due_ms < $1 group by t.name, g.name order by min(r.due_ms) limit ${most}`,
+    [nowMs - overdueMs],
+  );
+  const stuck = await database.query<StuckRun>(
+    "",
+    `select r.id as "runId", t.name as task, o.node, r.claimed_ms as "claimedMs",
+            case when o.ended_ms is not null then 'its worker''s session ended' when r.started_ms is null then 'claimed and never started'
+                 else 'past its timeout' end as why
+     from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
+     where r.state = 3 and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
+           or r.started_ms + (t.definition->>'timeoutMs')::bigint < $1)
+     order by r.claimed_ms limit ${most}`,
+    [nowMs - stuckMs],
+  );
+  const unplanned = await database.query<{ task: string; slotMs: number }>(
+    "",
+    `select t.name as task, p.next_slot_ms as "slotMs" from ${s}.plan p join ${s}.task t on t.id = p.task_id
+     where p.next_slot_ms < $1 order by p.next_slot_ms limit ${most}`,
+    [nowMs - unplannedMs],
+  );
+  return { nowMs, members, leadership, tasks, partitions, overdue, stuck, unplanned };
+}
