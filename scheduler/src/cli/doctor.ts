@@ -1,0 +1,63 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
+import { isCarillonError } from "../errors.ts";
+import { settingsOf } from "../settings.ts";
+import { inspectPostgres } from "../store/inspect.ts";
+import { type Check, checkCluster, checkNode, checkServer } from "./checks.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type CommonOptions, chosenUrl, defaultDirectory, lookingOptions, placeText } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { pad, plain, wrap } from "./text.ts";
+
+/** Looks at everything and changes nothing; an embedded store that stands still is started for the look. */
+export async function doctor(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  const { schema } = settingsOf(lookingOptions(options));
+  const checks = [checkNode(process.versions.node), ...(await storeChecks(options, schema))];
+  const problems = checks.filter(({ verdict }) => verdict === "problem").length;
+  if (terminal.json) terminal.object({ ok: problems === 0, checks });
+  else print(checks, problems, terminal);
+  return problems === 0 ? exitCodes.ok : exitCodes.problems;
+}
+
+async function storeChecks(options: CommonOptions, schema: string): Promise<Check[]> {
+  const url = chosenUrl(options);
+  const directory = options.directory ?? defaultDirectory;
+  if (url === undefined && !existsSync(directory)) {
+    const advice = "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start carillon dev here.";
+    return [{ what: "store", verdict: "problem", found: `${resolve(directory)} does not exist`, advice }];
+  }
+  let embedded: EmbeddedStore | undefined;
+  try {
+    embedded = url === undefined ? await openEmbedded({ directory }) : undefined;
+    const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
+    return [
+      ...checkServer(server, placeText(url, embedded, directory), schema),
+      ...(cluster ? checkCluster(cluster) : []),
+    ];
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    return [{ what: "store", verdict: "problem", found: `${error.code}: ${error.message}`, advice: error.hint }];
+  } finally {
+    await embedded?.release();
+  }
+}
+
+function print(checks: Check[], problems: number, terminal: Terminal): void {
+  const { style } = terminal;
+  const marks = { good: style.good("✓"), remark: style.warning("!"), problem: style.bad("✗") };
+  const column = Math.max(...checks.map(({ what }) => what.length));
+  const room = Math.max(20, Math.min(terminal.width, 120) - column - 4);
+  for (const { what, verdict, found, advice } of checks) {
+    wrap(plain(found), room).forEach((line, at) => {
+      terminal.line(at === 0 ? `${marks[verdict]} ${pad(what, column)}  ${line}` : `  ${pad("", column)}  ${line}`);
+    });
+    if (advice !== "")
+      for (const line of wrap(plain(advice), room)) terminal.line(`  ${pad("", column)}  ${style.dim(line)}`);
+  }
+  terminal.line();
+  const remarks = checks.filter(({ verdict }) => verdict === "remark").length;
+  const told =
+    problems === 0 ? style.good("all is well") : style.bad(`${problems} ${problems === 1 ? "problem" : "problems"}`);
+  terminal.line(`${told}${remarks > 0 ? `, ${remarks} ${remarks === 1 ? "remark" : "remarks"}` : ""}`);
+}

@@ -1,0 +1,41 @@
+import { type ErrorCode, isCarillonError } from "../errors.ts";
+
+/** docs/cli.md lists them, and a test compares. */
+export const exitCodes = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  notFound: 3,
+  store: 4,
+  problems: 5,
+  bug: 70,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+const notFound = new Set<ErrorCode>(["TASK_UNKNOWN", "RUN_UNKNOWN"]);
+const failed = new Set<ErrorCode>([
+  "TASK_STALE",
+  "RUN_STATE",
+  "NODE_NAME_TAKEN",
+  "SESSION_LOST",
+  "WORKER_LOST",
+  "FENCE_STALE",
+  "NOT_STARTED",
+  "STOPPED",
+  "TIMEOUT",
+  "CANCELLED",
+  "HANDLER_MISSING",
+  "COMMAND_NOT_ALLOWED",
+  "COMMAND_FAILED",
+]);
+
+/** Of a command that ended by an error. What is none of ours is a bug. */
+export function exitCodeOf(error: unknown): ExitCode {
+  if (!isCarillonError(error)) return exitCodes.bug;
+  if (notFound.has(error.code)) return exitCodes.notFound;
+  if (/^(STORE|EMBEDDED)_/.test(error.code)) return exitCodes.store;
+  // Every other code names something wrong in what was given: an option, a file, a schedule, a payload.
+  return failed.has(error.code) ? exitCodes.failed : exitCodes.usage;
+}

@@ -1,0 +1,167 @@
+import { readFileSync, statSync } from "node:fs";
+import { basename } from "node:path";
+import { type CrontabFormat, type ImportedTask, importCrontab } from "../crontab/crontab.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import { limits } from "../limits.ts";
+import { compileSchedule } from "../schedule.ts";
+import { defineTask, type TaskDefinition } from "../task.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+import { localZone } from "./times.ts";
+
+export interface ImportOptions extends CommonOptions {
+  system?: boolean;
+  user?: boolean;
+  zone?: string;
+  shell?: boolean;
+  prefix?: string;
+  group?: string;
+  dryRun?: boolean;
+}
+
+interface Found {
+  file: string;
+  task: ImportedTask;
+  definition: TaskDefinition;
+}
+
+interface Remark {
+  file: string;
+  line: number;
+  code: string;
+  message: string;
+  hint: string;
+}
+
+/** Crontabs become tasks; what cannot is told by file and line, and makes the exit code 1, but stops nothing else. */
+export async function importCrontabs(files: string[], options: ImportOptions, terminal: Terminal): Promise<ExitCode> {
+  const { found, problems, notes } = read(files, options);
+  const saved = options.dryRun ? found.map((one) => ({ ...one, outcome: "new" as const })) : await save(found, options);
+  if (terminal.json) {
+    const tasks = saved.map(({ file, task, definition, outcome }) => ({
+      ...{ name: definition.name, file, line: task.line, schedule: definition.schedule, words: wordsOf(definition) },
+      ...{
+        command: definition.command,
+        needsShell: task.needsShell,
+        outcome: options.dryRun ? "would be imported" : outcome,
+      },
+    }));
+    terminal.object({ tasks, problems, notes });
+  } else print(saved, problems, notes, options, terminal);
+  return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+function read(files: string[], { system, user, zone, shell = false, prefix, group }: ImportOptions) {
+  const format: CrontabFormat | undefined = system ? "system" : user ? "user" : undefined;
+  const found: Found[] = [];
+  const problems: Remark[] = [];
+  const notes: Remark[] = [];
+  const names = new Map<string, string>();
+  for (const file of files) {
+    const text = textOf(file);
+    const imported = importCrontab({ path: file, text }, { zone: zone ?? localZone().name, format, shell, prefix });
+    for (const { line, code, message, hint } of imported.problems) problems.push({ file, line, code, message, hint });
+    for (const { line, message } of imported.notes) notes.push({ file, line, code: "", message, hint: "" });
+    for (const task of imported.tasks) {
+      const where = `${file}:${task.line}`;
+      const taken = names.get(task.name);
+      if (taken !== undefined) {
+        const message = `the name ${task.name} is taken by ${taken}`;
+        problems.push({
+          file,
+          line: task.line,
+          code: "TASK_DUPLICATE",
+          message,
+          hint: "Import the files one by one, each with a --prefix of its own.",
+        });
+        continue;
+      }
+      names.set(task.name, where);
+      const { name, schedule, command, description } = task;
+      found.push({
+        file,
+        task,
+        definition: defineTask(name, { schedule, command, description, ...(group === undefined ? {} : { group }) }),
+      });
+    }
+  }
+  return { found, problems, notes };
+}
+
+function textOf(file: string): string {
+  try {
+    const { size } = statSync(file);
+    if (size > limits.crontabBytes) throw new Error(`it has ${size} bytes, more than ${limits.crontabBytes}`);
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new CarillonError("FILE_INVALID", `${file} cannot be read: ${messageOf(cause)}`, {
+      hint: "Give the path of a crontab.",
+      cause,
+    });
+  }
+}
+
+type Outcome = "new" | "changed" | "unchanged";
+
+async function save(found: Found[], options: ImportOptions): Promise<(Found & { outcome: Outcome })[]> {
+  const saved: (Found & { outcome: Outcome })[] = [];
+  const work = async ({ tower }: Opened) => {
+    for (const one of found) {
+      const reason = `imported from ${basename(one.file)}:${one.task.line}`;
+      const { record, changed } = await tower.save(one.definition, { author: operator(), reason });
+      saved.push({ ...one, outcome: changed ? (record.version === 1 ? "new" : "changed") : "unchanged" });
+    }
+    return exitCodes.ok;
+  };
+  if (found.length > 0) await withStore(options, work, { make: true });
+  return saved;
+}
+
+const wordsOf = ({ schedule }: TaskDefinition) => compileSchedule(schedule).words();
+
+function print(
+  saved: (Found & { outcome: Outcome })[],
+  problems: Remark[],
+  notes: Remark[],
+  { dryRun }: ImportOptions,
+  terminal: Terminal,
+): void {
+  const { style } = terminal;
+  const paints = { new: style.good, changed: style.warning, unchanged: style.dim };
+  terminal.table(
+    [
+      { title: "TASK", least: 16 },
+      { title: "SCHEDULE", least: 16 },
+      { title: "COMMAND", least: 16, drop: 1 },
+      { title: "" },
+    ],
+    saved.map(({ definition, outcome }) => [
+      plain(definition.name),
+      plain(wordsOf(definition)),
+      plain((definition.command?.argv ?? []).join(" ")),
+      dryRun ? "" : { text: outcome, paint: paints[outcome] },
+    ]),
+  );
+  for (const { file, line, message } of notes)
+    terminal.line(`${style.dim(`${plain(file)}:${line}: note:`)} ${plain(message)}`);
+  for (const { file, line, code, message, hint } of problems) {
+    terminal.line(`${style.bad(`${plain(file)}:${line}: ${code}:`)} ${plain(message)}`);
+    if (hint !== "") terminal.line(`  ${style.dim("hint:")} ${plain(hint)}`);
+  }
+  const count = (outcome: Outcome) => saved.filter((one) => one.outcome === outcome).length;
+  const told = dryRun
+    ? `${saved.length} would be imported`
+    : [
+        `${count("new")} new`,
+        ...(["changed", "unchanged"] as const).flatMap((one) => (count(one) > 0 ? [`${count(one)} ${one}`] : [])),
+      ].join(", ");
+  terminal.line(`${told}, ${problems.length} with problems`);
+  const programs = [...new Set(saved.map(({ definition }) => definition.command?.argv[0] ?? ""))];
+  if (programs.length === 0) return;
+  const allowed = programs.slice(0, 3).map((program) => `--allow ${plain(program)}`);
+  const shell = saved.some(({ task }) => task.needsShell) ? " --shell" : "";
+  const more = `${programs.length > 3 ? " …" : ""}${shell}`;
+  terminal.aside(`They run where a worker allows their programs: carillon worker ${allowed.join(" ")}${more}`);
+}

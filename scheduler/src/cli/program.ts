@@ -1,0 +1,269 @@
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import { CarillonError } from "../errors.ts";
+import { version } from "../version.ts";
+import { dev } from "./dev.ts";
+import { doctor } from "./doctor.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { importCrontabs } from "./import-crontab.ts";
+import { serve } from "./node-commands.ts";
+import { logLevels } from "./node-log.ts";
+import { listNodes } from "./nodes.ts";
+import { showRun } from "./run-card.ts";
+import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
+import type { CommonOptions } from "./store-choice.ts";
+import { showTask } from "./task-card.ts";
+import { listTasks, nextOfTask, pauseTasks, resumeTasks, runTask } from "./tasks.ts";
+import { Terminal } from "./terminal.ts";
+
+/** Carries out a command line. What went wrong has been said when this resolves. @returns the exit code */
+export async function main(args: string[]): Promise<ExitCode> {
+  // Known before anything is parsed, so that a wrong command line is told in the right form too.
+  const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
+  const terminal = new Terminal(asked);
+  endWithReader();
+  let exit: ExitCode = exitCodes.ok;
+  const program = commands(terminal, (code) => {
+    exit = code;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return exit;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) {
+      terminal.failure(error);
+      return exitCodeOf(error);
+    }
+    if (error.code === "commander.helpDisplayed" || error.code === "commander.version") return exitCodes.ok;
+    // A command that needs one more word has shown its help already.
+    if (error.code !== "commander.help") terminal.failure(usageError(error, args, program));
+    return exitCodes.usage;
+  }
+}
+
+/** `carillon runs tail | head` ends without a word; a node that shows its runs to nobody any more stops in order. */
+function endWithReader(): void {
+  let told = false;
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    if (told) return;
+    told = true;
+    if (process.listenerCount("SIGTERM") > 0) process.emit("SIGTERM");
+    else process.exit(exitCodes.ok);
+  });
+}
+
+function usageError(error: CommanderError, args: string[], program: Command): CarillonError {
+  const [message = "", ...suggestion] = error.message.replace(/^error: /, "").split("\n");
+  let command = program;
+  let path = "carillon";
+  for (const word of args) {
+    const sub = command.commands.find((one) => one.name() === word);
+    if (!sub) continue;
+    command = sub;
+    path += ` ${word}`;
+  }
+  const more = `See ${path} --help.`;
+  return new CarillonError("USAGE", message, {
+    hint: [...suggestion.map((line) => line.replace(/^\((.*)\)$/, "$1")), more].join(" "),
+  });
+}
+
+type Handle = (code: ExitCode) => void;
+
+function commands(terminal: Terminal, ended: Handle): Command {
+  const program = new Command("carillon")
+    .description(
+      "Tasks that run on time and are accounted for: cron, intervals and delayed tasks across many machines.",
+    )
+    .version(version, "--version", "print the version")
+    .helpOption("-h, --help", "show what a command does, with an example")
+    .helpCommand(false)
+    .option(
+      "--store <URL>",
+      "the PostgreSQL to use (else CARILLON_STORE, DATABASE_URL, or a private one in the directory)",
+    )
+    .option("--directory <PATH>", "where the private PostgreSQL keeps its data (default: .carillon)")
+    .option("--schema <NAME>", "the PostgreSQL schema that holds everything (default: carillon)")
+    .option("--json", "print JSON for programs instead of text for people")
+    .option("--no-color", "use no colours (also: NO_COLOR=1)")
+    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureOutput({ outputError: () => undefined })
+    .exitOverride();
+
+  /** A command whose last argument is its options, the common ones among them. */
+  const add = (parent: Command, usage: string, summary: string, example: string): Command =>
+    parent.command(usage).description(summary).addHelpText("after", `\nExample:\n  $ ${example}`);
+  const doing =
+    <Options extends CommonOptions>(work: (args: string[], options: Options) => Promise<ExitCode>) =>
+    async (...given: unknown[]) => {
+      const command = given.at(-1) as Command;
+      ended(await work(command.processedArgs as string[], command.optsWithGlobals<Options>()));
+    };
+  const family = (name: string, summary: string): Command =>
+    program.command(name).description(summary).helpCommand(false);
+
+  const nodeOptions = (command: Command, worker: boolean): Command => {
+    command.option("--name <NAME>", "this process's name in the cluster (default: a made one)");
+    if (worker) {
+      command
+        .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)
+        .option("--concurrency <N>", "run at most this many at once (default: 100)", wholeNumber(1, 10_000))
+        .option("--allow <PROGRAM>", "let command tasks run this program; may be repeated", collect)
+        .option("--shell", "let command tasks use an allowed shell")
+        .option("--rehearse", "log what command tasks would run, and run nothing");
+    }
+    return command.addOption(
+      new Option("--log-level <LEVEL>", "say this and what is worse").choices(logLevels).default("info"),
+    );
+  };
+
+  nodeOptions(
+    add(program, "dev [file]", "Plan and run the tasks of a file here, and watch them fire.", "carillon dev tasks.ts"),
+    true,
+  ).action(doing(([file], options: Parameters<typeof dev>[1]) => dev(file, options, terminal)));
+  nodeOptions(
+    add(
+      program,
+      "server",
+      "Plan slots and look after the cluster, and leave the work to workers.",
+      "carillon server --store postgres://db.example/app",
+    ),
+    false,
+  ).action(doing((_, options: Parameters<typeof serve>[2]) => serve("server", undefined, options, terminal)));
+  nodeOptions(
+    add(
+      program,
+      "worker [file]",
+      "Run the tasks of a file, or stored commands, and leave the planning to others.",
+      "carillon worker tasks.ts --concurrency 20",
+    ),
+    true,
+  ).action(doing(([file], options: Parameters<typeof serve>[2]) => serve("worker", file, options, terminal)));
+
+  const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
+  add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list").action(
+    doing((_, options) => listTasks(options, terminal)),
+  );
+  add(
+    tasks,
+    "show <name>",
+    "Show one task: its schedule and policies, next slots, last runs and versions.",
+    "carillon tasks show settle-accounts",
+  ).action(doing(([name = ""], options) => showTask(name, options, terminal)));
+  add(
+    tasks,
+    "next <name>",
+    "Show when a task fires next, and where a change of clocks has a say in it.",
+    "carillon tasks next settle-accounts -n 50",
+  )
+    .option("-n, --count <N>", "this many slots", wholeNumber(1, 10_000), 20)
+    .option("--after <TIME>", "after this time instead of now, such as 2027-03-27T00:00:00Z")
+    .action(doing(([name = ""], options: Parameters<typeof nextOfTask>[1]) => nextOfTask(name, options, terminal)));
+  add(
+    tasks,
+    "run <name>",
+    "Run a task now, beside its schedule.",
+    `carillon tasks run settle-accounts --payload '{"ledger":"eu"}' --wait`,
+  )
+    .option("--payload <JSON>", "what its handler is given")
+    .option("--wait", "wait for its end; exit with 1 unless it succeeds")
+    .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 5m")
+    .action(doing(([name = ""], options: Parameters<typeof runTask>[1]) => runTask(name, options, terminal)));
+  add(
+    tasks,
+    "pause <name...>",
+    "Stop firing tasks until they are resumed; what runs goes on.",
+    `carillon tasks pause settle-accounts --reason "bank is closed"`,
+  )
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .action(doing(([names], options) => pauseTasks(names as unknown as string[], options, terminal)));
+  add(tasks, "resume <name...>", "Let paused tasks fire again, from now on.", "carillon tasks resume settle-accounts")
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .action(doing(([names], options) => resumeTasks(names as unknown as string[], options, terminal)));
+
+  const runs = family("runs", "See what runs, ran and failed, follow it, and cancel it.");
+  add(
+    runs,
+    "list",
+    "List what runs, what is overdue, and what ended last.",
+    "carillon runs list --state failed --since 1d",
+  )
+    .option("--task <NAME>", "only runs of this task")
+    .addOption(new Option("--state <STATE...>", "only runs in these states").choices(runStates))
+    .option("--since <DURATION>", "only runs that ended (or were due) in the last while, such as 2h")
+    .option("-n, --limit <N>", "at most this many", wholeNumber(1, 10_000), 20)
+    .action(doing((_, options: Parameters<typeof listRuns>[0]) => listRuns(options, terminal)));
+  add(
+    runs,
+    "show <run>",
+    "Show how one run went: due, claimed, started, ended, its attempts and its log.",
+    "carillon runs show 42",
+  )
+    .option("--logs <N>", "at most this many lines of its log", wholeNumber(0, 100_000), 200)
+    .action(doing(([run = ""], options: Parameters<typeof showRun>[1]) => showRun(runNumber(run), options, terminal)));
+  add(runs, "tail", "Print runs as they end, a line each.", "carillon runs tail --follow --task heartbeat")
+    .option("-f, --follow", "go on until Ctrl-C")
+    .option("--task <NAME>", "only runs of this task")
+    .option("-n, --limit <N>", "begin with this many that ended before", wholeNumber(0, 10_000), 10)
+    .action(doing((_, options: Parameters<typeof tailRuns>[0]) => tailRuns(options, terminal)));
+  add(
+    runs,
+    "cancel <run...>",
+    "Cancel runs: one that waits never starts, one that runs is told to stop.",
+    "carillon runs cancel 42 43",
+  )
+    .option("--reason <TEXT>", "why, for those who look at the run later")
+    .action(
+      doing(([numbers], options) => cancelRuns((numbers as unknown as string[]).map(runNumber), options, terminal)),
+    );
+
+  const imports = family("import", "Turn what another scheduler has into tasks.");
+  add(
+    imports,
+    "crontab",
+    "Turn crontabs into tasks that run commands.",
+    "carillon import crontab /etc/crontab /etc/cron.d/* --dry-run",
+  )
+    .addArgument(new Argument("<file...>", "crontabs, of a user or of the system"))
+    .addOption(
+      new Option("--system", "the sixth field is a user, as in /etc/crontab (default: by place and content)").conflicts(
+        "user",
+      ),
+    )
+    .addOption(new Option("--user", "there is no user field, as in crontab -l").conflicts("system"))
+    .option("--zone <ZONE>", "where the crontabs' machine is, such as Europe/Berlin (default: where this one is)")
+    .option("--shell", "import what needs a shell too, as a command of that shell")
+    .option("--prefix <TEXT>", "what the tasks' names begin with (default: the file's name)")
+    .option("--group <NAME>", "the workers that are to run them (default: default)")
+    .option("--dry-run", "show what would be imported, and touch no store")
+    .action(doing(([files], options) => importCrontabs(files as unknown as string[], options, terminal)));
+
+  add(
+    program,
+    "doctor",
+    "Look for what is wrong with this machine, the store and the cluster, and say what to do.",
+    "carillon doctor --store postgres://db.example/app",
+  ).action(doing((_, options) => doctor(options, terminal)));
+  add(program, "nodes", "See who takes part, who leads, and why leadership changed.", "carillon nodes")
+    .option("--terms <N>", "the last terms of leadership", wholeNumber(0, 1_000), 10)
+    .action(doing((_, options: Parameters<typeof listNodes>[0]) => listNodes(options, terminal)));
+
+  return program;
+}
+
+const collect = (value: string, before: string[] = []) => [...before, value];
+
+const wholeNumber = (least: number, most: number) => (text: string) => {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < least || number > most)
+    throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
+  return number;
+};
+
+function runNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text))
+    throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of a run`, {
+      hint: "See carillon runs list.",
+    });
+  return Number(text);
+}

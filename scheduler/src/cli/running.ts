@@ -1,0 +1,85 @@
+import { Carillon } from "../carillon.ts";
+import type { Log } from "../log.ts";
+import type { CarillonOptions } from "../settings.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import type { LogLevel } from "./node-log.ts";
+import { type CommonOptions, chosenUrl } from "./store-choice.ts";
+import { loadFile } from "./task-file.ts";
+
+/** What `dev`, `server` and `worker` take beside the common options. */
+export interface NodeOptions extends CommonOptions {
+  name?: string;
+  group?: string[];
+  concurrency?: number;
+  allow?: string[];
+  shell?: boolean;
+  rehearse?: boolean;
+  logLevel: LogLevel;
+}
+
+/** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
+export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
+  const { directory, schema, name, group, concurrency, allow, shell, rehearse } = options;
+  return (given: CarillonOptions): CarillonOptions => {
+    const url = chosenUrl(options, given.store);
+    const { store: _, ...rest } = given;
+    return {
+      ...rest,
+      ...(url === undefined ? {} : { store: url }),
+      ...(directory === undefined ? {} : { directory }),
+      ...(schema === undefined ? {} : { schema }),
+      ...(name === undefined ? {} : { name }),
+      ...(group === undefined ? {} : { groups: group }),
+      ...(concurrency === undefined ? {} : { concurrency }),
+      commands: {
+        ...given.commands,
+        allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],
+        ...(shell ? { shell } : {}),
+        ...(rehearse ? { rehearse } : {}),
+      },
+      ...role,
+      handleSignals: false,
+      log,
+    };
+  };
+}
+
+/** The Carillons of the file, or one without tasks of its own: it runs the commands that are stored. */
+export async function makeTowers(
+  file: string | undefined,
+  decide: (given: CarillonOptions) => CarillonOptions,
+): Promise<Carillon[]> {
+  return file === undefined ? [new Carillon(decide({}))] : loadFile(file, decide);
+}
+
+/**
+ * Starts them, waits for a signal, stops them: what runs ends first. A second signal ends the process at once, and what
+ * ran is run again elsewhere, as each task says.
+ */
+export async function runUntilStopped(
+  towers: Carillon[],
+  { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
+): Promise<ExitCode> {
+  const stopping = new AbortController();
+  const onSignal = () => {
+    if (stopping.signal.aborted) process.exit(exitCodes.interrupted);
+    stopping.abort();
+  };
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of signals) process.on(name, onSignal);
+  try {
+    const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
+    const stopped = new Promise<"stopped">((resolve) => {
+      stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
+    });
+    const first = await Promise.race([started, stopped]);
+    // Given up while it still waits for its store: `stop` ends that, and the rejection that follows is no news.
+    if (first === "stopped") started.catch((error) => void error);
+    else await stopped;
+    onStopping();
+    return first === "stopped" ? exitCodes.interrupted : exitCodes.ok;
+  } finally {
+    await Promise.all(towers.map((tower) => tower.stop()));
+    for (const name of signals) process.off(name, onSignal);
+  }
+}

@@ -1,0 +1,129 @@
+import { existsSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
+import { resolve } from "node:path";
+import { Carillon } from "../carillon.ts";
+import type { EmbeddedStore } from "../embedded/index.ts";
+import { CarillonError } from "../errors.ts";
+import { silentLog } from "../log.ts";
+import type { CarillonOptions } from "../settings.ts";
+import { hasCluster } from "../store/inspect.ts";
+import type { Store } from "../store.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { plain } from "./text.ts";
+
+/** What every command takes. */
+export interface CommonOptions {
+  store?: string;
+  directory?: string;
+  schema?: string;
+  json?: boolean;
+  color: boolean;
+}
+
+export const defaultDirectory = ".carillon";
+export const defaultSchema = "carillon";
+
+/** The URL given, else that of the environment; undefined: the embedded store. */
+export function chosenUrl({ store }: CommonOptions, fileUrl?: string): string | undefined {
+  return store || fileUrl || process.env.CARILLON_STORE || process.env.DATABASE_URL || undefined;
+}
+
+/** Where a URL leads, without what is secret in it. */
+export function urlPlace(url: string): string {
+  if (!URL.canParse(url)) return "the store";
+  const { hostname: host, port, pathname, searchParams } = new URL(url);
+  const database = decodeURIComponent(pathname.slice(1));
+  return plain(
+    `${searchParams.get("host") ?? decodeURIComponent(host || "localhost")}:${port || 5432}${database && `/${database}`}`,
+  );
+}
+
+/** "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app" */
+export function placeText(
+  url: string | undefined,
+  embedded: EmbeddedStore | undefined,
+  directory = defaultDirectory,
+): string {
+  if (embedded) return `embedded PostgreSQL ${embedded.version.split(".")[0]} in ${plain(directory)}`;
+  return `PostgreSQL at ${urlPlace(url ?? "")}`;
+}
+
+export interface Opened {
+  tower: Carillon;
+  store: Store;
+  nowMs: () => number;
+  place: string;
+  /** Aborts with Ctrl-C: what waits should end. */
+  signal: AbortSignal;
+}
+
+/** Whom a change is put down to. */
+export function operator(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    // The number of this process's user has no name on this machine.
+    return `${process.getuid?.() ?? "someone"}@${hostname()}`;
+  }
+}
+
+/** A Carillon that neither plans nor runs, does not wait for a store that is away, and says nothing by itself. */
+export function lookingOptions(options: CommonOptions): CarillonOptions {
+  const { directory, schema } = options;
+  const url = chosenUrl(options);
+  return {
+    ...(url === undefined ? {} : { store: url }),
+    ...(directory === undefined ? {} : { directory }),
+    ...(schema === undefined ? {} : { schema }),
+    scheduler: false,
+    worker: false,
+    handleSignals: false,
+    failFast: true,
+    log: silentLog,
+  };
+}
+
+/**
+ * Opens the store for one command and closes it after. The first Ctrl-C ends what waits, a second one everything.
+ * @param make lets it begin where there is no store yet; else a wrong URL or folder would leave an empty one behind
+ */
+export async function withStore(
+  options: CommonOptions,
+  work: (opened: Opened) => Promise<ExitCode>,
+  { make = false }: { make?: boolean } = {},
+): Promise<ExitCode> {
+  const looking = lookingOptions(options);
+  const tower = new Carillon(looking);
+  if (!make) await requireCluster(looking, tower.settings.schema);
+  const interrupted = new AbortController();
+  const onInterrupt = () => {
+    if (interrupted.signal.aborted) process.exit(exitCodes.interrupted);
+    interrupted.abort();
+  };
+  process.on("SIGINT", onInterrupt);
+  try {
+    const { store, nowMs, embedded, url } = await tower.open();
+    const place = placeText(url, embedded, options.directory);
+    const exit = await work({ tower, store, nowMs, place, signal: interrupted.signal });
+    return interrupted.signal.aborted ? exitCodes.interrupted : exit;
+  } finally {
+    await tower.stop();
+    process.off("SIGINT", onInterrupt);
+  }
+}
+
+async function requireCluster(
+  { store: url, directory = defaultDirectory }: CarillonOptions,
+  schema: string,
+): Promise<void> {
+  if (url === undefined) {
+    if (existsSync(directory)) return;
+    throw new CarillonError("STORE_UNREACHABLE", `there is no store here: ${resolve(directory)} does not exist`, {
+      hint: "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start `carillon dev` here first.",
+    });
+  }
+  if (await hasCluster(url, schema)) return;
+  throw new CarillonError("STORE_UNSUPPORTED", `no Carillon has used schema ${schema} of ${urlPlace(url)} yet`, {
+    hint: "Check --store and --schema; or start `carillon dev`, `server` or `worker` there first.",
+  });
+}

@@ -1,0 +1,28 @@
+import { widthOf } from "./text.ts";
+
+/** What `style.ts` puts around text; \p{Cc} stands for the escape character. */
+const colour = /\p{Cc}\[[0-9;]*m/gu;
+
+/** Columns that a line with colours in it takes up. */
+export const styledWidth = (line: string): number => widthOf(line.replace(colour, ""));
+
+/** Cuts a line that has colours in it: they take no room, and all of them end where it is cut. */
+export function cutStyled(line: string, width: number): string {
+  if (styledWidth(line) <= width) return line;
+  let used = 0;
+  let kept = "";
+  let coloured = false;
+  for (const piece of line.split(/(\p{Cc}\[[0-9;]*m)/u)) {
+    if (piece.startsWith("\u001b")) {
+      kept += piece;
+      coloured = true;
+      continue;
+    }
+    for (const character of piece) {
+      used += widthOf(character);
+      if (used > width - 1) return `${kept}${width > 0 ? "…" : ""}${coloured ? "\u001b[0m" : ""}`;
+      kept += character;
+    }
+  }
+  return kept;
+}

@@ -1,0 +1,171 @@
+import { formatDuration } from "../duration.ts";
+import { outcomes } from "../run.ts";
+import { compileSchedule, nextSlots } from "../schedule.ts";
+import type { Counters, RunRecord, TaskRecord } from "../store.ts";
+import type { TaskDefinition } from "../task.ts";
+import { clockChange } from "./clock-changes.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { runObject, statePaint, stateText } from "./run-text.ts";
+import { showRuns } from "./runs.ts";
+import { type CommonOptions, withStore } from "./store-choice.ts";
+import { noCounters, taskObject, workersOf, zoneOfSpec } from "./tasks.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain, wrap } from "./text.ts";
+import { ageText, timeText } from "./times.ts";
+
+const nextShown = 5;
+const runsShown = 10;
+const versionsShown = 5;
+
+export function showTask(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs }) => {
+    const record = await store.tasks.byName(name);
+    const counters = (await store.tasks.counters([record.taskId])).get(record.taskId);
+    const runs = await store.runs.list({ task: name, limit: runsShown, states: ["claimed", ...outcomes] });
+    const versions = await store.tasks.versions(name);
+    const { members } = await store.sessions.members();
+    const now = nowMs();
+    const workers = workersOf(members, record.definition.group, now);
+    const { schedule } = record.definition;
+    const slots =
+      record.paused || (schedule.type === "every" && schedule.mode === "delay")
+        ? []
+        : nextSlots(schedule, now, nextShown);
+    if (terminal.json) {
+      terminal.object({
+        ...taskObject(record, counters, now),
+        definition: record.definition,
+        slots: slots.map((ms) => new Date(ms).toISOString()),
+        workers: workers.map(({ node }) => node),
+        runs: runs.map(runObject),
+        versions: versions.map(({ definition: _, changedMs, ...rest }) => ({
+          ...rest,
+          changed: new Date(changedMs).toISOString(),
+        })),
+      });
+      return exitCodes.ok;
+    }
+    const { style } = terminal;
+    printDefinition(
+      record,
+      counters ?? noCounters,
+      workers.map(({ node }) => node),
+      now,
+      terminal,
+    );
+    if (slots.length > 0) {
+      terminal.line();
+      const zone = zoneOfSpec(schedule);
+      terminal.table(
+        [{ title: "NEXT" }, { title: "" }, { title: "", least: 12 }],
+        slots.map((ms, at) => [
+          timeText(ms, zone),
+          { text: ageText(ms, now), paint: style.dim },
+          { text: clockChange(schedule, ms, slots[at - 1] ?? null, zone), paint: style.warning },
+        ]),
+        "  ",
+      );
+    }
+    if (runs.length > 0) {
+      terminal.line();
+      terminal.line(`  ${style.dim("RUNS")}  ${strip(runs, terminal)}`);
+      showRuns(runs, now, terminal);
+    }
+    terminal.line();
+    terminal.table(
+      [
+        { title: "VERSION", align: "right" },
+        { title: "CHANGED" },
+        { title: "BY", least: 8 },
+        { title: "WHY", least: 8, drop: 1 },
+      ],
+      versions
+        .slice(0, versionsShown)
+        .map(({ version, changedMs, author, reason }) => [
+          String(version),
+          ageText(changedMs, now),
+          plain(author),
+          plain(reason),
+        ]),
+      "  ",
+    );
+    return exitCodes.ok;
+  });
+}
+
+/** Latest last, one mark a run. */
+function strip(runs: RunRecord[], { style }: Terminal): string {
+  return [...runs]
+    .reverse()
+    .map(({ state }) => statePaint(state, style)(stateText(state).slice(0, 1)))
+    .join("");
+}
+
+function printDefinition(
+  record: TaskRecord,
+  counters: Counters,
+  workers: string[],
+  now: number,
+  terminal: Terminal,
+): void {
+  const { definition, paused, version } = record;
+  const { style } = terminal;
+  const width = Math.min(terminal.width, 110);
+  const row = (name: string, text: string, paint = (line: string) => line) => {
+    if (text === "") return;
+    wrap(plain(text), width - 14).forEach((line, at) => {
+      terminal.line(`  ${style.dim((at === 0 ? name : "").padEnd(11))} ${paint(line)}`);
+    });
+  };
+  terminal.line(`${style.title(plain(record.name))}  ${style.dim(`version ${version}`)}`);
+  terminal.line();
+  row("", definition.description);
+  row("schedule", compileSchedule(definition.schedule).words());
+  row("", scheduleText(definition), style.dim);
+  if (paused)
+    row("paused", `${ageText(paused.atMs, now)} by ${paused.by}${paused.why ? `: ${paused.why}` : ""}`, style.warning);
+  row(
+    "group",
+    `${definition.group}, served by ${workers.length === 0 ? "no live worker" : workers.join(", ")}`,
+    workers.length === 0 ? style.warning : undefined,
+  );
+  if (definition.command)
+    row(
+      "command",
+      definition.command.argv.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word))).join(" "),
+    );
+  if (definition.command?.user) row("as user", definition.command.user);
+  row("policies", policiesText(definition));
+  if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
+  const parts = Object.entries(counters).filter(([, count]) => count > 0);
+  row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));
+}
+
+function scheduleText({ schedule }: TaskDefinition): string {
+  const jitter =
+    "jitterMs" in schedule && schedule.jitterMs ? `, up to ${formatDuration(schedule.jitterMs)} later by jitter` : "";
+  if (schedule.type !== "cron") return jitter.slice(2);
+  return `cron ${schedule.expression}; local times that do not exist: ${schedule.gap}; that come twice: ${schedule.overlap}${jitter}`;
+}
+
+/** The policies as sentences of one clause each. */
+export function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priority }: TaskDefinition): string {
+  const many =
+    overlap.limit === null
+      ? "runs may overlap"
+      : `at most ${overlap.limit} at once, others ${overlapWords[overlap.policy]}`;
+  const tries =
+    retry.attempts === 1
+      ? "no retries"
+      : `up to ${retry.attempts} attempts, ${retry.backoff} from ${formatDuration(retry.delayMs)}`;
+  return [
+    many,
+    tries,
+    timeoutMs === null ? "no timeout" : `timeout ${formatDuration(timeoutMs)}`,
+    `after a halt: ${misfire.policy}`,
+    onWorkerLost === "retry" ? "run again if its worker is lost" : "fail if its worker is lost",
+    `priority ${priority}`,
+  ].join("; ");
+}
+
+const overlapWords = { allow: "too", queue: "wait", skip: "are skipped", replace: "replace what runs" } as const;

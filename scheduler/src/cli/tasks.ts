@@ -1,0 +1,300 @@
+import { pause, systemClock } from "../clock.ts";
+import { parseDuration } from "../duration.ts";
+import { CarillonError } from "../errors.ts";
+import { outcomes } from "../run.ts";
+import { compileSchedule, nextSlots, at as parseTime, type ScheduleSpec } from "../schedule.ts";
+import type { Counters, Member, RunRecord, Store, TaskRecord } from "../store.ts";
+import { type Zone, zoneOf } from "../zone.ts";
+import { clockChange } from "./clock-changes.ts";
+import { endLine } from "./event-lines.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { endOfRun, runObject } from "./run-text.ts";
+import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+import { ageText, localZone, timeText } from "./times.ts";
+
+export const zoneOfSpec = (spec: ScheduleSpec): Zone => (spec.type === "cron" ? zoneOf(spec.zone) : localZone());
+
+/** The next slot as people mean it; what is planned already still counts, until its time. */
+export function nextOf({ definition: { schedule }, paused, nextSlotMs }: TaskRecord, nowMs: number): number | null {
+  if (paused) return null;
+  // Only the store knows when the last run ended, and with it a fixed delay's next slot.
+  if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
+  return compileSchedule(schedule).next(nowMs);
+}
+
+/** Live processes whose worker serves the group. */
+export const workersOf = (members: Member[], group: string, nowMs: number) =>
+  members.filter((member) => member.groups?.includes(group) && nowMs - member.seenMs <= member.timeoutMs);
+
+export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
+
+export function taskObject(record: TaskRecord, counters: Counters | undefined, nowMs: number) {
+  const next = nextOf(record, nowMs);
+  const { schedule, group } = record.definition;
+  return {
+    name: record.name,
+    version: record.version,
+    group,
+    schedule,
+    words: compileSchedule(schedule).words(),
+    next: next === null ? null : new Date(next).toISOString(),
+    paused: record.paused && {
+      at: new Date(record.paused.atMs).toISOString(),
+      by: record.paused.by,
+      why: record.paused.why,
+    },
+    counters: counters ?? noCounters,
+  };
+}
+
+export function listTasks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs, place }) => {
+    const tasks = await store.tasks.list();
+    const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
+    const now = nowMs();
+    if (terminal.json) {
+      terminal.object(tasks.map((task) => taskObject(task, counters.get(task.taskId), now)));
+      return exitCodes.ok;
+    }
+    if (tasks.length === 0) {
+      terminal.aside(`No tasks in ${place} yet. Define some in a file and start it: carillon dev tasks.ts`);
+      return exitCodes.ok;
+    }
+    const { members } = await store.sessions.members();
+    const { style } = terminal;
+    terminal.table(
+      [
+        { title: "TASK", least: 12 },
+        { title: "SCHEDULE", least: 16 },
+        { title: "NEXT" },
+        { title: "AT", drop: 3 },
+        { title: "OK", align: "right", drop: 1 },
+        { title: "FAILED", align: "right", drop: 2 },
+        { title: "MISSED", align: "right", drop: 4 },
+        { title: "" },
+      ],
+      tasks.map((task) => {
+        const next = nextOf(task, now);
+        const { succeeded, failed, missed } = counters.get(task.taskId) ?? noCounters;
+        const { schedule, group } = task.definition;
+        const served = workersOf(members, group, now).length > 0;
+        return [
+          plain(task.name),
+          plain(compileSchedule(schedule).words()),
+          next === null ? { text: "–", paint: style.dim } : ageText(next, now),
+          next === null ? "" : { text: timeText(next, zoneOfSpec(schedule)), paint: style.dim },
+          succeeded === 0 ? "" : { text: String(succeeded), paint: style.good },
+          failed === 0 ? "" : { text: String(failed), paint: style.bad },
+          missed === 0 ? "" : { text: String(missed), paint: style.warning },
+          task.paused
+            ? { text: "paused", paint: style.warning }
+            : served
+              ? ""
+              : { text: "no worker", paint: style.dim },
+        ];
+      }),
+    );
+    return exitCodes.ok;
+  });
+}
+
+export interface NextOptions extends CommonOptions {
+  count: number;
+  after?: string;
+}
+
+export function nextOfTask(name: string, options: NextOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs }) => {
+    const record = await store.tasks.byName(name);
+    const { schedule } = record.definition;
+    const now = nowMs();
+    const after = options.after === undefined ? now : instantOf(options.after);
+    const zone = zoneOfSpec(schedule);
+    const delayed = schedule.type === "every" && schedule.mode === "delay";
+    const slots = delayed ? [record.nextSlotMs].filter((ms) => ms !== null) : nextSlots(schedule, after, options.count);
+    const rows = slots.map((slotMs, at) => ({
+      slotMs,
+      note: clockChange(schedule, slotMs, at === 0 ? null : (slots[at - 1] as number), zone),
+    }));
+    if (terminal.json) {
+      const object = {
+        task: name,
+        zone: zone.name,
+        words: compileSchedule(schedule).words(),
+        paused: record.paused !== null,
+      };
+      terminal.object({
+        ...object,
+        slots: rows.map(({ slotMs, note }) => ({
+          slot: new Date(slotMs).toISOString(),
+          local: timeText(slotMs, zone),
+          note,
+        })),
+      });
+      return exitCodes.ok;
+    }
+    const { style } = terminal;
+    terminal.line(`${style.title(plain(name))}  ${plain(compileSchedule(schedule).words())}`);
+    if (record.paused) terminal.line(style.warning("  paused: none of these fires until it is resumed"));
+    if (rows.length === 0) terminal.line(style.dim(delayed ? "  after its last run has ended" : "  no slot to come"));
+    terminal.table(
+      [{ title: "" }, { title: "" }, { title: "", least: 12 }],
+      rows.map(({ slotMs, note }) => [
+        timeText(slotMs, zone),
+        { text: ageText(slotMs, now), paint: style.dim },
+        { text: note, paint: style.warning },
+      ]),
+      "  ",
+    );
+    return exitCodes.ok;
+  });
+}
+
+function instantOf(text: string): number {
+  try {
+    const spec = parseTime(text);
+    return spec.type === "at" ? spec.atMs : 0;
+  } catch (cause) {
+    throw new CarillonError("USAGE", `--after ${JSON.stringify(text)} is not a time with an offset or Z`, {
+      hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
+      cause,
+    });
+  }
+}
+
+export interface RunTaskOptions extends CommonOptions {
+  payload?: string;
+  wait?: boolean;
+  timeout?: string;
+}
+
+export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
+  const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
+  const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
+  return withStore(options, async ({ tower, store, nowMs, signal }) => {
+    const { runId } = await tower.run(name, payload);
+    if (!options.wait) {
+      if (terminal.json) terminal.object({ run: runId, task: name });
+      else terminal.line(`run ${runId} of ${plain(name)} is on its way; see how it goes: carillon runs show ${runId}`);
+      return exitCodes.ok;
+    }
+    const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
+    const run = await untilEnded(
+      store,
+      runId,
+      deadline,
+      signal,
+      () => void sayIfUnserved(store, name, nowMs, terminal),
+    );
+    if (signal.aborted) {
+      terminal.aside(`run ${runId} goes on; stop it with: carillon runs cancel ${runId}`);
+      return exitCodes.interrupted;
+    }
+    const end = endOfRun(run);
+    if (end === undefined) {
+      throw new CarillonError("TIMEOUT", `run ${runId} has not ended within ${options.timeout}`, {
+        hint: `It goes on. See it with carillon runs show ${runId}, stop it with carillon runs cancel ${runId}.`,
+      });
+    }
+    if (terminal.json) terminal.object(runObject(run));
+    else {
+      terminal.line(endLine(end, localZone(), terminal.style));
+      if (run.result !== null) terminal.line(plain(JSON.stringify(run.result)));
+    }
+    return run.state === "succeeded" ? exitCodes.ok : exitCodes.failed;
+  });
+}
+
+const firstLookMs = 10;
+const longestLookMs = 500;
+/** A worker that is there starts a run at once. */
+const patienceMs = 2_000;
+
+/** @returns the run, ended, or as it was at the deadline or when interrupted */
+async function untilEnded(
+  store: Store,
+  runId: number,
+  deadline: number,
+  signal: AbortSignal,
+  onSlow: () => void,
+): Promise<RunRecord> {
+  const began = systemClock.monotonic();
+  let wait = firstLookMs;
+  let told = false;
+  for (;;) {
+    const run = await store.runs.find(runId);
+    const now = systemClock.monotonic();
+    if ((outcomes as readonly string[]).includes(run.state) || signal.aborted || now >= deadline) return run;
+    if (!told && run.state !== "claimed" && now - began > patienceMs) {
+      told = true;
+      onSlow();
+    }
+    await pause(systemClock, Math.min(wait, Math.max(1, deadline - now)), signal);
+    wait = Math.min(wait * 1.5, longestLookMs);
+  }
+}
+
+async function sayIfUnserved(store: Store, name: string, nowMs: () => number, terminal: Terminal): Promise<void> {
+  const { definition, paused } = await store.tasks.byName(name);
+  const { members } = await store.sessions.members();
+  if (paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
+  else if (workersOf(members, definition.group, nowMs()).length === 0) {
+    terminal.aside(
+      `no live worker serves group ${plain(definition.group)}: the run waits until one does (carillon worker FILE)`,
+    );
+  }
+}
+
+function parsePayload(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `--payload is not JSON: ${(cause as Error).message}`, {
+      hint: `For example --payload '{"ledger":"eu"}'; a text needs its quotes too: --payload '"eu"'.`,
+      cause,
+    });
+  }
+}
+
+export function pauseTasks(
+  names: string[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withStore(options, async ({ tower, store }) => {
+    for (const name of names) await store.tasks.byName(name);
+    for (const name of names) {
+      const { started } = await tower.pause(name, { author: operator(), reason: options.reason ?? "" });
+      if (terminal.json) terminal.object({ task: name, paused: true, running: started });
+      else
+        terminal.line(
+          `${plain(name)} is paused${started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : ""}`,
+        );
+    }
+    return exitCodes.ok;
+  });
+}
+
+export function resumeTasks(
+  names: string[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withStore(options, async ({ tower, store, nowMs }) => {
+    for (const name of names) await store.tasks.byName(name);
+    for (const name of names) {
+      await tower.resume(name, { author: operator(), reason: options.reason ?? "" });
+      const record = await store.tasks.byName(name);
+      const next = nextOf(record, nowMs());
+      if (terminal.json)
+        terminal.object({ task: name, paused: false, next: next === null ? null : new Date(next).toISOString() });
+      else
+        terminal.line(
+          `${plain(name)} is resumed${next === null ? "" : `; next ${timeText(next, zoneOfSpec(record.definition.schedule))}`}`,
+        );
+    }
+    return exitCodes.ok;
+  });
+}

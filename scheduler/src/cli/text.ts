@@ -1,0 +1,68 @@
+/**
+ * Text on a terminal: how wide it is, and what of it may be shown. Names, messages and logs come from elsewhere, so
+ * whatever a terminal would act on is made visible before it is written.
+ */
+
+const acting = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+const wide =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const zeroWidth = /[\p{M}\p{Cf}]/u;
+const ascii = /^[\x20-\x7e]*$/;
+
+/** One line without anything that a terminal would act on: newlines and tabs as spaces, escapes as ␛. */
+export function plain(text: string): string {
+  return text.replace(acting, (character) => {
+    const code = character.codePointAt(0) as number;
+    if (code === 0x0a || code === 0x09 || code === 0x0d || code >= 0x2028) return code === 0x0d ? "" : " ";
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : "�";
+  });
+}
+
+/** The same for text of several lines. */
+export const plainLines = (text: string): string[] => text.replace(/\r\n?/g, "\n").split("\n").map(plain);
+
+/** Columns that the text takes up. */
+export function widthOf(text: string): number {
+  if (ascii.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += zeroWidth.test(character) ? 0 : wide.test(character) ? 2 : 1;
+  return width;
+}
+
+/** At most `width` columns; what was cut shows as "…". */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  if (width < 1) return "";
+  let room = width - 1;
+  let kept = "";
+  for (const character of text) {
+    room -= widthOf(character);
+    if (room < 0) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+export function pad(text: string, width: number, align: "left" | "right" = "left"): string {
+  const room = " ".repeat(Math.max(0, width - widthOf(text)));
+  return align === "left" ? text + room : room + text;
+}
+
+/** Lines of whole words; a word longer than a line is cut in pieces. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (let word of text.split(" ")) {
+    if (line !== "" && widthOf(line) + 1 + widthOf(word) > width) {
+      lines.push(line);
+      line = "";
+    }
+    while (widthOf(word) > width) {
+      const piece = cut(word, width + 1).slice(0, -1) || word.slice(0, 1);
+      lines.push(piece);
+      word = word.slice(piece.length);
+    }
+    line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,96 @@
+import type { Carillon } from "../carillon.ts";
+import { pause, systemClock } from "../clock.ts";
+import { isCarillonError } from "../errors.ts";
+import { compileSchedule } from "../schedule.ts";
+import type { RunRecord, Signal, TaskRecord } from "../store.ts";
+import type { UpcomingFire } from "./live-state.ts";
+
+const enqueuedMost = 50;
+/** After a signal, so that a thousand enqueues in a second ask once. */
+const gatherMs = 500;
+
+/** What fires next: slots worked out here from the definitions, and enqueued runs that wait for their time. */
+export class Upcoming {
+  readonly #tower: Carillon;
+  readonly #over: AbortSignal;
+  readonly #next = new Map<string, number | null>();
+  #tasks: TaskRecord[] = [];
+  #enqueued: RunRecord[] = [];
+  #stale = true;
+  #told: () => void = () => undefined;
+  /** Resolves when it has read for the first time. */
+  readonly ready = new Promise<void>((resolve) => {
+    this.#told = resolve;
+  });
+  #wake: () => void = () => undefined;
+
+  constructor(tower: Carillon, over: AbortSignal) {
+    this.#tower = tower;
+    this.#over = over;
+  }
+
+  /** Reads once, then again after each signal that something changed, until `over`. */
+  async follow(): Promise<void> {
+    const { store } = await this.#tower.open();
+    await this.#read();
+    this.#told();
+    const heard = store.signals.listen((signal) => this.#hear(signal), this.#over);
+    while (!this.#over.aborted) {
+      if (!this.#stale) await new Promise<void>((resolve) => this.#onWake(resolve));
+      await pause(systemClock, gatherMs, this.#over);
+      if (!this.#over.aborted) await this.#read();
+    }
+    await heard;
+  }
+
+  #onWake(resolve: () => void): void {
+    this.#wake = resolve;
+    this.#over.addEventListener("abort", resolve, { once: true });
+  }
+
+  #hear({ kind }: Signal): void {
+    if (kind === "recall" || kind === "leadership") return;
+    this.#stale = true;
+    this.#wake();
+  }
+
+  async #read(): Promise<void> {
+    const { store, nowMs } = await this.#tower.open();
+    this.#stale = false;
+    try {
+      this.#tasks = await store.tasks.list();
+      this.#enqueued = await store.runs.list({ states: ["ready"], sinceMs: Math.round(nowMs()), limit: enqueuedMost });
+      this.#next.clear();
+    } catch (error) {
+      // The Carillon itself tells of a store that is away; the signal that follows its return asks again.
+      if (!isCarillonError(error)) throw error;
+    }
+  }
+
+  /** The earliest `count`. */
+  at(nowMs: number, count: number): UpcomingFire[] {
+    const fires: UpcomingFire[] = [];
+    for (const record of this.#tasks) {
+      const atMs = this.#nextOf(record, nowMs);
+      if (atMs !== null)
+        fires.push({ atMs, task: record.name, words: compileSchedule(record.definition.schedule).words() });
+    }
+    for (const { source, dueMs, task, key } of this.#enqueued) {
+      if (source !== "slot" && dueMs > nowMs)
+        fires.push({ atMs: dueMs, task, words: key === null ? "once" : `once, key ${key}` });
+    }
+    return fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
+  }
+
+  #nextOf({ name, definition: { schedule }, paused, nextSlotMs }: TaskRecord, nowMs: number): number | null {
+    if (paused) return null;
+    // When a fixed delay's next slot comes is known only to the store, from the end of the last run.
+    if (schedule.type === "every" && schedule.mode === "delay")
+      return nextSlotMs !== null && nextSlotMs > nowMs ? nextSlotMs : null;
+    const known = this.#next.get(name);
+    if (known === null || (known !== undefined && known > nowMs)) return known;
+    const next = compileSchedule(schedule).next(nowMs);
+    this.#next.set(name, next);
+    return next;
+  }
+}
