@@ -56,6 +56,22 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
+  it("passes over a run that someone else is writing, instead of waiting for it", async () => {
+    const task = await alone("passed-over");
+    const session = await stage.session("worker");
+    const [busy, free] = [await stage.enqueue(task, { dueMs: stage.nowMs - 5 }), await stage.enqueue(task)];
+    const client = await stage.sql.connect();
+    try {
+      await client.query("begin");
+      await client.query(`select from ${stage.schema}.run where id = $1 for update`, [busy]);
+      expect((await stage.claim(session, [task])).map(({ runId }) => runId)).toEqual([free]);
+      await client.query("rollback");
+    } finally {
+      client.release();
+    }
+    expect((await stage.claim(session, [task])).map(({ runId }) => runId)).toEqual([busy]);
+  });
+
   it("raises the fence with every claim of a run", async () => {
     const task = await alone("fences");
     const session = await stage.session("worker");

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Database } from "../../src/store/database.ts";
+import { migrate } from "../../src/store/migrate.ts";
 import { migrations } from "../../src/store/migrations/index.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store.ts";
@@ -89,6 +91,22 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     await expect(readOnly).rejects.toMatchObject({ code: "STORE_READ_ONLY", hint: expect.stringContaining("primary") });
     const { rows } = await sql.query("select to_regnamespace($1) is not null as present", [schema]);
     expect(rows).toEqual([{ present: state === "migrated" }]);
+  });
+
+  it("a server that is too old is refused, before anything is written", async () => {
+    const asked: string[] = [];
+    const old = {
+      schema: '"x"',
+      query: async (_name: string, text: string) => {
+        asked.push(text);
+        return [{ version: 140_011, recovery: false, readOnly: false, present: null }];
+      },
+    } as unknown as Database;
+    await expect(migrate(old, 0)).rejects.toMatchObject({
+      code: "STORE_UNSUPPORTED",
+      message: expect.stringContaining("14"),
+    });
+    expect(asked).toHaveLength(1);
   });
 
   it("a wrong password, an unknown database and rights that lack are refused at once", async () => {

@@ -125,6 +125,11 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
       await stage.store.sessions.campaign(a, "a", { term, sessionId: null }, stage.nowMs),
       "a's session is over",
     ).toBeNull();
+    const late = await stage.session();
+    for (const observed of [old, term + 1]) {
+      const campaign = stage.store.sessions.campaign(late, "late", { term: observed, sessionId: null }, stage.nowMs);
+      expect(await campaign, "what it saw is not the truth").toBeNull();
+    }
     expect((await stage.store.sessions.members()).leadership).toEqual({ term, sessionId: null });
   });
 });
