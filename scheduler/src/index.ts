@@ -1,4 +1,13 @@
 export { Carillon, carillon, type EnqueueOptions, type RunHandle, type Task } from "./carillon.ts";
+export {
+  type CrontabFile,
+  type CrontabNote,
+  type CrontabOptions,
+  type CrontabProblem,
+  type ImportedCrontab,
+  type ImportedTask,
+  importCrontab,
+} from "./crontab/crontab.ts";
 export type { Duration } from "./duration.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
