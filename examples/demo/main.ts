@@ -1,0 +1,46 @@
+/** `npm run demo`; see options.ts for the arguments, demo.ts for what happens. */
+import { isCarillonError } from "carillon";
+import { runDemo } from "./demo.ts";
+import { Interrupted, Interruption } from "./interruption.ts";
+import { readOptions, Trouble, usage } from "./options.ts";
+import { Screen } from "./screen.ts";
+
+async function main(): Promise<void> {
+  const options = readOptions(process.argv.slice(2));
+  if (options.help) return console.log(usage);
+  // For programs stdout is the figures' alone.
+  const screen = new Screen(options.json ? process.stderr : process.stdout);
+  const interruption = new Interruption();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      if (!interruption.happened) screen.line("ending …", "dim");
+      interruption.come();
+    });
+  }
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // Whoever read us has gone, as with `| head`: nothing is left to be shown.
+      if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+      interruption.come();
+    });
+  }
+  try {
+    const { figures, passed } = await runDemo(options, screen, interruption);
+    if (options.json) process.stdout.write(`${JSON.stringify(figures)}\n`);
+    if (!passed) process.exitCode = 1;
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error;
+    screen.line("Ended before anything was due.", "dim");
+    // Asked for figures, an answer without any is a failure.
+    if (options.json) process.exitCode = 1;
+  }
+}
+
+await main().catch((error: unknown) => {
+  const expected = error instanceof Trouble || isCarillonError(error);
+  const hint = isCarillonError(error) ? `\n  ${error.hint}` : "";
+  process.stderr.write(
+    `✗ ${expected ? (error as Error).message + hint : error instanceof Error ? error.stack : String(error)}\n`,
+  );
+  process.exitCode = 1;
+});

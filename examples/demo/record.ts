@@ -1,0 +1,71 @@
+/**
+ * The side channel: every start and end as a line of a file, written by write(2) from the node that sees it. What was
+ * written is there whatever becomes of the writer, and it does not pass through Carillon's store.
+ */
+import { closeSync, openSync, readSync, writeSync } from "node:fs";
+
+export interface Seen {
+  kind: "start" | "end" | "failed";
+  task: string;
+  run: number;
+  attempt: number;
+  /** null: of a command, whose worker does not tell it. */
+  fence: number | null;
+  /** Epoch milliseconds; null: enqueued. */
+  slot: number | null;
+  node: string;
+  /** Epoch milliseconds by the machine's clock. */
+  at: number;
+}
+
+export interface Said {
+  kind: "said";
+  node: string;
+  at: number;
+  text: string;
+}
+
+export class Recorder {
+  readonly #file: number;
+  readonly #node: string;
+
+  constructor(path: string, node: string) {
+    this.#file = openSync(path, "a");
+    this.#node = node;
+  }
+
+  write(what: Omit<Seen, "node" | "at"> | Omit<Said, "node" | "at">): void {
+    const at = Date.now();
+    // One write of one line with O_APPEND: lines of several processes do not mix.
+    writeSync(this.#file, `${JSON.stringify({ ...what, node: this.#node, at })}\n`);
+  }
+}
+
+/** Follows the file as it grows. */
+export class RecordReader {
+  readonly #file: number;
+  readonly #buffer = Buffer.alloc(64 * 1024);
+  #rest = Buffer.alloc(0);
+
+  constructor(path: string) {
+    closeSync(openSync(path, "a"));
+    this.#file = openSync(path, "r");
+  }
+
+  /** What was written since the last call. */
+  read(): (Seen | Said)[] {
+    const records: (Seen | Said)[] = [];
+    for (;;) {
+      const length = readSync(this.#file, this.#buffer);
+      if (length === 0) return records;
+      const text = Buffer.concat([this.#rest, this.#buffer.subarray(0, length)]);
+      const end = text.lastIndexOf(0x0a) + 1;
+      this.#rest = Buffer.from(text.subarray(end));
+      for (const line of text.toString("utf8", 0, end).split("\n")) if (line !== "") records.push(JSON.parse(line));
+    }
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+}

@@ -1,0 +1,156 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openEmbedded } from "../../src/embedded/index.ts";
+
+const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
+/** A slot that no dead process had claimed starts within this. */
+const latestMs = 250;
+/** Detection and grace of a dead worker at default settings, and the run's start after them. */
+const rerunMs = 10_500;
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "carillon-test-"));
+  // Under root the demo's server runs as another user.
+  chmodSync(folder, 0o755);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** The built demo, with the test's folder as its temporary and working folder. */
+function demo(...args: string[]) {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: folder,
+    env: { ...process.env, TMPDIR: folder, TZ: "Europe/Berlin" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const out: string[] = [];
+  const shown: string[] = [];
+  const waiting: { part: string; resolve: () => void }[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => out.push(line));
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    shown.push(line);
+    for (const { part, resolve } of waiting) if (line.includes(part)) resolve();
+  });
+  const ended = once(child, "close").then(([code]) => {
+    for (const { resolve } of waiting) resolve();
+    return code as number | null;
+  });
+  return {
+    child,
+    ended,
+    /** Resolves when a line has this in it, or the demo has ended. */
+    line: (part: string) => new Promise<void>((resolve) => waiting.push({ part, resolve })),
+    figures: () => JSON.parse(out.at(-1) ?? "null") as Record<string, number | string | null>,
+    text: () => [...shown, ...out].join("\n"),
+  };
+}
+
+/** Processes that were started on something in the folder: nodes by their order, the server by its data. */
+function left(): string[] {
+  const found: string[] = [];
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      if (words.includes(folder)) found.push(`${pid}: ${words}`);
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return found;
+}
+
+test("two processes, one killed half-way: all that was due is accounted for, and nothing stays behind", async () => {
+  const run = demo("--seconds", "8", "--json");
+  const code = await run.ended;
+  const figures = run.figures();
+  expect(code, run.text()).toBe(0);
+
+  expect(figures).toMatchObject({ seconds: 8, nodes: 2, killed: 1, node_version: process.version });
+  expect(figures).toMatchObject({ lost: 0, doubled: 0, pending: 0, early: 0, differences: 0 });
+  // A heartbeat each second, a charge at each fifth; an imported crontab only if a minute begins meanwhile.
+  expect(figures.slots_due).toBeGreaterThanOrEqual(9);
+  expect(Number(figures.fired) + Number(figures.skipped) + Number(figures.missed)).toBe(figures.slots_due);
+  expect(figures.fired).toBe(figures.slots_due);
+  expect(figures).toMatchObject({ delayed_due: 1_000, delayed_fired: 1_000, by_hand_due: 32, by_hand_fired: 32 });
+  expect(Number(figures.p50_ms)).toBeLessThanOrEqual(Number(figures.p99_ms));
+  expect(Number(figures.p99_ms)).toBeLessThanOrEqual(Number(figures.max_ms));
+  expect(figures.max_ms, run.text()).toBeLessThanOrEqual(latestMs);
+  // A charge fails twice; were the first attempt the killed process's, once.
+  expect(Number(figures.retried)).toBeGreaterThanOrEqual(1);
+
+  expect(Number(figures.rerun_after_kill)).toBeGreaterThan(0);
+  expect(Number(figures.rerun_after_kill)).toBeLessThanOrEqual(Number(figures.claimed_by_killed));
+  expect(figures.rerun_last_ms_after_kill).toBeLessThanOrEqual(rerunMs);
+
+  expect(run.text()).toMatch(/kill -9 (bourdon|treble)/);
+  expect(run.text()).toMatch(/(bourdon|treble) leads, term 2/);
+  expect(run.text()).toMatch(/settle-shanghai/);
+  expect(readdirSync(folder)).toEqual([]);
+  expect(left()).toEqual([]);
+});
+
+test("Ctrl-C ends it: what had come due is accounted for, and nothing stays behind", async () => {
+  const run = demo("--json");
+  await run.line("would run");
+  run.child.kill("SIGINT");
+  expect(await run.ended, run.text()).toBe(0);
+  const figures = run.figures();
+  expect(figures).toMatchObject({ lost: 0, doubled: 0, differences: 0, killed: 0 });
+  expect(Number(figures.delayed_due)).toBeGreaterThan(0);
+  expect(figures.delayed_fired).toBe(figures.delayed_due);
+  expect(readdirSync(folder)).toEqual([]);
+  expect(left()).toEqual([]);
+});
+
+test("killed with -9 itself, it leaves no process behind", async () => {
+  const run = demo("--json");
+  await run.line("from here on");
+  expect(left()).not.toEqual([]);
+  run.child.kill("SIGKILL");
+  await run.ended;
+  await expect.poll(left, { timeout: 30_000 }).toEqual([]);
+});
+
+test("it fails, and says so, when a run is lost and another is started twice", async () => {
+  const directory = join(folder, "store");
+  const run = demo("--seconds", "4", "--json", "--directory", directory);
+  await run.line("reminder   ");
+  await run.line("would run");
+  const [own] = readdirSync(folder).filter((name) => name.startsWith("carillon-demo-"));
+  const record = join(folder, own as string, "seen");
+  const start = readFileSync(record, "utf8")
+    .split("\n")
+    .find((line) => line.includes('"start","task":"reminder"'));
+  appendFileSync(record, `${start}\n`);
+  const embedded = await openEmbedded({ directory });
+  const database = new pg.Client(embedded.url);
+  try {
+    await database.connect();
+    const { rowCount } = await database.query(
+      "delete from carillon.run where id = (select id from carillon.run where source = 2 order by due_ms desc limit 1)",
+    );
+    expect(rowCount).toBe(1);
+  } finally {
+    await database.end();
+    await embedded.release();
+  }
+  expect(await run.ended, run.text()).toBe(1);
+  expect(run.figures(), run.text()).toMatchObject({ lost: 1, doubled: 1, delayed_due: 1_000, delayed_fired: 999 });
+  // The store was asked to be kept; the server is not.
+  expect(readdirSync(folder)).toEqual(["store"]);
+  expect(left()).toEqual([]);
+});
+
+test("a wrong argument is an error that says what is right", async () => {
+  const run = demo("--seconds", "soon");
+  expect(await run.ended).toBe(1);
+  expect(run.text()).toContain("--seconds is a whole number from 4 to 99999");
+});
