@@ -106,11 +106,12 @@ export interface NextOptions extends CommonOptions {
 }
 
 export function nextOfTask(name: string, options: NextOptions, terminal: Terminal): Promise<ExitCode> {
+  const asked = options.after === undefined ? undefined : instantOf(options.after);
   return withStore(options, async ({ store, nowMs }) => {
     const record = await store.tasks.byName(name);
     const { schedule } = record.definition;
     const now = nowMs();
-    const after = options.after === undefined ? now : instantOf(options.after);
+    const after = asked ?? now;
     const zone = zoneOfSpec(schedule);
     const delayed = schedule.type === "every" && schedule.mode === "delay";
     const slots = delayed ? [record.nextSlotMs].filter((ms) => ms !== null) : nextSlots(schedule, after, options.count);

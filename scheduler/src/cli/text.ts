@@ -12,9 +12,9 @@ const ascii = /^[\x20-\x7e]*$/;
 /** One line without anything that a terminal would act on: newlines and tabs as spaces, escapes as ␛. */
 export function plain(text: string): string {
   return text.replace(acting, (character) => {
-    const code = character.codePointAt(0) as number;
-    if (code === 0x0a || code === 0x09 || code === 0x0d || code >= 0x2028) return code === 0x0d ? "" : " ";
-    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : "�";
+    if (/[\n\t\u2028\u2029]/.test(character)) return " ";
+    if (character === "\r") return "";
+    return character < " " ? String.fromCodePoint(0x2400 + (character.codePointAt(0) as number)) : "�";
   });
 }
 

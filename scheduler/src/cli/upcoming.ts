@@ -69,17 +69,19 @@ export class Upcoming {
 
   /** The earliest `count`. */
   at(nowMs: number, count: number): UpcomingFire[] {
-    const fires: UpcomingFire[] = [];
+    const fires: { atMs: number; task: string; words: () => string }[] = [];
     for (const record of this.#tasks) {
       const atMs = this.#nextOf(record, nowMs);
-      if (atMs !== null)
-        fires.push({ atMs, task: record.name, words: compileSchedule(record.definition.schedule).words() });
+      const words = () => compileSchedule(record.definition.schedule).words();
+      if (atMs !== null) fires.push({ atMs, task: record.name, words });
     }
     for (const { source, dueMs, task, key } of this.#enqueued) {
-      if (source !== "slot" && dueMs > nowMs)
-        fires.push({ atMs: dueMs, task, words: key === null ? "once" : `once, key ${key}` });
+      const words = () => (key === null ? "once" : `once, key ${key}`);
+      if (source !== "slot" && dueMs > nowMs) fires.push({ atMs: dueMs, task, words });
     }
-    return fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
+    // Only those that are shown are put into words: this is asked several times a second, of any number of tasks.
+    const first = fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
+    return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
 
   #nextOf({ name, definition: { schedule }, paused, nextSlotMs }: TaskRecord, nowMs: number): number | null {

@@ -1,0 +1,130 @@
+import { describe, expect, it } from "vitest";
+import { every } from "../schedule.ts";
+import type { ClusterFacts, ServerFacts } from "../store/inspect.ts";
+import type { Member, TaskRecord } from "../store.ts";
+import { defineTask } from "../task.ts";
+import { checkCluster, checkNode, checkServer } from "./checks.ts";
+
+const nowMs = Date.parse("2026-11-28T12:00:00Z");
+const member = (over: Partial<Member> = {}): Member => ({
+  ...{ node: "atlas", role: "node", host: "vm", pid: 1, version: "0.1.0", timeoutMs: 6_000, groups: ["default"] },
+  ...{ sessionId: 1, beat: 9, startedMs: nowMs - 60_000, seenMs: nowMs - 1_000 },
+  ...over,
+});
+const task = (name: string, group = "default", paused = false): TaskRecord => ({
+  ...{
+    taskId: 1,
+    name,
+    version: 1,
+    definition: defineTask(name, { schedule: every("1m"), group }),
+    groupId: 1,
+    changedMs: 0,
+  },
+  ...{ paused: paused ? { atMs: 0, by: "me", why: "" } : null, nextSlotMs: nowMs + 1_000 },
+});
+const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
+  nowMs,
+  members: [member()],
+  leadership: { term: 7, sessionId: 1 },
+  tasks: [task("heartbeat")],
+  partitions: [{ table: "slot", untilMs: nowMs + 7 * 86_400_000 }],
+  overdue: [],
+  stuck: [],
+  unplanned: [],
+  ...over,
+});
+const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
+  ...{
+    version: "15.14",
+    versionNumber: 150_014,
+    readOnly: false,
+    roundTripMs: 0.4,
+    clockOffsetMs: 1,
+    migration: 2,
+    migrationKnown: 2,
+  },
+  ...over,
+});
+
+/** What is not good, by what it is about. */
+const wrong = (over: Partial<ClusterFacts>) =>
+  Object.fromEntries(
+    checkCluster(healthy(over))
+      .filter(({ verdict }) => verdict !== "good")
+      .map(({ what, verdict, found }) => [what, `${verdict}: ${found}`]),
+  );
+const wrongServer = (over: Partial<ServerFacts>) =>
+  checkServer(server(over), "PostgreSQL at db:5432/app", "carillon")
+    .filter(({ verdict }) => verdict !== "good")
+    .map(({ what, verdict }) => [what, verdict]);
+
+describe("doctor", () => {
+  it("finds nothing wrong where all is well", () => {
+    const checks = [
+      checkNode("20.19.0"),
+      checkNode("24.1.0"),
+      ...checkServer(server(), "PostgreSQL at db:5432/app", "carillon"),
+      ...checkCluster(healthy()),
+    ];
+    expect(checks.filter(({ verdict }) => verdict !== "good")).toEqual([]);
+    expect(checks.every(({ found }) => found !== "")).toBe(true);
+  });
+
+  it("says what to do about everything that is not", () => {
+    const all = [
+      checkNode("20.18.9"),
+      ...checkServer(server({ versionNumber: 140_000, readOnly: true, migration: 0, clockOffsetMs: 60_000 }), "", "c"),
+      ...checkCluster(healthy({ members: [], leadership: { term: 3, sessionId: null }, partitions: [] })),
+    ].filter(({ verdict }) => verdict !== "good");
+    expect(all.map(({ what }) => what)).toEqual([
+      "Node.js",
+      "store",
+      "writable",
+      "schema",
+      "clock",
+      "partitions",
+      "leader",
+      "workers",
+    ]);
+    for (const { advice } of all) expect(advice).not.toBe("");
+  });
+
+  it("knows old, new and missing schemas apart", () => {
+    expect(wrongServer({ migration: 0 })).toEqual([["schema", "problem"]]);
+    expect(wrongServer({ migration: 3 })).toEqual([["schema", "problem"]]);
+    expect(wrongServer({ migration: 1 })).toEqual([["schema", "remark"]]);
+    expect(wrongServer({ clockOffsetMs: -700 })).toEqual([["clock", "remark"]]);
+  });
+
+  it("does not believe a leader that is silent", () => {
+    expect(wrong({ members: [member({ seenMs: nowMs - 20_000 })] })).toEqual({
+      leader: "problem: atlas holds term 7, but is silent since 20 s",
+      members: "remark: 0 live, 1 silent: atlas, seen 20 s ago",
+      workers: "problem: no live worker for group default: heartbeat",
+    });
+  });
+
+  it("misses the worker of a group, but not of a paused task", () => {
+    const tasks = [task("heartbeat"), task("render", "gpu"), task("train", "gpu", true)];
+    expect(wrong({ tasks })).toEqual({ workers: "problem: no live worker for group gpu: render" });
+    expect(
+      wrong({ tasks, members: [member(), member({ sessionId: 2, node: "titan", role: "worker", groups: ["gpu"] })] }),
+    ).toEqual({});
+  });
+
+  it("tells of overdue and stuck runs, unplanned slots and mixed versions", () => {
+    expect(
+      wrong({
+        overdue: [{ task: "heartbeat", group: "default", count: 7, oldestDueMs: nowMs - 95_000 }],
+        stuck: [{ runId: 42, task: "heartbeat", node: null, claimedMs: 0, why: "past its timeout" }],
+        unplanned: ["a", "b", "c", "d"].map((name) => ({ task: name, slotMs: nowMs - 5_000 })),
+        members: [member(), member({ sessionId: 2, node: "maria", version: "0.2.0" })],
+      }),
+    ).toEqual({
+      "overdue runs": "problem: 7 of heartbeat, the oldest due 1 min 35 s ago",
+      "stuck runs": "problem: run 42 of heartbeat on a lost node: past its timeout",
+      "unplanned slots": "problem: a, due 5.0 s ago, b, due 5.0 s ago, c, due 5.0 s ago and 1 more",
+      versions: "remark: members run 0.1.0 and 0.2.0",
+    });
+  });
+});

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { CarillonError, type ErrorCode, errorCodes } from "../errors.ts";
+import { exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { styleOf, uncoloured, wantsColour } from "./style.ts";
+import { failureText } from "./terminal.ts";
+
+const of = (code: ErrorCode) => exitCodeOf(new CarillonError(code, ""));
+
+describe("exit codes", () => {
+  it("tell kinds of failure apart", () => {
+    expect(of("TASK_UNKNOWN")).toBe(3);
+    expect(of("RUN_UNKNOWN")).toBe(3);
+    for (const code of ["USAGE", "FILE_INVALID", "CRON_NEVER", "OPTION_INVALID", "PAYLOAD_NOT_JSON"] as const)
+      expect(of(code)).toBe(2);
+    for (const code of Object.keys(errorCodes) as ErrorCode[]) {
+      if (/^(STORE|EMBEDDED)_/.test(code)) expect(of(code)).toBe(4);
+    }
+    for (const code of ["RUN_STATE", "TIMEOUT", "COMMAND_FAILED", "NODE_NAME_TAKEN"] as const) expect(of(code)).toBe(1);
+    expect(exitCodeOf(new TypeError("x is not a function"))).toBe(70);
+  });
+
+  it("are those of docs/cli.md", () => {
+    const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    const listed = [...page.matchAll(/^\| (\d+) \| [^|]+ \|$/gm)].map(([, code]) => Number(code));
+    expect(listed).toEqual(Object.values(exitCodes));
+  });
+});
+
+describe("a failure", () => {
+  const error = new CarillonError("STORE_UNREACHABLE", "the store cannot be reached", { hint: "Start it." });
+
+  it("is a line and a hint for people", () => {
+    expect(failureText(error, false, uncoloured)).toBe(
+      "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.",
+    );
+    expect(failureText(new CarillonError("USAGE", "what \u001b[2J"), false, uncoloured)).toBe(
+      "carillon: USAGE: what ␛[2J",
+    );
+  });
+
+  it("is an object for programs", () => {
+    const { code, message, hint } = error;
+    expect(JSON.parse(failureText(error, true, uncoloured))).toEqual({ code, message, hint });
+  });
+
+  it("keeps its stack only when it is a bug", () => {
+    expect(failureText(error, false, uncoloured)).not.toContain("exit-codes.test");
+    expect(failureText(new TypeError("oops"), false, uncoloured)).toContain("exit-codes.test");
+    expect(JSON.parse(failureText(new TypeError("oops"), true, uncoloured))).toMatchObject({
+      code: "BUG",
+      message: "oops",
+    });
+  });
+});
+
+describe("colour", () => {
+  it("is for a terminal whose owner wants it", () => {
+    expect(wantsColour({ isTTY: true }, {}, true)).toBe(true);
+    expect(wantsColour({ isTTY: false }, {}, true)).toBe(false);
+    expect(wantsColour({ isTTY: true }, { NO_COLOR: "1" }, true)).toBe(false);
+    expect(wantsColour({ isTTY: true }, { NO_COLOR: "" }, true)).toBe(true);
+    expect(wantsColour({ isTTY: true }, { TERM: "dumb" }, true)).toBe(false);
+    expect(wantsColour({ isTTY: true }, {}, false)).toBe(false);
+    expect(styleOf(true).bad("")).toBe("");
+  });
+});

@@ -1,0 +1,174 @@
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { ask, file, here, json, objects, schema, start, until, url } from "./cli-process.ts";
+
+describe("import crontab", () => {
+  it("makes tasks whose programs a worker runs only when it allows them", async () => {
+    await file("my.crontab", "* * * * * /bin/echo from cron\n0 4 * * * /bin/date | /bin/cat\n");
+    const dry = await start(["import", "crontab", "my.crontab", "--user", "--dry-run", ...here()]).ended();
+    expect(dry.code).toBe(1);
+    expect(dry.stdout).toMatch(/^my\.crontab:2: CRONTAB_INVALID: .*shell/m);
+    expect(dry.stdout).toContain("1 would be imported, 1 with problems");
+    expect(await ask("tasks", "list")).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining("no Carillon has used schema"),
+    });
+
+    const real = await json("import", "crontab", "my.crontab", "--user", "--zone", "Europe/Berlin", "--group", "crons");
+    expect(real.tasks).toMatchObject([{ command: { argv: ["/bin/echo", "from", "cron"] }, outcome: "new", line: 1 }]);
+    const again = await json(
+      "import",
+      "crontab",
+      "my.crontab",
+      "--user",
+      "--zone",
+      "Europe/Berlin",
+      "--group",
+      "crons",
+    );
+    expect(again.tasks).toMatchObject([{ outcome: "unchanged" }]);
+    const [{ name }] = real.tasks;
+
+    const refusing = start(["worker", "--group", "crons", ...here()]);
+    await refusing.says(/worker is ready/);
+    expect(await ask("tasks", "run", name, "--wait")).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("COMMAND_NOT_ALLOWED"),
+    });
+    await refusing.end("SIGTERM");
+
+    const rehearsing = start(["worker", "--group", "crons", "--allow", "/bin/echo", "--rehearse", ...here()]);
+    await rehearsing.says(/worker is ready/);
+    const logs = async () => {
+      const { run } = JSON.parse((await ask("tasks", "run", name, "--wait", "--json")).stdout);
+      let lines: { message: string }[] = [];
+      await until(async () => {
+        lines = (await json("runs", "show", String(run))).logs;
+        return lines.length > 0;
+      });
+      return lines.map(({ message }) => message).join("\n");
+    };
+    expect(await logs()).toMatch(/would run: .*\/bin\/echo from cron/);
+    await rehearsing.end("SIGTERM");
+
+    const allowing = start(["worker", "--group", "crons", "--allow", "/bin/echo", ...here()]);
+    await allowing.says(/worker is ready/);
+    expect(await logs()).toBe("from cron");
+  });
+
+  it("refuses what is no file", async () => {
+    const { code, stderr } = await start(["import", "crontab", "nowhere", "--dry-run"]).ended();
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^carillon: FILE_INVALID: nowhere cannot be read/);
+  });
+});
+
+describe("bad input", () => {
+  it.each([
+    ["a word that is no command", ["tasks", "lits"], "USAGE", "Did you mean list?"],
+    ["an option that is none", ["dev", "--nope"], "USAGE", "carillon dev --help"],
+    ["a missing argument", ["tasks", "next"], "USAGE", "carillon tasks next --help"],
+    ["a number that is none", ["runs", "list", "-n", "few"], "USAGE", "carillon runs list --help"],
+    ["a run that is no number", ["runs", "show", "abc"], "USAGE", "carillon runs list"],
+    [
+      "a time without an offset",
+      ["tasks", "next", "x", "--after", "tomorrow", "--store", url],
+      "USAGE",
+      "2027-03-27T00:00:00Z",
+    ],
+    ["a payload that is no JSON", ["tasks", "run", "x", "--payload", "{x"], "PAYLOAD_NOT_JSON", "--payload"],
+    ["a store of another kind", ["tasks", "list", "--store", "mysql://x"], "OPTION_INVALID", "postgres://"],
+    ["a URL that cannot be read", ["tasks", "list", "--store", "postgres://[bad/x"], "OPTION_INVALID", "postgres://"],
+    ["a schema that cannot be", ["tasks", "list", "--schema", "a-b"], "OPTION_INVALID", "letters"],
+    ["a duration that is none", ["runs", "list", "--since", "soon"], "DURATION_INVALID", "15m"],
+    ["no such file", ["dev", "nosuch.ts"], "FILE_INVALID", "exports a Carillon"],
+  ])("%s", async (_, args, code, hint) => {
+    const told = await start([...args, "--json"]).ended();
+    expect(objects(told.stderr)).toMatchObject([{ code, hint: expect.stringContaining(hint) }]);
+    expect(told).toMatchObject({ code: 2, stdout: "" });
+    const said = await start(args).ended();
+    expect(said.stderr).toMatch(new RegExp(`^carillon: ${code}: .+\\n {2}hint: .+\\n$`));
+  });
+
+  it.each([
+    ["exports nothing of use", "export const x = 1;", "FILE_INVALID", /bad\.ts exports no Carillon \(it exports x\)/],
+    [
+      "is not a program",
+      "import { carillon } from 'carillon';\nconst a: = 1;",
+      "FILE_INVALID",
+      /hint: Look at bad\.ts:2/,
+    ],
+    [
+      "throws",
+      "import 'carillon';\n\nthrow new Error('no config');",
+      "FILE_INVALID",
+      /no config\n {2}hint: Look at bad\.ts:3/,
+    ],
+    ["imports what is not there", "import x from 'not-there';\nexport default x;", "FILE_INVALID", /not-there/],
+    [
+      "has a date that never comes",
+      "import { cron } from 'carillon';\nexport default cron('0 0 30 2 *');",
+      "CRON_NEVER",
+      /bad\.ts: /,
+    ],
+    [
+      "has an unknown zone",
+      "import { cron } from 'carillon';\nexport default cron('0 0 * * *', { zone: 'Mars/Olympus' });",
+      "ZONE_UNKNOWN",
+      /Mars/,
+    ],
+    [
+      "defines one name twice",
+      "import { carillon } from 'carillon';\nexport const t = carillon();\nt.task('a', {}, () => 1);\nt.task('a', {}, () => 2);",
+      "TASK_DUPLICATE",
+      /task a is defined twice/,
+    ],
+  ])("a file that %s", async (_, text, code, words) => {
+    await file("bad.ts", text);
+    const told = await start(["dev", "bad.ts", ...here()]).ended();
+    expect(told.code).toBe(2);
+    expect(told.stderr).toContain(`carillon: ${code}: `);
+    expect(told.stderr).toMatch(words);
+    expect(told.stderr).not.toContain("    at ");
+  });
+
+  it("tells not found from not reachable, and refused from both", async () => {
+    expect((await start(["server", ...here(), "--json"]).says(/is ready/))[0]).toBe("is ready");
+    expect(await ask("tasks", "show", "nobody")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("TASK_UNKNOWN"),
+    });
+    expect(await ask("runs", "show", "99999999")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("RUN_UNKNOWN"),
+    });
+    const away = await start(["tasks", "list", "--store", "postgres://x@127.0.0.1:1/x"]).ended();
+    expect(away).toMatchObject({ code: 4, stderr: expect.stringContaining("STORE_UNREACHABLE") });
+    const refusedUrl = new URL(url);
+    refusedUrl.pathname = "/no_such_database";
+    const refused = await start(["tasks", "list", "--store", refusedUrl.href]).ended();
+    expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("STORE_REFUSED") });
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query(`insert into ${schema}.migration values (999, 'future', 0)`);
+    await client.end();
+    expect(await ask("tasks", "list")).toMatchObject({ code: 4, stderr: expect.stringContaining("STORE_NEWER") });
+    expect((await ask("doctor")).stdout).toMatch(/✗ schema +.* is at version 999/);
+  });
+
+  it("shows help with an example for every command, and ends well", async () => {
+    const { stdout } = await start(["--help"]).ended();
+    for (const name of ["dev", "server", "worker", "tasks", "runs", "import", "doctor", "nodes"])
+      expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, "m"));
+    const words = ["dev", "server", "worker", "doctor", "nodes", "import crontab"];
+    words.push(...["list", "show", "next", "run", "pause", "resume"].map((one) => `tasks ${one}`));
+    words.push(...["list", "show", "tail", "cancel"].map((one) => `runs ${one}`));
+    for (const word of words) {
+      const help = await start([...word.split(" "), "--help"]).ended();
+      expect(help.code).toBe(0);
+      expect(help.stdout).toContain(`Example:\n  $ carillon ${word}`);
+      expect(help.stdout).toContain("--store <URL>");
+    }
+    expect(await start(["tasks"]).ended()).toMatchObject({ code: 2, stdout: "" });
+  });
+});

@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { postgres } from "../support/servers.ts";
+
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface Where {
+  cwd: string;
+  env?: Record<string, string>;
+  /** Under a terminal of its own, of this many columns and 30 lines. */
+  columns?: number;
+}
+
+/** One real `carillon`, as a shell would start it: no terminal, unless asked for. */
+export class Cli {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<Ended>;
+  #waiting: (() => void)[] = [];
+  stdout = "";
+  stderr = "";
+
+  constructor(args: string[], { cwd, env, columns }: Where) {
+    const words = [process.execPath, main, ...args];
+    const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+    const [program = "", ...rest] =
+      columns === undefined ? words : ["script", "-qefc", `stty cols ${columns} rows 30; exec ${quoted}`, "/dev/null"];
+    const inherited = Object.entries(process.env).filter(
+      ([name]) => !/^(CARILLON|DATABASE_URL|NO_COLOR|FORCE_COLOR|TERM)/.test(name),
+    );
+    this.#child = spawn(program, rest, {
+      cwd,
+      env: { ...Object.fromEntries(inherited), TERM: "xterm-256color", TZ: "UTC", ...env },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#child.stdout?.on("data", (data) => this.#hear("stdout", data));
+    this.#child.stderr?.on("data", (data) => this.#hear("stderr", data));
+    this.#ended = once(this.#child, "close").then(([code]) => {
+      this.#wake();
+      return { code: code as number | null, stdout: this.stdout, stderr: this.stderr };
+    });
+  }
+
+  #hear(stream: "stdout" | "stderr", data: Buffer): void {
+    this[stream] += data;
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const one of this.#waiting.splice(0)) one();
+  }
+
+  /** Waits until what it has written matches; its end before that fails. */
+  async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
+    let over = false;
+    void this.#ended.then(() => {
+      over = true;
+      this.#wake();
+    });
+    for (;;) {
+      const found = pattern.exec(this[stream]);
+      if (found) return found;
+      if (over) throw new Error(`it ended before it said ${pattern}:\n${this.stdout}\n${this.stderr}`);
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  /** As a key pressed in its terminal. */
+  type(text: string): void {
+    this.#child.stdin?.write(text);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  ended(): Promise<Ended> {
+    return this.#ended;
+  }
+
+  end(name: NodeJS.Signals): Promise<Ended> {
+    this.signal(name);
+    return this.#ended;
+  }
+}
+
+export const { url } = postgres();
+
+/** It lies where no node_modules has carillon, and is TypeScript. */
+const tasksFile = `
+import { carillon, cron, every, type Run } from "carillon";
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export const tower = carillon();
+tower.task("beat", { schedule: every("200ms") }, (run: Run) => { console.log("from the handler"); run.log.info("ding", { n: run.attempt }); });
+tower.task("settle", { schedule: cron("30 2 * * *", { zone: "America/New_York" }), description: "Settles." }, () => ({ settled: 3 }));
+tower.task("echo", {}, (_run: Run, payload: unknown) => payload);
+tower.task("broken", { retry: { attempts: 2, delay: "20ms" } }, () => { throw new Error("no route to \\u001b[2Jbank"); });
+tower.task("endless", {}, (run: Run) => new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason))));
+tower.task("deaf", {}, () => sleep(600_000));
+`;
+
+/** Made anew for each file of tests, and with it a schema for each test. */
+export let folder: string;
+export let schema: string;
+let running: Cli[] = [];
+
+export const start = (args: string[], where: Partial<Where> = {}): Cli => {
+  const one = new Cli(args, { cwd: folder, ...where });
+  running.push(one);
+  return one;
+};
+export const here = () => ["--store", url, "--schema", schema];
+export const ask = (...args: string[]): Promise<Ended> => start([...args, ...here()]).ended();
+export const json = async (...args: string[]) => JSON.parse((await ask(...args, "--json")).stdout);
+export const objects = (text: string) =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+/** Asks again until the answer is what is waited for. */
+export const until = async (ask: () => Promise<boolean>) => {
+  while (!(await ask()));
+};
+export const file = async (name: string, text: string) => {
+  await writeFile(join(folder, name), text);
+  return name;
+};
+
+beforeAll(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), "carillon-cli-")));
+  await chmod(folder, 0o755);
+  await file("tasks.ts", tasksFile);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+beforeEach(() => {
+  schema = `cli_${randomBytes(5).toString("hex")}`;
+});
+export async function killAll(): Promise<void> {
+  for (const one of running) one.signal("SIGKILL");
+  await Promise.all(running.map((one) => one.ended()));
+  running = [];
+}
+
+afterEach(async () => {
+  await killAll();
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query(`drop schema if exists ${schema} cascade`);
+  await client.end();
+});
