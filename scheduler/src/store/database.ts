@@ -183,7 +183,8 @@ function storeError(error: unknown): unknown {
   const text = messageOf(error);
   const as = (code: CarillonError["code"], message: string, hint: string) =>
     new CarillonError(code, message, { cause: error, hint });
-  if (/^28/.test(state) || state === "3D000" || state === "42501") {
+  // pg refuses by itself, without a state, where the server wants a password and the URL has none.
+  if (/^28/.test(state) || state === "3D000" || state === "42501" || /^SASL: /.test(text)) {
     return as(
       "STORE_REFUSED",
       `the store refused: ${text}`,

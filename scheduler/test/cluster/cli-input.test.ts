@@ -148,6 +148,10 @@ describe("bad input", () => {
     refusedUrl.pathname = "/no_such_database";
     const refused = await start(["tasks", "list", "--store", refusedUrl.href]).ended();
     expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("STORE_REFUSED") });
+    const nameless = new URL(url);
+    nameless.password = "";
+    const wanting = await start(["doctor", "--store", nameless.href]).ended();
+    expect(wanting).toMatchObject({ code: 5, stdout: expect.stringMatching(/✗ store +STORE_REFUSED: /) });
     const client = new pg.Client(url);
     await client.connect();
     await client.query(`insert into ${schema}.migration values (999, 'future', 0)`);

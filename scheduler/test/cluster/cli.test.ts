@@ -60,7 +60,7 @@ describe("carillon dev", () => {
   });
 
   it("keeps trying while the store is away, says so once, and goes on when it is there", async () => {
-    const { hostname, port, username, pathname } = new URL(url);
+    const { hostname, port } = new URL(url);
     const holder = createServer((socket) => {
       const onward = connect({ host: hostname, port: Number(port || 5432) });
       for (const one of [socket, onward]) one.on("error", () => socket.destroy().emit("close"));
@@ -71,7 +71,9 @@ describe("carillon dev", () => {
     const { port: free } = holder.address() as { port: number };
     holder.close();
     await once(holder, "close");
-    const through = ["--store", `postgres://${username}@127.0.0.1:${free}${pathname}`, "--schema", schema];
+    const proxied = new URL(url);
+    proxied.host = `127.0.0.1:${free}`;
+    const through = ["--store", proxied.href, "--schema", schema];
     expect(await start(["tasks", "list", ...through]).ended()).toMatchObject({ code: 4 });
     const dev = start(["dev", "tasks.ts", ...through]);
     await dev.says(/the store is away; trying again until it is back/);
