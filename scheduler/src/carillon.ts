@@ -22,7 +22,7 @@ import { type CarillonOptions, type Settings, settingsOf, withPreset } from "./s
 import type { EnqueueWrite, SessionIdentity, Signal, SqlClient, Store, TaskRecord } from "./store.ts";
 import { openPostgres } from "./store/postgres.ts";
 import { StoreClock } from "./store-clock.ts";
-import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { type CommandSpec, defineTask, definitionText, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { version } from "./version.ts";
 import { Worker } from "./worker/worker.ts";
 
@@ -80,6 +80,7 @@ interface Started {
   heard: Promise<void>;
 }
 
+const savesAtOnce = 4;
 const bells = ["angelus", "bourdon", "celesta", "dorian", "gabriel", "hemony", "maria", "pummerin", "salvator", "tenor", "treble", "zygmunt"];
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
@@ -269,7 +270,6 @@ export class Carillon {
     const { settings } = this;
     await this.#checkSlotPayloads();
     const membership = await this.#join(store);
-    for (const { definition } of this.#defined.values()) await this.#register(definition.name);
     const shared = { store, membership, definitions, clock: systemClock, storeClock: this.#storeClock, log: this.#log, ...settings };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
@@ -280,6 +280,9 @@ export class Carillon {
     };
     const heard = store.signals.listen(onSignal, listening.signal);
     this.#started = { membership, engine, worker, listening, heard };
+    // Last, so that a slot that comes due while the others are still being stored is planned and run.
+    await this.#registerAll(store);
+    engine?.onSignal({ kind: "tasks" });
     if (settings.handleSignals) this.#handleSignals();
     return this;
   }
@@ -401,6 +404,22 @@ export class Carillon {
     const { taskId } = await store.tasks.byName(task);
     this.#taskIds.set(task, taskId);
     return taskId;
+  }
+
+  /** Definitions that the store has already cost one statement together; new and changed ones are saved side by side. */
+  async #registerAll(store: Store): Promise<void> {
+    const { definitions } = (await this.#opening) as Opened;
+    for (const record of await store.tasks.byNames([...this.#defined.keys()])) {
+      const defined = this.#defined.get(record.name);
+      if (!defined || definitionText(defined.definition) !== definitionText(record.definition)) continue;
+      definitions.remember(record);
+      this.#taskIds.set(record.name, record.taskId);
+    }
+    const names = [...this.#defined.keys()].filter((name) => !this.#taskIds.has(name));
+    const save = async () => {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) await this.#register(name);
+    };
+    await Promise.all(Array.from({ length: savesAtOnce }, save));
   }
 
   async #register(name: string): Promise<number> {

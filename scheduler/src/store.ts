@@ -130,6 +130,8 @@ export interface TaskStore {
   save(definition: TaskDefinition, expectedVersion: number | null, change: Change): Promise<{ record: TaskRecord; changed: boolean }>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
+  /** Those that exist and are not removed. */
+  byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
   list(): Promise<TaskRecord[]>;
   versions(name: string): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
