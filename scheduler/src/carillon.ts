@@ -1,43 +1,31 @@
-import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
-import type { Membership } from "./coordination.ts";
 import { joinPostgres } from "./coordination/postgres.ts";
+import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
-import { type Duration, parseDuration } from "./duration.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { Engine } from "./engine/engine.ts";
+import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
-import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
+import { CarillonError, isCarillonError } from "./errors.ts";
 import type { Handler, Run, RunNotice } from "./handler.ts";
 import { jsonText } from "./json.ts";
-import { limits } from "./limits.ts";
-import type { Log } from "./log.ts";
+import { type Log, standardErrorLog } from "./log.ts";
+import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
 import { systemRandom } from "./random.ts";
+import { awaitRecall } from "./recall.ts";
 import { nextSlots } from "./schedule.ts";
 import { type CarillonOptions, type Settings, settingsOf, withPreset } from "./settings.ts";
-import type { EnqueueWrite, SessionIdentity, Signal, SqlClient, Store, TaskRecord } from "./store.ts";
+import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
+import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type CommandSpec, defineTask, definitionText, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { version } from "./version.ts";
 import { Worker } from "./worker/worker.ts";
-
-export interface EnqueueOptions {
-  /** Due this long from now. */
-  in?: Duration;
-  /** Due at this time. */
-  at?: Date | number;
-  /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
-  key?: string;
-  /** 0 to 9, higher first; default the task's. */
-  priority?: number;
-  /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
-  tx?: SqlClient;
-}
 
 export interface RunHandle {
   runId: number;
@@ -81,7 +69,6 @@ interface Started {
 }
 
 const savesAtOnce = 4;
-const bells = ["angelus", "bourdon", "celesta", "dorian", "gabriel", "hemony", "maria", "pummerin", "salvator", "tenor", "treble", "zygmunt"];
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -125,13 +112,16 @@ export class Carillon {
     const { payload: schema, ...rest } = options;
     const definition = defineTask(name, rest);
     if (this.#defined.has(name)) {
-      throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, { hint: "Give each task a name of its own." });
+      throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, {
+        hint: "Give each task a name of its own.",
+      });
     }
     if (handler === undefined && definition.command === null) {
       throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command`);
     }
     this.#defined.set(name, { definition, schema, handler });
-    if (this.#opening) this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
+    if (this.#opening)
+      this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
     return {
       name,
       enqueue: (payload, enqueueOptions) => this.enqueue(name, payload, enqueueOptions),
@@ -190,41 +180,62 @@ export class Carillon {
    * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
    * @returns runs that were claimed and turned out to have started
    */
-  async pause(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<{ started: number[] }> {
+  async pause(
+    task: string,
+    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
+  ): Promise<{ started: number[] }> {
     const { store } = await this.open();
     const { recalled } = await store.tasks.pause(task, { author, reason, nowMs: this.#storeClock.now() });
-    return { started: await this.#recalled(store, recalled) };
+    return { started: await awaitRecall(store.runs, systemClock, recalled) };
   }
 
-  async resume(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<void> {
+  async resume(
+    task: string,
+    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
+  ): Promise<void> {
     const { store } = await this.open();
     await store.tasks.resume(task, { author, reason, nowMs: this.#storeClock.now() });
   }
 
   /** Removes the task: nothing of it is planned or started again; its history stays. */
-  async remove(task: string, { reason = "", author = this.#node }: { reason?: string; author?: string } = {}): Promise<void> {
+  async remove(
+    task: string,
+    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
+  ): Promise<void> {
     const { store } = await this.open();
     const { recalled } = await store.tasks.remove(task, { author, reason, nowMs: this.#storeClock.now() });
-    await this.#recalled(store, recalled);
+    await awaitRecall(store.runs, systemClock, recalled);
   }
 
   /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
   async cancel(runId: number, reason = "cancelled"): Promise<"cancelled" | "stopping"> {
     const { store } = await this.open();
     if ((await store.runs.cancel(runId, reason, this.#storeClock.now())) === "cancelled") return "cancelled";
-    const [started] = await this.#recalled(store, [runId]);
+    const [started] = await awaitRecall(store.runs, systemClock, [runId]);
     if (started === undefined) return "cancelled";
     return "stopping";
   }
 
   /** Stores a definition that no code here stands behind, such as a command task. */
-  async save(definition: TaskDefinition, { expectedVersion = null, author = this.#node, reason = "" }: { expectedVersion?: number | null; author?: string; reason?: string } = {}): Promise<{ record: TaskRecord; changed: boolean }> {
+  async save(
+    definition: TaskDefinition,
+    {
+      expectedVersion = null,
+      author = this.#node,
+      reason = "",
+    }: { expectedVersion?: number | null; author?: string; reason?: string } = {},
+  ): Promise<{ record: TaskRecord; changed: boolean }> {
     const { store } = await this.open();
     return store.tasks.save(definition, expectedVersion, { author, reason, nowMs: this.#storeClock.now() });
   }
 
   /** The store, opened: for looking at tasks, runs, slots, members and terms. */
-  async open(): Promise<{ store: Store; nowMs: () => number; embedded: EmbeddedStore | undefined; url: string | undefined }> {
+  async open(): Promise<{
+    store: Store;
+    nowMs: () => number;
+    embedded: EmbeddedStore | undefined;
+    url: string | undefined;
+  }> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
@@ -270,7 +281,15 @@ export class Carillon {
     const { settings } = this;
     await this.#checkSlotPayloads();
     const membership = await this.#join(store);
-    const shared = { store, membership, definitions, clock: systemClock, storeClock: this.#storeClock, log: this.#log, ...settings };
+    const shared = {
+      store,
+      membership,
+      definitions,
+      clock: systemClock,
+      storeClock: this.#storeClock,
+      log: this.#log,
+      ...settings,
+    };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const listening = new AbortController();
@@ -283,7 +302,7 @@ export class Carillon {
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#registerAll(store);
     engine?.onSignal({ kind: "tasks" });
-    if (settings.handleSignals) this.#handleSignals();
+    if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
     return this;
   }
 
@@ -309,7 +328,11 @@ export class Carillon {
   }
 
   #groups(): string[] {
-    return [...new Set(this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
+    return [
+      ...new Set(
+        this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)],
+      ),
+    ];
   }
 
   async #join(store: Store): Promise<Membership> {
@@ -323,12 +346,24 @@ export class Carillon {
         timeoutMs: this.settings.sessionTimeoutMs,
         groups: this.settings.worker ? this.#groups() : [],
       };
-      const options = { store, clock: systemClock, storeClock: this.#storeClock, identity, beatMs: this.settings.beatMs, log: this.#log };
+      const options = {
+        store,
+        clock: systemClock,
+        storeClock: this.#storeClock,
+        identity,
+        beatMs: this.settings.beatMs,
+        log: this.#log,
+      };
       try {
         return await joinPostgres(options, this.#stopping.signal);
       } catch (error) {
         if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
-        else if (!isCarillonError(error, "STORE_UNREACHABLE") || this.settings.failFast || this.#stopping.signal.aborted) throw error;
+        else if (
+          !isCarillonError(error, "STORE_UNREACHABLE") ||
+          this.settings.failFast ||
+          this.#stopping.signal.aborted
+        )
+          throw error;
         await pause(systemClock, 250, this.#stopping.signal);
       }
     }
@@ -353,33 +388,15 @@ export class Carillon {
     await embedded?.release();
   }
 
-  #handleSignals(): void {
-    for (const name of ["SIGTERM", "SIGINT"] as const) {
-      const onSignal = () => {
-        this.#log.info({ signal: name }, "stopping: waiting for what runs");
-        this.stop()
-          .catch((error) => this.#log.error({ error: messageOf(error) }, "could not stop cleanly"))
-          // Nobody listens to this signal now unless the program does, so it has its usual effect.
-          .finally(() => process.kill(process.pid, name));
-      };
-      process.once(name, onSignal);
-      this.#stopping.signal.addEventListener("abort", () => process.removeListener(name, onSignal), { once: true });
-    }
-  }
-
   // ---- details
 
-  async #enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual"): Promise<RunHandle> {
-    const { in: delay, at, key, priority, tx, ...rest } = options;
-    const unknown = Object.keys(rest)[0];
-    if (unknown !== undefined) throw optionInvalid(`enqueue has no option ${JSON.stringify(unknown)}`, "It has in, at, key, priority, tx.");
-    if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both", "");
-    if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
-      throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`, "");
-    }
-    if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
-      throw optionInvalid(`priority cannot be ${priority}`, "Give 0 to 9.");
-    }
+  async #enqueue(
+    task: string,
+    payload: unknown,
+    options: EnqueueOptions,
+    source: "enqueue" | "manual",
+  ): Promise<RunHandle> {
+    checkEnqueueOptions(options);
     const schema = this.#defined.get(task)?.schema;
     if (schema) await validatePayload(schema, payload, task);
     const text = jsonText(payload, `the payload of task ${task}`);
@@ -387,9 +404,15 @@ export class Carillon {
     const { enqueuer } = (await this.#opening) as Opened;
     const taskId = await this.#taskId(store, task);
     const nowMs = this.#storeClock.now();
-    const dueMs = at !== undefined ? timeOf(at) : delay !== undefined ? nowMs + parseDuration(delay, "in", 0) : nowMs;
-    const write: EnqueueWrite = { taskId, payload: text, dueMs: Math.floor(dueMs), key: key ?? null, priority: priority ?? null, source };
-    if (tx) return store.runs.enqueueIn(tx, write, nowMs);
+    const write: EnqueueWrite = {
+      taskId,
+      payload: text,
+      dueMs: dueOfEnqueue(options, nowMs),
+      key: options.key ?? null,
+      priority: options.priority ?? null,
+      source,
+    };
+    if (options.tx) return store.runs.enqueueIn(options.tx, write, nowMs);
     const enqueued = await enqueuer.add(write);
     if (enqueued.created) this.#started?.worker?.nudge(write.dueMs);
     return enqueued;
@@ -435,14 +458,18 @@ export class Carillon {
   /** A schedule whose slots would all fail on their payload is refused before it fires. */
   async #checkSlotPayloads(): Promise<void> {
     for (const { definition, schema } of this.#defined.values()) {
-      if (schema && definition.schedule.type !== "manual") await validatePayload(schema, definition.slotPayload ?? undefined, definition.name);
+      if (schema && definition.schedule.type !== "manual")
+        await validatePayload(schema, definition.slotPayload ?? undefined, definition.name);
     }
   }
 
   #handlerOf(definition: TaskDefinition): Handler | undefined {
     const defined = this.#defined.get(definition.name);
     const handler = defined?.handler as Handler | undefined;
-    if (handler === undefined) return definition.command === null ? undefined : (run) => this.#runCommand(definition.command as CommandSpec, run);
+    if (handler === undefined)
+      return definition.command === null
+        ? undefined
+        : (run) => this.#runCommand(definition.command as CommandSpec, run);
     const schema = defined?.schema;
     if (!schema) return handler;
     return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));
@@ -461,38 +488,6 @@ export class Carillon {
     });
     return { exitCode: result.exitCode };
   }
-
-  /** Waits for the workers' word on runs asked back. @returns those that had started */
-  async #recalled(store: Store, runIds: number[]): Promise<number[]> {
-    // A worker answers at once, or its session and grace end and the run is taken back.
-    let open = runIds;
-    while (open.length > 0) {
-      open = await store.runs.recallsOpen(open);
-      if (open.length > 0) await pause(systemClock, 10);
-    }
-    const records = await Promise.allSettled(runIds.map((runId) => store.runs.find(runId)));
-    return records.flatMap((record) =>
-      record.status === "fulfilled" && record.value.startedMs !== null ? [record.value.runId] : [],
-    );
-  }
 }
 
-function madeName(): string {
-  const bytes = randomBytes(3);
-  return `${bells[(bytes[0] as number) % bells.length]}-${bytes.subarray(1).toString("hex")}`;
-}
-
-function timeOf(at: Date | number): number {
-  const ms = at instanceof Date ? at.getTime() : at;
-  if (!Number.isFinite(ms)) throw optionInvalid(`at: ${String(at)} is not a time`, "Give a Date or epoch milliseconds.");
-  return ms;
-}
-
-const optionInvalid = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
 const stopped = () => new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });
-
-const say = (level: string) => (fields: object, message: string) => {
-  process.stderr.write(`carillon ${level}: ${message}${Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : ""}\n`);
-};
-const standardErrorLog: Log = { debug: () => undefined, info: () => undefined, warn: say("warning"), error: say("error") };
-

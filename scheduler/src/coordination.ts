@@ -14,7 +14,6 @@ export interface Membership {
   doubtMs(): number;
   /** The term while this process leads and is trusted, else null. */
   term(): number | null;
-  readonly pulse: Pulse;
   /** Asks for a pulse now: something changed. */
   refresh(): void;
   onPulse(listener: (pulse: Pulse) => void): void;

@@ -34,7 +34,9 @@ export class Enqueuer {
   async #try(batch: Waiting[]): Promise<void> {
     try {
       const answers = await this.#send(batch.map(({ write }) => write));
-      batch.forEach(({ resolve }, place) => resolve(answers[place] as Enqueued));
+      batch.forEach(({ resolve }, place) => {
+        resolve(answers[place] as Enqueued);
+      });
     } catch (error) {
       if (batch.length === 1) return batch[0]?.reject(error);
       // One of them is at fault; each is told its own answer.

@@ -1,4 +1,4 @@
-export { Carillon, carillon, type EnqueueOptions, type RunHandle, type Task } from "./carillon.ts";
+export { Carillon, carillon, type RunHandle, type Task } from "./carillon.ts";
 export {
   type CrontabFile,
   type CrontabNote,
@@ -9,6 +9,7 @@ export {
   importCrontab,
 } from "./crontab/crontab.ts";
 export type { Duration } from "./duration.ts";
+export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
 export type { Json } from "./json.ts";

@@ -8,3 +8,11 @@ export interface Log {
 
 const nothing = () => undefined;
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+
+const say = (level: string) => (fields: object, message: string) => {
+  const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : "";
+  process.stderr.write(`carillon ${level}: ${message}${details}\n`);
+};
+
+/** What a program that gave no log hears: warnings and errors, on standard error. */
+export const standardErrorLog: Log = { debug: nothing, info: nothing, warn: say("warning"), error: say("error") };

@@ -127,14 +127,20 @@ export interface TaskStore {
    * claimed is withdrawn in the same transaction. Repeatable: an equal definition changes nothing.
    * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: whatever is there
    */
-  save(definition: TaskDefinition, expectedVersion: number | null, change: Change): Promise<{ record: TaskRecord; changed: boolean }>;
+  save(
+    definition: TaskDefinition,
+    expectedVersion: number | null,
+    change: Change,
+  ): Promise<{ record: TaskRecord; changed: boolean }>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
   /** Those that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
   list(): Promise<TaskRecord[]>;
-  versions(name: string): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
+  versions(
+    name: string,
+  ): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
   /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
   pause(name: string, change: Change): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change): Promise<void>;
@@ -348,7 +354,10 @@ export interface ClaimStore {
   /** Claims of this session that are asked back. */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
   /** The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. */
-  report(sessionId: number, reports: { runId: number; fence: number; startedMs: number; progress: string | null }[]): Promise<void>;
+  report(
+    sessionId: number,
+    reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
+  ): Promise<void>;
   /** Takes back claims of an ended session, where the task's grace has passed since it was found silent. */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }
@@ -376,7 +385,12 @@ export interface SlotRange {
 export interface HistoryStore {
   /** Creates partitions ahead, drops those wholly older than `keepMs`. @returns names */
   rotate(nowMs: number, keepMs: number): Promise<{ created: string[]; dropped: string[] }>;
-  slots(taskId: number, fromMs: number, toMs: number, limit: number): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
+  slots(
+    taskId: number,
+    fromMs: number,
+    toMs: number,
+    limit: number,
+  ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
 }
 
 // ---- signals

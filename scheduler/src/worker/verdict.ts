@@ -7,7 +7,7 @@ import type { Verdict } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
 /** Trying again cannot help these. */
-const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HANDLER_MISSING"] as const;
+const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"] as const;
 const stackLength = 4_000;
 const messageLength = 2_000;
 

@@ -15,6 +15,7 @@ import { DueQueue } from "./due-queue.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { Outbox } from "./outbox.ts";
+import { Reporter } from "./reporter.ts";
 import { cancelled, failed, succeeded } from "./verdict.ts";
 
 export interface WorkerOptions {
@@ -41,8 +42,6 @@ const heldMax = 20_000;
 const overdueMs = 1_000;
 /** The safety net below signals and due times. */
 const pollMs = 30_000;
-/** Runs older than this are reported as started, so that operators see them. */
-const reportMs = 1_000;
 const guardMs = 250;
 /** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
 const ignoredAbortMs = 30_000;
@@ -59,6 +58,7 @@ export class Worker implements RunHost {
   readonly clock: Clock;
   readonly #options: WorkerOptions;
   readonly #outbox: Outbox;
+  readonly #reporter: Reporter;
   readonly #logs: LogBuffer;
   /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
@@ -83,6 +83,7 @@ export class Worker implements RunHost {
     this.#options = options;
     this.clock = options.clock;
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
+    this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({
       claims: options.claims,
       log: options.log,
@@ -300,8 +301,10 @@ export class Worker implements RunHost {
       this.#threw(run, error);
       return;
     }
-    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function")
-      return this.#returned(run, outcome);
+    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") {
+      this.#returned(run, outcome);
+      return;
+    }
     Promise.resolve(outcome).then(
       (value) => this.#returned(run, value),
       (error) => this.#threw(run, error),
@@ -375,7 +378,7 @@ export class Worker implements RunHost {
         // One whose verdict is on its way already needs no second one.
         else this.#do(run, act);
       }
-      await this.#report(keeps);
+      await this.#reporter.report(keeps);
     } catch (error) {
       this.#recallsOpen = true;
       this.#options.log.debug({ error: messageOf(error) }, "recalls could not be read yet");
@@ -389,7 +392,8 @@ export class Worker implements RunHost {
   #do(run: HeldRun, act: ClaimAct, reason?: CarillonError): void {
     switch (act) {
       case "start":
-        return this.#start(run);
+        this.#start(run);
+        return;
       case "abort":
         run.abort(reason as CarillonError);
         run.cancelTimeout?.();
@@ -399,9 +403,11 @@ export class Worker implements RunHost {
         );
         return;
       case "report cancelled":
-        return this.#send(run, cancelled(reason as CarillonError));
+        this.#send(run, cancelled(reason as CarillonError));
+        return;
       case "report released":
-        return this.#send(run, { kind: "released" });
+        this.#send(run, { kind: "released" });
+        return;
       case "drop":
         this.#held.delete(run.fence);
     }
@@ -425,7 +431,7 @@ export class Worker implements RunHost {
       } else {
         this.#startOverdue();
         this.#giveBackOverdue();
-        void this.#reportLongRuns();
+        if (this.#running > 0) void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         if (this.#recallsOpen) void this.#answerRecalls();
       }
       this.#guard();
@@ -437,37 +443,6 @@ export class Worker implements RunHost {
     if (this.#overdue.size === 0) return;
     for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency))
       this.#do(run, run.on("give back"));
-  }
-
-  async #reportLongRuns(): Promise<void> {
-    if (this.#running === 0) return;
-    const before = this.clock.monotonic() - reportMs;
-    const long = [...this.#held.values()].filter(
-      (run) =>
-        (run.state === "running" || run.state === "ending") &&
-        run.startedMono <= before &&
-        (!run.reported || run.progressText !== null),
-    );
-    try {
-      await this.#report(long);
-    } catch (error) {
-      this.#options.log.debug({ error: messageOf(error) }, "long runs could not be reported yet");
-    }
-  }
-
-  async #report(runs: HeldRun[]): Promise<void> {
-    if (runs.length === 0) return;
-    const reports = runs.map((run) => ({
-      runId: run.id,
-      fence: run.fence,
-      startedMs: run.startedMs ?? this.now(),
-      progress: run.progressText,
-    }));
-    await this.#options.claims.report(this.#options.membership.sessionId, reports);
-    runs.forEach((run, i) => {
-      run.reported = true;
-      if (run.progressText === reports[i]?.progress) run.progressText = null;
-    });
   }
 
   /** Brings the store's book and this process together after a lost session or a lost reply. */

@@ -60,7 +60,9 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
     for (let round = 0; round < rounds; round++) {
       await sleep(1_000 + random.next() * 1_500);
       // Either of the two: about every other time it is the one that leads.
-      const [victim] = alive.splice(round === rounds - 1 ? await busier(alive) : random.next() < 0.5 ? 0 : 1, 1) as [string];
+      const [victim] = alive.splice(round === rounds - 1 ? await busier(alive) : random.next() < 0.5 ? 0 : 1, 1) as [
+        string,
+      ];
       killedAt.set(victim, Date.now());
       await programs.end(victim, "SIGKILL");
       const next = `node-${round + 2}`;

@@ -25,7 +25,15 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
   beforeAll(async () => {
     await database.connect();
     const start = (name: string) =>
-      programs.start({ store: postgres().url, schema, name, tasks: 8, log, handlerMs, options: { sessionTimeout: "2s" } });
+      programs.start({
+        store: postgres().url,
+        schema,
+        name,
+        tasks: 8,
+        log,
+        handlerMs,
+        options: { sessionTimeout: "2s" },
+      });
     await start("sleeper");
     await start("other");
     await sleep(5_000);
@@ -54,10 +62,14 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
   });
 
   test("its claims were taken back while it slept, and it joined again as a new session", async () => {
-    const { rows } = await database.query(`select node, ended_why from ${schema}.session where node = 'sleeper' order by id`);
+    const { rows } = await database.query(
+      `select node, ended_why from ${schema}.session where node = 'sleeper' order by id`,
+    );
     expect(rows.length).toBe(2);
     expect(rows[0].ended_why).toMatch(/^silent for \d+ ms, seen by other$/);
-    const again = seen.filter(({ kind, node, attempt, at }) => kind === "start" && node === "other" && attempt > 1 && at < continuedAt);
+    const again = seen.filter(
+      ({ kind, node, attempt, at }) => kind === "start" && node === "other" && attempt > 1 && at < continuedAt,
+    );
     expect(again.length).toBeGreaterThan(0);
     const back = seen.filter(({ kind, node, at }) => kind === "start" && node === "sleeper" && at > continuedAt);
     expect(back.length, "it works again after it joined anew").toBeGreaterThan(0);
@@ -76,7 +88,11 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     }
     const told = seen.filter(
       ({ kind, node, at, aborted, fence }) =>
-        kind === "end" && node === "sleeper" && at > continuedAt + 500 && aborted && seen.some((s) => s.fence === fence && s.kind === "start" && s.at < stoppedAt),
+        kind === "end" &&
+        node === "sleeper" &&
+        at > continuedAt + 500 &&
+        aborted &&
+        seen.some((s) => s.fence === fence && s.kind === "start" && s.at < stoppedAt),
     );
     expect(told.length).toBeGreaterThan(0);
   });
@@ -84,7 +100,14 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
   test("nothing it had claimed and not started was started after it woke", () => {
     for (const { fence, at, slot, node, kind } of seen) {
       if (kind !== "start" || node !== "sleeper" || at < continuedAt) continue;
-      const rivals = seen.filter((other) => other.kind === "start" && other.node === "other" && other.slot === slot && other.fence > fence && other.at < at);
+      const rivals = seen.filter(
+        (other) =>
+          other.kind === "start" &&
+          other.node === "other" &&
+          other.slot === slot &&
+          other.fence > fence &&
+          other.at < at,
+      );
       const sameRun = rivals.filter((rival) => seen.some((s) => s.fence === fence && s.task === rival.task));
       expect(sameRun, `fence ${fence} at ${at}`).toEqual([]);
     }

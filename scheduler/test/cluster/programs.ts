@@ -46,7 +46,7 @@ export class Programs {
     });
     await Promise.race([ready, gone]);
     // From here on its end is the test's own doing, or seen by what it no longer does.
-    gone.catch(() => undefined);
+    gone.catch(() => undefined /* told already, by what the test then misses */);
   }
 
   /** Sends the signal and waits for the end of the process. */

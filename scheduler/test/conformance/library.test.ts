@@ -222,10 +222,9 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   test("a thrown nothing, a rejected thenable and an unusual result are all recorded", async () => {
     const tower = make();
     const nothing = tower.task("nothing", {}, () => Promise.reject(undefined));
+    const rejecting = (_good: unknown, bad: (error: unknown) => void) => bad("text");
     // biome-ignore lint/suspicious/noThenProperty: a thenable that is no Promise is what is tested
-    const thenable = tower.task("thenable", {}, () => ({
-      then: (_good: unknown, bad: (e: unknown) => void) => bad("text"),
-    }));
+    const thenable = tower.task("thenable", {}, () => ({ then: rejecting }));
     const unusual = tower.task("unusual", {}, () => 10n);
     await tower.start();
     expect(await ended(tower, (await nothing.enqueue(undefined)).runId)).toMatchObject({ state: "failed" });
@@ -359,6 +358,20 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await first.stop();
     const third = make({ name: "atlas", sessionTimeout: "1500ms" });
     await expect(third.start()).resolves.toBe(third);
+  });
+
+  test("a run that nobody here has a handler for waits for a worker that has", async () => {
+    const first = make();
+    const task = first.task("elsewhere", {}, () => "here");
+    const { runId } = await task.enqueue(undefined);
+    const other = make();
+    other.task("another", {}, () => undefined);
+    await other.start();
+    const { store } = await other.open();
+    await sleep(500);
+    expect(await store.runs.find(runId)).toMatchObject({ state: "ready", attempt: 0 });
+    await first.start();
+    expect(await ended(first, runId)).toMatchObject({ state: "succeeded", result: "here", attempt: 1 });
   });
 
   test("a stale version is refused with both versions", async () => {

@@ -110,7 +110,7 @@ test("a folder that cannot be written: STORE_READ_ONLY, on a first start and on 
     if (isRoot) await exec("mount", ["-o", `remount,${on ? "ro" : "rw"}`, directory]);
     else
       for (const path of [directory, join(directory, "run")])
-        await chmod(path, on ? 0o500 : 0o700).catch(() => undefined);
+        await chmod(path, on ? 0o500 : 0o700).catch(() => undefined /* the run folder may not be there */);
   };
   finallyDo(() => readOnly(false));
   await readOnly(true);

@@ -1,0 +1,104 @@
+import { availableParallelism, cpus, totalmem } from "node:os";
+import { type Figures, median, rounded } from "./figures.ts";
+
+/** A bound that a figure is held against; printed beside it, and never decides what is measured. */
+export interface Aim {
+  figure: string;
+  atMost: number;
+}
+
+export interface Report {
+  question: string;
+  /** One a run. */
+  carillon: Figures[];
+  peers: Record<string, Figures[]>;
+  /** What this machine reaches with no scheduler in the way. */
+  limit: Figures[];
+  aims: Aim[];
+  machine: string;
+  notes: string[];
+}
+
+/** Figures of which one bad run must not hide among good ones: the worst is given, not the median. */
+const worstCounts = /^(?:lost|doubled|missed|skipped|early)(?:_|$)/;
+
+/** Over the runs: the median, or for what must not happen the most. */
+export function summary(runs: Figures[]): Figures {
+  const names = new Set(runs.flatMap((figures) => Object.keys(figures)));
+  return Object.fromEntries(
+    [...names].map((name) => {
+      const values = runs.flatMap((figures) => figures[name] ?? []);
+      return [name, rounded(worstCounts.test(name) ? Math.max(...values) : median(values))];
+    }),
+  );
+}
+
+/** @param server what was measured against, with version and durability */
+export function machine(server: string): string {
+  const model = cpus()[0]?.model.trim() ?? "unknown processor";
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `${availableParallelism()} × ${model}, ${memory} GiB, ${process.platform}, Node ${process.versions.node}, ${server}`;
+}
+
+/** The table for people. */
+export function table(report: Report): string {
+  const columns: [string, Figures[]][] = [
+    ["carillon", report.carillon],
+    ...Object.entries(report.peers),
+    ["limit", report.limit],
+  ];
+  const shown = columns.filter(([, runs]) => runs.length > 0);
+  const names = [...new Set(shown.flatMap(([, runs]) => runs.flatMap((figures) => Object.keys(figures))))];
+  const rows = [["figure", ...shown.map(([who]) => who), "aim"]];
+  for (const name of names) {
+    const aim = report.aims.find(({ figure }) => figure === name);
+    rows.push([name, ...shown.map(([, runs]) => cell(runs, name)), aim ? verdict(aim, report.carillon) : ""]);
+  }
+  const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => (row[i] as string).length))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((text, i) => text.padEnd(widths[i] as number))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function cell(runs: Figures[], name: string): string {
+  const values = runs.flatMap((figures) => figures[name] ?? []);
+  if (values.length === 0) return "";
+  const given = String(summary(runs)[name]);
+  if (values.length === 1) return given;
+  return `${given} (${rounded(Math.min(...values))}–${rounded(Math.max(...values))})`;
+}
+
+function verdict({ figure, atMost }: Aim, runs: Figures[]): string {
+  const value = summary(runs)[figure];
+  return `≤ ${atMost} ${value !== undefined && value <= atMost ? "reached" : "NOT REACHED"}`;
+}
+
+/** The last line, for programs. */
+export function jsonLine({ question, carillon, peers, limit, machine }: Report): string {
+  return JSON.stringify({
+    question,
+    runs: carillon.length,
+    carillon: summary(carillon),
+    peers: Object.fromEntries(Object.entries(peers).map(([who, runs]) => [who, summary(runs)])),
+    limit: summary(limit),
+    machine,
+  });
+}
+
+/** Table and notes unless only the JSON is wanted, then the JSON line. */
+export function print(report: Report, jsonOnly: boolean): void {
+  if (!jsonOnly) {
+    const runs = report.carillon.length;
+    console.log(
+      `\n${report.question}, ${runs} ${runs === 1 ? "run" : "runs: median (min–max); of what must not happen the most"}`,
+    );
+    console.log(`${report.machine}\n\n${table(report)}\n`);
+    for (const note of report.notes) console.log(note);
+  }
+  console.log(jsonLine(report));
+}

@@ -1,0 +1,117 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Start, startsOf } from "./starts.ts";
+
+/** What a process under test tells the one that measures it. */
+export type Told =
+  | { kind: "started" }
+  | { kind: "starts"; batch: Float64Array }
+  | { kind: "usage"; cpuUs: number; rssBytes: number }
+  | { kind: "stopped" };
+
+export type Asked = { kind: "usage" } | { kind: "stop" };
+
+export interface Usage {
+  /** Of all its threads, user and system, since it began. */
+  cpuUs: number;
+  /** The most it ever had in memory. */
+  rssBytes: number;
+}
+
+/** A process under test. Its death, at any time but after `stop`, fails whatever waits for it. */
+export class Subject {
+  readonly starts: Start[] = [];
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<Told["kind"], (told: Told) => void>();
+  readonly #exit: Promise<string>;
+  #died: string | undefined;
+
+  constructor(program: URL, order: unknown) {
+    this.#child = fork(program, [JSON.stringify(order)], {
+      serialization: "advanced",
+      stdio: ["ignore", 2, 2, "ipc"],
+      execArgv: (process.env.CARILLON_BENCH_NODE_OPTIONS ?? "").split(" ").filter(Boolean),
+    });
+    this.#exit = new Promise((resolve) => {
+      this.#child.once("exit", (code, signal) => {
+        this.#died = String(signal ?? code);
+        resolve(this.#died);
+      });
+    });
+    this.#child.on("message", (told: Told) => {
+      if (told.kind === "starts") this.starts.push(...startsOf(told.batch));
+      this.#waiting.get(told.kind)?.(told);
+      this.#waiting.delete(told.kind);
+    });
+  }
+
+  async started(patienceMs: number): Promise<void> {
+    await this.#answer("started", patienceMs);
+  }
+
+  async usage(): Promise<Usage> {
+    const answer = this.#answer("usage", 10_000);
+    this.#ask({ kind: "usage" });
+    const { cpuUs, rssBytes } = (await answer) as Told & { kind: "usage" };
+    return { cpuUs, rssBytes };
+  }
+
+  /** A clean stop: it drains, sends its last notes and exits with 0. */
+  async stop(patienceMs = 60_000): Promise<void> {
+    const answer = this.#answer("stopped", patienceMs);
+    this.#ask({ kind: "stop" });
+    await answer;
+    const exit = await this.#exit;
+    if (exit !== "0") throw new Error(`the process under test ended with ${exit}`);
+  }
+
+  kill(): void {
+    if (this.#died === undefined) this.#child.kill("SIGKILL");
+  }
+
+  #ask(asked: Asked): void {
+    if (this.#died === undefined) this.#child.send(asked);
+  }
+
+  async #answer(kind: Told["kind"], patienceMs: number): Promise<Told> {
+    const told = new Promise<Told>((resolve) => this.#waiting.set(kind, resolve));
+    const impatience = new AbortController();
+    const late = pause(patienceMs, "late" as const, { signal: impatience.signal });
+    try {
+      const first = await Promise.race([told, this.#exit, late]);
+      if (first === "late") throw new Error(`the process under test did not say ${kind} within ${patienceMs} ms`);
+      if (typeof first === "string") throw new Error(`the process under test ended by itself with ${first}`);
+      return first;
+    } finally {
+      impatience.abort();
+      late.catch(() => undefined); // the abort above is how this wait ends
+    }
+  }
+}
+
+/** The other side: answers for a process under test. `stop` resolves when all its work is over and written. */
+export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void {
+  const tell = (told: Told) => {
+    process.send?.(told);
+  };
+  process.on("message", (asked: Asked) => {
+    if (asked.kind === "usage") {
+      const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
+      tell({ kind: "usage", cpuUs: userCPUTime + systemCPUTime, rssBytes: maxRSS * 1024 });
+      return;
+    }
+    stop().then(
+      () => {
+        tell({ kind: "stopped" });
+        process.disconnect();
+      },
+      (error) => {
+        console.error(error);
+        process.exit(1);
+      },
+    );
+  });
+  // Without the one who measures there is nobody to work for.
+  process.on("disconnect", () => process.exit());
+  return tell;
+}

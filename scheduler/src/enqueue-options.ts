@@ -1,0 +1,47 @@
+import { type Duration, parseDuration } from "./duration.ts";
+import { CarillonError } from "./errors.ts";
+import { limits } from "./limits.ts";
+import type { SqlClient } from "./store.ts";
+
+export interface EnqueueOptions {
+  /** Due this long from now. */
+  in?: Duration;
+  /** Due at this time. */
+  at?: Date | number;
+  /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+  key?: string;
+  /** 0 to 9, higher first; default the task's. */
+  priority?: number;
+  /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
+  tx?: SqlClient;
+}
+
+/** @throws OPTION_INVALID */
+export function checkEnqueueOptions({ in: delay, at, key, priority, tx, ...rest }: EnqueueOptions): void {
+  const unknown = Object.keys(rest)[0];
+  if (unknown !== undefined) {
+    throw optionInvalid(`enqueue has no option ${JSON.stringify(unknown)}`, "It has in, at, key, priority, tx.");
+  }
+  if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
+  if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
+    throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`);
+  }
+  if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
+    throw optionInvalid(`priority cannot be ${priority}`, "Give 0 to 9.");
+  }
+  if (tx !== undefined && typeof tx.query !== "function") {
+    throw optionInvalid("tx must be a client with pg's query()", "Give the client on which you began the transaction.");
+  }
+}
+
+/** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
+export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
+  if (delay !== undefined) return Math.floor(nowMs + parseDuration(delay, "in", 0));
+  if (at === undefined) return Math.floor(nowMs);
+  const ms = at instanceof Date ? at.getTime() : at;
+  if (!Number.isFinite(ms))
+    throw optionInvalid(`at: ${String(at)} is not a time`, "Give a Date or epoch milliseconds.");
+  return Math.floor(ms);
+}
+
+const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });

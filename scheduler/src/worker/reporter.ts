@@ -1,0 +1,50 @@
+import { messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { ClaimStore } from "../store.ts";
+import type { HeldRun } from "./held-run.ts";
+
+/** Runs older than this are reported as started, so that operators see them. */
+const reportMs = 1_000;
+
+/** Tells the store what it cannot know of a claim by itself: that its run has started, and how far it is. */
+export class Reporter {
+  readonly #claims: ClaimStore;
+  readonly #sessionId: () => number;
+  readonly #log: Log;
+
+  constructor(options: { claims: ClaimStore; sessionId: () => number; log: Log }) {
+    this.#claims = options.claims;
+    this.#sessionId = options.sessionId;
+    this.#log = options.log;
+  }
+
+  async reportLong(held: Iterable<HeldRun>, nowMono: number): Promise<void> {
+    const long = [...held].filter(
+      (run) =>
+        (run.state === "running" || run.state === "ending") &&
+        run.startedMono <= nowMono - reportMs &&
+        (!run.reported || run.progressText !== null),
+    );
+    try {
+      await this.report(long);
+    } catch (error) {
+      this.#log.debug({ error: messageOf(error) }, "long runs could not be reported yet");
+    }
+  }
+
+  /** @param runs that have started */
+  async report(runs: HeldRun[]): Promise<void> {
+    if (runs.length === 0) return;
+    const reports = runs.map((run) => ({
+      runId: run.id,
+      fence: run.fence,
+      startedMs: run.startedMs as number,
+      progress: run.progressText,
+    }));
+    await this.#claims.report(this.#sessionId(), reports);
+    runs.forEach((run, i) => {
+      run.reported = true;
+      if (run.progressText === reports[i]?.progress) run.progressText = null;
+    });
+  }
+}
