@@ -13,6 +13,8 @@ const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 /** A slot that no dead process had claimed starts within this. */
 const latestMs = 250;
+/** A process knows the store's clock to half a round trip; `at` is read from this machine's own. */
+const clockErrorMs = 5;
 /** Detection and grace of a dead worker at default settings, and the run's start after them. */
 const rerunMs = 10_500;
 
@@ -173,7 +175,7 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
         : [`${key}: ${first.at - first.slot} ms`];
     });
     expect(late).toEqual([]);
-    const early = [...starts].filter(([, seen]) => seen.some(({ at, slot }) => at < slot));
+    const early = [...starts].filter(([, seen]) => seen.some(({ at, slot }) => at < slot - clockErrorMs));
     expect(early).toEqual([]);
   });
 
