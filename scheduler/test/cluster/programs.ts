@@ -11,6 +11,8 @@ export interface ProgramOptions {
   tasks: number;
   log: string;
   handlerMs: number;
+  /** Each handler takes all of `handlerMs`, not a random part of it. */
+  even?: boolean;
   options?: Record<string, unknown>;
 }
 

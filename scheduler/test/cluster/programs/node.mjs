@@ -1,7 +1,7 @@
 /**
  * One process of a cluster under test: the built library, tasks that write each start and end to a file by write(2),
  * so that a kill -9 loses nothing of what was seen. Configured by CARILLON_TEST_PROGRAM (JSON):
- * { store?, directory?, schema?, name, tasks, log, handlerMs, options? }
+ * { store?, directory?, schema?, name, tasks, log, handlerMs, even?, options? }; `even`: each handler takes all of handlerMs
  */
 import { openSync, writeSync } from "node:fs";
 import { carillon, every } from "../../../dist/index.js";
@@ -23,7 +23,7 @@ for (let i = 0; i < program.tasks; i++) {
   tower.task(name, { schedule: every("1s"), onWorkerLost: again ? "retry" : "fail" }, async (run) => {
     const told = { task: name, slot: run.slot?.getTime() ?? null, attempt: run.attempt, fence: run.fence };
     say({ kind: "start", ...told });
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * program.handlerMs));
+    await new Promise((resolve) => setTimeout(resolve, program.handlerMs * (program.even ? 1 : Math.random())));
     say({ kind: "end", ...told, aborted: run.signal.aborted });
   });
 }
