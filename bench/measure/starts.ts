@@ -4,8 +4,8 @@
  *
  * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both: the wall clock is cut
  * down, never up, so over the notes of a batch the largest difference of the two is the true one to within the time
- * between two notes, and every note's wall time follows with a fraction. A batch spans a second at most, in which the
- * two clocks do not part.
+ * between two notes, and every note's wall time follows with a fraction. That needs a millisecond's end among the notes:
+ * a batch that is over in less may be told up to a millisecond too early. The two clocks do not part within a batch.
  */
 export interface Start {
   /** The task's place in the measuring process's list. */
