@@ -23,6 +23,9 @@ export interface EngineOptions {
   onAccepted?: (slots: number) => void;
 }
 
+/** More than a claim is made ahead, so that a rescued slot is still claimed in time. */
+const rescueAheadMs = 2_000;
+
 /** The services of one scheduler node, woken by pulses and signals; none of them polls on its own. */
 export class Engine {
   readonly #membership: Membership;
@@ -37,7 +40,7 @@ export class Engine {
     this.#clock = options.clock;
     this.#graceMs = options.rescueGraceMs;
     const planner = new Planner({ onAccepted: () => undefined, ...options });
-    const rescuer = new Rescuer({ ...options, planner, graceMs: options.rescueGraceMs });
+    const rescuer = new Rescuer({ ...options, planner, aheadMs: rescueAheadMs });
     const dispatcher = new Dispatcher({ ...options, graceMs: options.rescueGraceMs });
     const reaper = new Reaper(options);
     const janitor = new Janitor(options);

@@ -142,7 +142,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   test("a key makes one run while that run is unfinished, and a new one afterwards", async () => {
     const tower = make();
     const task = tower.task<number>("keyed", {}, () => undefined);
-    const both = await Promise.all([task.enqueue(1, { key: "k", in: "300ms" }), task.enqueue(2, { key: "k" })]);
+    const both = [await task.enqueue(1, { key: "k", in: "300ms" }), await task.enqueue(2, { key: "k" })] as const;
     expect(both[1]).toEqual({ runId: both[0].runId, created: false });
     await tower.start();
     expect(await ended(tower, both[0].runId)).toMatchObject({ payload: 1 });
