@@ -32,12 +32,7 @@ export class Subject {
       stdio: ["ignore", 2, 2, "ipc"],
       execArgv: (process.env.CARILLON_BENCH_NODE_OPTIONS ?? "").split(" ").filter(Boolean),
     });
-    this.#exit = new Promise((resolve) => {
-      this.#child.once("exit", (code, signal) => {
-        this.#died = String(signal ?? code);
-        resolve(this.#died);
-      });
-    });
+    this.#exit = this.#over();
     this.#child.on("message", (told: Told) => {
       if (told.kind === "starts") this.starts.push(...startsOf(told.batch));
       this.#waiting.get(told.kind)?.(told);
@@ -69,6 +64,17 @@ export class Subject {
     if (this.#died === undefined) this.#child.kill("SIGKILL");
   }
 
+  /** Its exit code or signal, once it has ended and everything it told before has been read. */
+  async #over(): Promise<string> {
+    const disconnected = new Promise((resolve) => this.#child.once("disconnect", resolve));
+    const exit = await new Promise<string>((resolve) => {
+      this.#child.once("exit", (code, signal) => resolve(String(signal ?? code)));
+    });
+    this.#died = exit;
+    await disconnected;
+    return exit;
+  }
+
   #ask(asked: Asked): void {
     if (this.#died === undefined) this.#child.send(asked);
   }
@@ -94,6 +100,8 @@ export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void
   const tell = (told: Told) => {
     process.send?.(told);
   };
+  // Without the one who measures there is nobody to work for.
+  const abandoned = () => process.exit(1);
   process.on("message", (asked: Asked) => {
     if (asked.kind === "usage") {
       const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
@@ -102,8 +110,8 @@ export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void
     }
     stop().then(
       () => {
-        tell({ kind: "stopped" });
-        process.disconnect();
+        process.off("disconnect", abandoned);
+        process.send?.({ kind: "stopped" } satisfies Told, () => process.disconnect());
       },
       (error) => {
         console.error(error);
@@ -111,7 +119,6 @@ export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void
       },
     );
   });
-  // Without the one who measures there is nobody to work for.
-  process.on("disconnect", () => process.exit());
+  process.on("disconnect", abandoned);
   return tell;
 }
