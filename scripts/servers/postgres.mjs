@@ -24,7 +24,7 @@ const oldest = 15;
 export const machinePostgres = {
   variable: "CARILLON_TEST_POSTGRES_URL",
   title: "PostgreSQL",
-  debian: "postgresql",
+  debian: ["postgresql"],
   advice: `Install PostgreSQL ${oldest} or newer (Debian: apt-get install postgresql; macOS: brew install postgresql@17).`,
   find() {
     const places = [

@@ -1,19 +1,21 @@
 /**
  * What every kind of throw-away server has to tell: one object of this shape per kind, listed in ../servers.mjs.
  *
- * @typedef {{ bin: string, version: string }} Place the folder of its programs, and the version they report
+ * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
+ *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
+ *   can start servers of their own
  * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean }} Conditions
  *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests)
  * @typedef {{
  *   variable: string,
  *   title: string,
  *   find: () => Place | undefined,
- *   debian?: string,
+ *   debian?: string[],
  *   advice: string,
  *   start: (place: Place, folder: string, conditions: Conditions) => Promise<Started>,
  * }} ServerKind
  *   variable: the environment variable with its URL; set by hand, it is used and nothing is started.
- *   title: as in test titles, without the version. debian: the package that apt-get installs.
+ *   title: as in test titles, without the version. debian: the packages that apt-get installs.
  *   advice: what a reader does when it cannot be had. start: in its own new `folder`, on a free loopback port.
  * @typedef {{ url: string, child: import("node:child_process").ChildProcess, signals: NodeJS.Signals[] }} Started
  *   signals: what ends it, gentlest first

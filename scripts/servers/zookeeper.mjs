@@ -1,0 +1,135 @@
+/** ZooKeeper: Debian's or Homebrew's jars and a JDK, and Java Curator, which tests talk to as a peer. */
+import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { ask, launch, onFreePort, programFolders } from "./server.mjs";
+
+/** @typedef {import("./server.mjs").ServerKind} ServerKind */
+
+/**
+ * Tests start servers, ensembles and Java programs of their own, so they are told where these are. Each variable set by
+ * hand wins over what is found.
+ */
+const variables = /** @type {const} */ ({
+  /** The folder with `java`, `javac` and `keytool`. */
+  java: "CARILLON_TEST_ZOOKEEPER_JAVA",
+  /** The server's and the Java client's jars, with an slf4j that writes to stderr. */
+  server: "CARILLON_TEST_ZOOKEEPER_CLASSPATH",
+  /** The same and Curator's recipes. */
+  curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
+});
+
+/** @type {ServerKind} */
+export const zookeeper = {
+  variable: "CARILLON_TEST_ZOOKEEPER_URL",
+  title: "ZooKeeper",
+  debian: ["zookeeper", "libcurator-recipes-java", "libslf4j-java", "default-jdk-headless"],
+  advice:
+    "Install ZooKeeper, Java Curator 5 and a JDK (Debian: apt-get install zookeeper libcurator-recipes-java " +
+    `default-jdk-headless; macOS: brew install zookeeper openjdk, and Curator's jars named in ${variables.curator}).`,
+  find() {
+    const jars = findJars();
+    const bin = jars && findJdk();
+    if (!jars || !bin) return undefined;
+    // Prints "3.8.0-COMMIT, built on …", and shows that this Java runs these jars.
+    const told = ask(join(bin, "java"), [...quick, "-cp", jars.server, "org.apache.zookeeper.Version"]);
+    const version = /^(\d+[.\d]*)/.exec(told ?? "")?.[1];
+    if (!version) return undefined;
+    const env = { [variables.java]: bin, [variables.server]: jars.server, [variables.curator]: jars.curator };
+    return { bin, version, env };
+  },
+  start,
+};
+
+/** For a short life: no optimising compiler, one collector thread. */
+const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
+function findJdk() {
+  const places = [
+    "/usr/lib/jvm/default-java/bin",
+    "/usr/lib/jvm/*/bin",
+    "/opt/homebrew/opt/openjdk*/bin",
+    "/usr/local/opt/openjdk*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/openjdk*/bin",
+  ];
+  const own = [process.env[variables.java], process.env.JAVA_HOME && join(process.env.JAVA_HOME, "bin")];
+  return [...own.filter((folder) => folder !== undefined), ...programFolders(places)].find(
+    // macOS has a `java` that only says that there is none.
+    (bin) => existsSync(join(bin, "javac")) && ask(join(bin, "javac"), ["-version"]) !== undefined,
+  );
+}
+
+/**
+ * Without Curator there is no agreement to test, so Debian's jars count only together; Homebrew has no Curator, and
+ * there the tests against it say which variable they miss.
+ * @returns {{ server: string, curator: string } | undefined}
+ */
+function findJars() {
+  const own = { server: process.env[variables.server], curator: process.env[variables.curator] };
+  if (own.server) return { server: own.server, curator: own.curator ?? "" };
+
+  const debian = ["zookeeper", "slf4j-simple", "curator-recipes"].map((name) => `/usr/share/java/${name}.jar`);
+  if (debian.every((jar) => existsSync(jar))) {
+    const [server = "", log = "", curator = ""] = debian; // their manifests name what they need
+    return {
+      server: [server, log].join(delimiter),
+      curator: own.curator ?? [curator, server, log].join(delimiter),
+    };
+  }
+  const brewed = ["/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"]
+    .map((prefix) => `${prefix}/opt/zookeeper/libexec/lib`)
+    .find((folder) => existsSync(folder));
+  if (!brewed) return undefined;
+  const server = join(brewed, "*");
+  const maven = join(homedir(), ".m2/repository/org/apache/curator");
+  const parts = ["curator-recipes", "curator-framework", "curator-client"].map((name) => newestJar(maven, name));
+  const curator = parts.every((jar) => jar !== undefined) ? [...parts, server].join(delimiter) : "";
+  return { server, curator: own.curator ?? curator };
+}
+
+/** @param {string} maven @param {string} name @returns {string | undefined} */
+function newestJar(maven, name) {
+  const folder = join(maven, name);
+  if (!existsSync(folder)) return undefined;
+  const versions = readdirSync(folder).sort((a, b) => b.localeCompare(a, "en", { numeric: true }));
+  return versions.map((version) => join(folder, version, `${name}-${version}.jar`)).find((jar) => existsSync(jar));
+}
+
+/** @type {ServerKind["start"]} */
+async function start({ bin, env = {} }, folder, { user, durable }) {
+  const data = join(folder, "data");
+  mkdirSync(data, { mode: 0o700 });
+  if (user.uid !== undefined && user.gid !== undefined) {
+    for (const path of [folder, data]) chownSync(path, user.uid, user.gid);
+  }
+  return onFreePort(async (port) => {
+    const file = join(folder, "zoo.cfg");
+    const settings = {
+      dataDir: data,
+      clientPort: port,
+      clientPortAddress: "127.0.0.1",
+      tickTime: durable ? 2_000 : 500,
+      maxSessionTimeout: 60_000,
+      maxClientCnxns: 0,
+      extendedTypesEnabled: true,
+      forceSync: durable ? "yes" : "no",
+      "admin.enableServer": false,
+      "4lw.commands.whitelist": "*",
+    };
+    writeFileSync(
+      file,
+      Object.entries(settings)
+        .map((setting) => `${setting.join("=")}\n`)
+        .join(""),
+    );
+    const java = ["-Xmx1g", "-Dznode.container.checkIntervalMs=2000", ...(durable ? [] : quick)];
+    const program = ["org.apache.zookeeper.server.ZooKeeperServerMain", file];
+    const child = await launch(join(bin, "java"), [...java, "-cp", env[variables.server] ?? "", ...program], {
+      user,
+      cwd: folder,
+      log: join(folder, "log"),
+      ready: /PrepRequestProcessor .*started/,
+    });
+    return { url: `127.0.0.1:${port}`, child, signals: ["SIGTERM", "SIGKILL"] };
+  });
+}
