@@ -20,8 +20,11 @@ export interface Presence {
   readonly complete: boolean;
   /** Resolves when the connection is gone. */
   readonly ended: Promise<void>;
-  /** Whether the server still answers on it. */
-  alive(): Promise<boolean>;
+  /**
+   * Whether its server takes connections now, and answers on this one. An answer alone would prove nothing: the
+   * children of a server that was killed go on answering until they notice.
+   */
+  alive(signal: AbortSignal): Promise<boolean>;
   /** Makes role and database. */
   complement(): Promise<void>;
   /** Stops the server if this was its last user. @returns false when the connection broke before that was known */
@@ -42,23 +45,11 @@ const startLockMs = 150_000;
 /** "absent": nobody listens. "busy": a server is there and starting, stopping or recovering. */
 export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
   throwIfAborted(signal);
-  const client = new pg.Client({
-    host: place.run,
-    port,
-    user: names.owner,
-    database: names.maintenance,
-    application_name: `carillon embedded ${process.pid}`,
-    ssl: false,
-    password: "",
-  });
+  const { client, drop } = prepare(place, `carillon embedded ${process.pid}`);
   let open = true;
   const ended = new Promise<void>((resolve) => client.once("end", () => resolve())).then(() => {
     open = false;
   });
-  client.on("error", () => {
-    // The connection broke: `end` follows and says so.
-  });
-  const drop = () => (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   signal.addEventListener("abort", drop, { once: true });
   try {
     await client.connect();
@@ -71,7 +62,7 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
     // Held, it must not keep a process alive that has nothing else to do; spoken on, it must.
     const socket = client as unknown as { ref(): void; unref(): void };
     socket.unref();
-    const alive = () =>
+    const answers = () =>
       client.query("select 1").then(
         () => true,
         () => false,
@@ -81,10 +72,12 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       complete,
       ended,
       drop,
-      async alive() {
-        if (!open) return false;
+      async alive(until) {
+        // In this order: a new server stands only once all children of the one before are gone, so who answers after
+        // it did is its own child.
+        if (!open || !(await accepts(place, until))) return false;
         socket.ref();
-        return alive().finally(() => socket.unref());
+        return answers().finally(() => socket.unref());
       },
       complement() {
         socket.ref();
@@ -109,6 +102,44 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
     return attendFailure(error, place);
   } finally {
     signal.removeEventListener("abort", drop);
+  }
+}
+
+function prepare(place: Place, application: string, withinMs?: number): { client: pg.Client; drop: () => void } {
+  const client = new pg.Client({
+    host: place.run,
+    port,
+    user: names.owner,
+    database: names.maintenance,
+    application_name: application,
+    ssl: false,
+    password: "",
+    ...(withinMs === undefined ? {} : { connectionTimeoutMillis: withinMs }),
+  });
+  client.on("error", () => {
+    // The connection broke: `end` follows, or the query under way rejects.
+  });
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+  return { client, drop: () => stream.destroy() };
+}
+
+/** A server that takes longer than this to take a connection is as good as away: bringing it up has its own patience. */
+const acceptMs = 10_000;
+
+/** Only the server itself takes connections, so a connection made after a question is its word, not its children's. */
+async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false;
+  const { client, drop } = prepare(place, "carillon asks", acceptMs);
+  signal.addEventListener("abort", drop, { once: true });
+  try {
+    await client.connect();
+    return true;
+  } catch (error) {
+    // Full, of connections or its disk, it is there all the same.
+    return /^53/.test(codeOf(error));
+  } finally {
+    signal.removeEventListener("abort", drop);
+    drop();
   }
 }
 

@@ -27,6 +27,7 @@ export function supervise(place: Place, opened: BringUp, options: Omit<BringUpOp
   let left: Promise<void> | undefined;
 
   const hold = (held: Presence) => {
+    presence?.drop(); // One that its server's death has not reached yet: two would count twice.
     presence = held;
     retryMs = firstRetryMs;
     void held.ended.then(() => {
@@ -93,10 +94,13 @@ export function supervise(place: Place, opened: BringUp, options: Omit<BringUpOp
   hold(opened.presence);
   return {
     async revive() {
-      if (left !== undefined)
-        throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
-      if (presence !== undefined && (await presence.alive())) return;
-      await bringBack();
+      for (;;) {
+        if (left !== undefined)
+          throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
+        if (presence !== undefined && (await presence.alive(stopped.signal))) return;
+        // Then asked again: an attempt that was under way may have found a server that has died since.
+        await bringBack();
+      }
     },
     release() {
       left ??= leave();

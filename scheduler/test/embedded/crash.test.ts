@@ -32,6 +32,26 @@ test("users that see the server killed bring back one server under the same URL,
   expect(await isStopped(directory)).toBe(true);
 });
 
+test("a dying server whose children still answer is not taken for a living one", async () => {
+  const directory = await scratch();
+  const store = await openEmbedded({ directory });
+  const client = new pg.Client(store.url);
+  client.on("error", () => undefined);
+  await client.connect();
+  finallyDo(() => client.end().catch(() => undefined /* its server is dead */));
+  const before = await postmasterOf(directory);
+  // As on a busy machine, where the server comes to its death later than its children come to a question.
+  kill(before, "SIGSTOP");
+  const revived = store.revive();
+  for (let n = 0; n < 20; n++) expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+  kill(before, "SIGKILL");
+  await revived;
+  expect(await postmasterOf(directory)).not.toBe(before);
+  expect(await query(store.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  await store.release();
+  expect(await isStopped(directory)).toBe(true);
+});
+
 test("the store brings its server back unasked, also after the death of a child made it restart", async () => {
   const directory = await scratch();
   const lines: string[] = [];
