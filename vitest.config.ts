@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 const needServers = "scheduler/test/support/servers.setup.ts";
+const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /**
  * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
@@ -19,7 +20,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["scheduler/src/**/*.test.ts"],
+          include: ["scheduler/src/**/*.test.ts", "zookeeper/src/**/*.test.ts"],
           testTimeout: 20_000,
           sequence: { groupOrder: 0 },
         },
@@ -59,6 +60,17 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "zookeeper",
+          include: ["zookeeper/test/**/*.test.ts"],
+          globalSetup: [needZooKeeper],
+          testTimeout: 90_000,
+          hookTimeout: 90_000,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "cluster",
           include: ["scheduler/test/cluster/**/*.test.ts"],
           globalSetup: [needServers],
@@ -66,7 +78,7 @@ export default defineConfig({
           hookTimeout: 60_000,
           fileParallelism: false,
           maxWorkers: 1,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],

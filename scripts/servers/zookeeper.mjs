@@ -68,23 +68,30 @@ function findJars() {
   const own = { server: process.env[variables.server], curator: process.env[variables.curator] };
   if (own.server) return { server: own.server, curator: own.curator ?? "" };
 
-  const debian = ["zookeeper", "slf4j-simple", "curator-recipes"].map((name) => `/usr/share/java/${name}.jar`);
-  if (debian.every((jar) => existsSync(jar))) {
-    const [server = "", log = "", curator = ""] = debian; // their manifests name what they need
+  // Their manifests name what they need, but for three that only TLS needs.
+  const netty = ["netty-codec", "netty-resolver", "netty-transport-native-unix-common"];
+  const server = ["zookeeper", "slf4j-simple", ...netty].map(debianJar);
+  const recipes = debianJar("curator-recipes");
+  if ([...server, recipes].every((jar) => existsSync(jar))) {
     return {
-      server: [server, log].join(delimiter),
-      curator: own.curator ?? [curator, server, log].join(delimiter),
+      server: server.join(delimiter),
+      curator: own.curator ?? [recipes, ...server].join(delimiter),
     };
   }
   const brewed = ["/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"]
     .map((prefix) => `${prefix}/opt/zookeeper/libexec/lib`)
     .find((folder) => existsSync(folder));
   if (!brewed) return undefined;
-  const server = join(brewed, "*");
+  const jars = join(brewed, "*");
   const maven = join(homedir(), ".m2/repository/org/apache/curator");
   const parts = ["curator-recipes", "curator-framework", "curator-client"].map((name) => newestJar(maven, name));
-  const curator = parts.every((jar) => jar !== undefined) ? [...parts, server].join(delimiter) : "";
-  return { server, curator: own.curator ?? curator };
+  const curator = parts.every((jar) => jar !== undefined) ? [...parts, jars].join(delimiter) : "";
+  return { server: jars, curator: own.curator ?? curator };
+}
+
+/** @param {string} name */
+function debianJar(name) {
+  return `/usr/share/java/${name}.jar`;
 }
 
 /** @param {string} maven @param {string} name @returns {string | undefined} */

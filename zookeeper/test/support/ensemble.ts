@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { throwAwayFolder } from "./afterlife.ts";
+import { type Authority, type Certificate, createAuthority } from "./certificates.ts";
+import { freePort } from "./ports.ts";
+import { ZooKeeperServer } from "./server.ts";
+
+export interface EnsembleOptions {
+  /** 1 (the default) is a standalone server. */
+  readonly servers?: 1 | 3 | 5;
+  /** Milliseconds; a session timeout is at least two ticks, and sessions expire on whole ticks. Default 200. */
+  readonly tickTime?: number;
+  /** A secure port besides the plain one; `want` and `none` let in clients without a certificate. */
+  readonly tls?: boolean | { readonly clientAuth: "need" | "want" | "none" };
+  /** DIGEST-MD5: users and passwords; with `required`, nobody else may do anything. */
+  readonly sasl?: { readonly users: Readonly<Record<string, string>>; readonly required?: boolean };
+  /** Lets `addAuth("digest", "super:PASSWORD")` past every ACL. */
+  readonly superPassword?: string;
+  /** Bytes: the server's limit for a request. */
+  readonly juteMaxBuffer?: number;
+  /** The server's memory, as Java's -Xmx has it. Default 256m. */
+  readonly heap?: string;
+  /** More lines of zoo.cfg, e.g. `{ extendedTypesEnabled: false }`; they win. */
+  readonly config?: Readonly<Record<string, string | number | boolean>>;
+  /** More of Java's system properties; they win. */
+  readonly properties?: Readonly<Record<string, string | number>>;
+}
+
+/** What a TLS client needs, in PEM as `node:tls` takes it, and as files for Java. */
+export interface ClientTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  /** Issues more certificates that the servers trust. */
+  readonly authority: Authority;
+  /** System properties that make a Java client use it. */
+  readonly javaProperties: Readonly<Record<string, string>>;
+}
+
+/**
+ * A standalone server or an ensemble of a test's own, on loopback and in a throw-away folder. Close it with `stop` or
+ * `await using`; at the latest it goes when the test process is gone, however that ends.
+ */
+export class Ensemble {
+  readonly servers: readonly ZooKeeperServer[];
+  /** Set when the ensemble was started with TLS. */
+  readonly tls: ClientTls | undefined;
+  readonly #folder: string;
+
+  private constructor(folder: string, servers: readonly ZooKeeperServer[], tls: ClientTls | undefined) {
+    this.#folder = folder;
+    this.servers = servers;
+    this.tls = tls;
+  }
+
+  /** Resolves once every server serves. */
+  static async start(options: EnsembleOptions = {}): Promise<Ensemble> {
+    for (let attempt = 1; ; attempt++) {
+      const ensemble = await Ensemble.#plan(options);
+      try {
+        await ensemble.startAll();
+        return ensemble;
+      } catch (error) {
+        await ensemble.stop();
+        // Another process may take a port between our finding it free and the server's listening on it.
+        if (attempt === 3 || !/address already in use/i.test(String(error))) throw error;
+      }
+    }
+  }
+
+  static async #plan(options: EnsembleOptions): Promise<Ensemble> {
+    const folder = throwAwayFolder("zookeeper");
+    const tickTime = options.tickTime ?? 200;
+    const tls = options.tls ? writeTls(folder) : undefined;
+    const count = options.servers ?? 1;
+    const config: Record<string, string | number | boolean> = {
+      tickTime,
+      maxSessionTimeout: 60_000,
+      maxClientCnxns: 0,
+      extendedTypesEnabled: true,
+      forceSync: "no", // a killed process loses nothing that the system has
+      preAllocSize: 1_024, // KB for a log file instead of 64 MB
+      "admin.enableServer": false,
+      "4lw.commands.whitelist": "*",
+      ...(options.tls ? { ...serverTls(folder), "ssl.clientAuth": clientAuthOf(options.tls) } : {}),
+      ...(options.sasl ? saslConfig(options.sasl.required ?? false) : {}),
+    };
+    if (count > 1) {
+      config.initLimit = Math.ceil(20_000 / tickTime); // for a busy machine
+      config.syncLimit = Math.ceil(2_000 / tickTime);
+      for (let id = 1; id <= count; id++) {
+        config[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}`;
+      }
+    }
+    const properties: Record<string, string | number> = {
+      "znode.container.checkIntervalMs": 1_000,
+      ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
+      ...(options.sasl ? { "java.security.auth.login.config": writeJaas(folder, options.sasl.users) } : {}),
+      ...(options.superPassword === undefined ? {} : superUser(options.superPassword)),
+      ...options.properties,
+    };
+    const servers: ZooKeeperServer[] = [];
+    for (let id = 1; id <= count; id++) {
+      const home = join(folder, String(id));
+      mkdirSync(home);
+      servers.push(
+        new ZooKeeperServer({
+          id,
+          folder: home,
+          port: await freePort(),
+          securePort: options.tls ? await freePort() : undefined,
+          config: { ...config, ...options.config },
+          properties,
+          heap: options.heap ?? "256m",
+        }),
+      );
+    }
+    return new Ensemble(folder, servers, tls);
+  }
+
+  /** `host:port,host:port,…` of the servers, with a chroot if one is given. */
+  connectString(chroot = ""): string {
+    return this.servers.map(({ port }) => `127.0.0.1:${port}`).join(",") + chroot;
+  }
+
+  /** The same of the TLS ports; by name, so that the certificate is checked against it. */
+  secureConnectString(chroot = ""): string {
+    return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
+  }
+
+  /** The one server of a standalone ensemble, or the first. */
+  get server(): ZooKeeperServer {
+    const [first] = this.servers;
+    if (!first) throw new Error("an ensemble has at least one server");
+    return first;
+  }
+
+  /** The server that leads now; waits up to a minute for one. */
+  async leader(): Promise<ZooKeeperServer> {
+    const deadline = performance.now() + 60_000;
+    while (performance.now() < deadline) {
+      const modes = await Promise.all(this.servers.map(async (server) => ({ server, mode: await server.mode() })));
+      const leading = modes.find(({ mode }) => mode === "leader" || mode === "standalone");
+      if (leading) return leading.server;
+      await sleep(30);
+    }
+    throw new Error(`no server leads after a minute:\n${this.servers.map((server) => server.logEnd()).join("\n")}`);
+  }
+
+  async followers(): Promise<readonly ZooKeeperServer[]> {
+    const leader = await this.leader();
+    return this.servers.filter((server) => server !== leader);
+  }
+
+  /** Waits until every server that is alive and not frozen serves. */
+  async ready(): Promise<void> {
+    await Promise.all(this.servers.filter(({ alive, frozen }) => alive && !frozen).map((server) => server.ready()));
+  }
+
+  /** Starts those that do not run and waits until all serve. */
+  async startAll(): Promise<void> {
+    for (const server of this.servers) if (!server.alive) server.spawn();
+    await this.ready();
+  }
+
+  /** kill -9 of every server. */
+  async killAll(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.kill()));
+  }
+
+  /** Kills all, forgets everything stored, and starts again on the same ports. */
+  async wipeAll(): Promise<void> {
+    await this.killAll();
+    for (const server of this.servers) server.wipe();
+    await this.startAll();
+  }
+
+  async stop(): Promise<void> {
+    await this.killAll();
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+}
+
+/** ZooKeeper reads PEM files as key and trust stores when they are called *.pem. */
+function writeTls(folder: string): ClientTls {
+  const authority = createAuthority();
+  const write = (name: string, { key, cert }: Certificate) => writeFileSync(join(folder, name), key + cert);
+  const client = authority.issue("client");
+  write("server.pem", authority.issue("server"));
+  write("client.pem", client);
+  writeFileSync(join(folder, "authority.pem"), authority.cert);
+  const javaProperties = {
+    "zookeeper.client.secure": "true",
+    "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+    "zookeeper.ssl.keyStore.location": join(folder, "client.pem"),
+    "zookeeper.ssl.trustStore.location": join(folder, "authority.pem"),
+  };
+  return { ca: authority.cert, ...client, authority, javaProperties };
+}
+
+function serverTls(folder: string): Record<string, string> {
+  return {
+    serverCnxnFactory: "org.apache.zookeeper.server.NettyServerCnxnFactory",
+    "ssl.keyStore.location": join(folder, "server.pem"),
+    "ssl.trustStore.location": join(folder, "authority.pem"),
+  };
+}
+
+function clientAuthOf(tls: NonNullable<EnsembleOptions["tls"]>): string {
+  return typeof tls === "object" ? tls.clientAuth : "need";
+}
+
+function saslConfig(required: boolean): Record<string, string | boolean> {
+  return {
+    "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    ...(required ? { sessionRequireClientSASLAuth: true } : {}),
+  };
+}
+
+function writeJaas(folder: string, users: Readonly<Record<string, string>>): string {
+  const path = join(folder, "jaas.conf");
+  const lines = Object.entries(users).map(([name, password]) => `    user_${name}=${JSON.stringify(password)}`);
+  const module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+  writeFileSync(path, `Server {\n  ${module}\n${lines.join("\n")};\n};\n`);
+  return path;
+}
+
+function superUser(password: string): Record<string, string> {
+  const digest = createHash("sha1").update(`super:${password}`).digest("base64");
+  return { "zookeeper.DigestAuthenticationProvider.superDigest": `super:${digest}` };
+}

@@ -1,0 +1,77 @@
+import { connect } from "node:net";
+
+/** Asks a server one of its four-letter words and returns what it says; rejects when it does not answer in time. */
+export function fourLetter(port: number, word: string, patienceMs = 2_000): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => socket.write(word));
+    let text = "";
+    socket.setTimeout(patienceMs, () => socket.destroy(new Error(`no answer to ${word} in ${patienceMs} ms`)));
+    socket.setEncoding("utf8").on("data", (chunk) => {
+      text += chunk;
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve(text));
+  });
+}
+
+export type Mode = "standalone" | "leader" | "follower" | "observer";
+
+/** Of `srvr`; undefined while the server serves nobody. */
+export function modeIn(srvr: string): Mode | undefined {
+  return /^Mode: (\w+)$/m.exec(srvr)?.[1] as Mode | undefined;
+}
+
+export interface Connection {
+  /** The client's end, `host:port`. */
+  readonly client: string;
+  /** As the server writes it, `0x…`. */
+  readonly session: string;
+  readonly timeoutMs: number;
+  readonly queued: number;
+  readonly received: number;
+  readonly sent: number;
+}
+
+/** Of `cons`: the connections with a session. */
+export function connectionsIn(cons: string): readonly Connection[] {
+  return cons.split("\n").flatMap((line) => {
+    const [, client, details] = /^ \/?([^[]+)\[[^\]]*\]\((.*)\)$/.exec(line) ?? [];
+    if (client === undefined || details === undefined) return [];
+    const known = new Map(details.split(",").map((pair) => pair.split("=") as [string, string]));
+    const session = known.get("sid");
+    if (session === undefined) return []; // asks a four-letter word, as we do
+    const count = (name: string) => Number(known.get(name) ?? 0);
+    const counts = { queued: count("queued"), received: count("recved"), sent: count("sent") };
+    return [{ client, session, timeoutMs: count("to"), ...counts }];
+  });
+}
+
+/** Of `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. */
+export function ephemeralsIn(dump: string): ReadonlyMap<string, readonly string[]> {
+  return listsIn(dump.slice(Math.max(0, dump.indexOf("Sessions with Ephemerals"))));
+}
+
+/** Of `wchp`: watched paths, and the sessions (`0x…`) that watch each. */
+export function watchedIn(wchp: string): ReadonlyMap<string, readonly string[]> {
+  return listsIn(wchp);
+}
+
+/** Of `mntr`: the server's counters by name, without their `zk_`. */
+export function countersIn(mntr: string): ReadonlyMap<string, number> {
+  const pairs = [...mntr.matchAll(/^zk_(\S+)\t(\S+)$/gm)].map(([, name = "", value]) => [name, Number(value)] as const);
+  return new Map(pairs.filter(([, value]) => !Number.isNaN(value)));
+}
+
+/** Lines that begin at the margin with a path or a number, each followed by indented lines. */
+function listsIn(text: string): ReadonlyMap<string, readonly string[]> {
+  const lists = new Map<string, string[]>();
+  let current: string[] | undefined;
+  for (const line of text.split("\n")) {
+    const head = /^(\/.*?|0x[\da-f]+):?$/.exec(line)?.[1];
+    if (head !== undefined) {
+      current = [];
+      lists.set(head, current);
+    } else if (line.startsWith("\t")) current?.push(line.trim());
+  }
+  return lists;
+}

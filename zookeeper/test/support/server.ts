@@ -1,0 +1,205 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { mortal } from "./afterlife.ts";
+import {
+  type Connection,
+  connectionsIn,
+  countersIn,
+  ephemeralsIn,
+  fourLetter,
+  type Mode,
+  modeIn,
+  watchedIn,
+} from "./four-letter.ts";
+import { javaProgram, serverClasspath } from "./servers.ts";
+
+export interface ServerPlan {
+  readonly id: number;
+  readonly folder: string;
+  readonly port: number;
+  /** With TLS. */
+  readonly securePort?: number;
+  /** Lines of its zoo.cfg besides ports and folders. */
+  readonly config: Readonly<Record<string, string | number | boolean>>;
+  /** Java's system properties. */
+  readonly properties: Readonly<Record<string, string | number>>;
+  /** As -Xmx has it. */
+  readonly heap: string;
+}
+
+/** Java starts within a second; a busy machine takes its time. */
+const patienceMs = 60_000;
+
+/** For a short life: no optimising compiler, one collector thread. */
+const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
+/** One ZooKeeper server of a test: a Java process that can be killed, stopped, continued, restarted and wiped. */
+export class ZooKeeperServer {
+  readonly id: number;
+  readonly port: number;
+  readonly securePort: number | undefined;
+  readonly #plan: ServerPlan;
+  readonly #data: string;
+  readonly #log: string;
+  #child: ChildProcess | undefined;
+  #frozen = false;
+
+  constructor(plan: ServerPlan) {
+    this.id = plan.id;
+    this.port = plan.port;
+    this.securePort = plan.securePort;
+    this.#plan = plan;
+    this.#data = join(plan.folder, "data");
+    this.#log = join(plan.folder, "log");
+  }
+
+  /** `host:port` for clients. */
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** Its process is there, frozen or not. */
+  get alive(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  get frozen(): boolean {
+    return this.#frozen;
+  }
+
+  get pid(): number {
+    if (!this.alive || this.#child?.pid === undefined) throw new Error(`server ${this.id} does not run`);
+    return this.#child.pid;
+  }
+
+  /** Starts the process; `ready` waits until it serves. */
+  spawn(): void {
+    if (this.alive) throw new Error(`server ${this.id} runs already`);
+    mkdirSync(this.#data, { recursive: true });
+    writeFileSync(join(this.#data, "myid"), `${this.id}\n`);
+    const file = join(this.#plan.folder, "zoo.cfg");
+    const config = {
+      dataDir: this.#data,
+      clientPort: this.port,
+      clientPortAddress: "127.0.0.1",
+      ...(this.securePort === undefined
+        ? {}
+        : { secureClientPort: this.securePort, secureClientPortAddress: "127.0.0.1" }),
+      ...this.#plan.config,
+    };
+    const lines = Object.entries(config).map(([name, value]) => `${name}=${value}\n`);
+    writeFileSync(file, lines.join(""));
+    const properties = Object.entries(this.#plan.properties).map(([name, value]) => `-D${name}=${value}`);
+    const program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", file]; // standalone when it has no peers
+    const log = openSync(this.#log, "a");
+    this.#child = mortal(
+      spawn(
+        javaProgram("java"),
+        [...quick, `-Xmx${this.#plan.heap}`, ...properties, "-cp", serverClasspath(), ...program],
+        {
+          cwd: this.#plan.folder,
+          stdio: ["ignore", log, log],
+          detached: true, // Ctrl-C is for the tests; they end this one
+        },
+      ),
+    );
+    this.#child.unref();
+    closeSync(log);
+    this.#frozen = false;
+  }
+
+  async start(): Promise<void> {
+    this.spawn();
+    await this.ready();
+  }
+
+  /** Waits until it serves clients. @throws when it ended or does not within a minute, with its log's end */
+  async ready(): Promise<Mode> {
+    const deadline = performance.now() + patienceMs;
+    for (;;) {
+      const mode = await this.mode();
+      if (mode !== undefined) return mode;
+      if (!this.alive) throw new Error(`server ${this.id} ended before it was ready:\n${this.logEnd()}`);
+      if (performance.now() > deadline) throw new Error(`server ${this.id} does not serve:\n${this.logEnd()}`);
+      await sleep(30);
+    }
+  }
+
+  /** kill -9; resolves once the process is gone. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (!this.alive || child === undefined) return;
+    const gone = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await gone;
+    this.#frozen = false;
+  }
+
+  /** Hung, with its connections open (SIGSTOP). */
+  freeze(): void {
+    process.kill(this.pid, "SIGSTOP");
+    this.#frozen = true;
+  }
+
+  /** Goes on after `freeze` as if nothing had been (SIGCONT). */
+  thaw(): void {
+    process.kill(this.pid, "SIGCONT");
+    this.#frozen = false;
+  }
+
+  /** kill -9 and a new process over the same data; waits until it serves, which needs a quorum. */
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+
+  /** Removes everything it stored. It must not run. */
+  wipe(): void {
+    if (this.alive) throw new Error(`server ${this.id} runs: kill it before wiping its data`);
+    rmSync(this.#data, { recursive: true, force: true });
+  }
+
+  /** The answer to a four-letter word. */
+  ask(word: string): Promise<string> {
+    return fourLetter(this.port, word);
+  }
+
+  /** undefined when it serves nobody: it is down, frozen, starting or without a quorum. */
+  async mode(): Promise<Mode | undefined> {
+    if (!this.alive || this.#frozen) return undefined;
+    try {
+      return modeIn(await this.ask("srvr"));
+    } catch {
+      return undefined; // it does not listen yet, or no longer
+    }
+  }
+
+  async connections(): Promise<readonly Connection[]> {
+    return connectionsIn(await this.ask("cons"));
+  }
+
+  /** Sessions (`0x…`) that own ephemeral nodes, and these nodes. */
+  async ephemerals(): Promise<ReadonlyMap<string, readonly string[]>> {
+    return ephemeralsIn(await this.ask("dump"));
+  }
+
+  /** Paths that clients of this server watch, and the sessions (`0x…`) of these. */
+  async watched(): Promise<ReadonlyMap<string, readonly string[]>> {
+    return watchedIn(await this.ask("wchp"));
+  }
+
+  /** Its `mntr` counters without their `zk_`: packets_received, watch_count, ephemerals_count, znode_count… */
+  async counters(): Promise<ReadonlyMap<string, number>> {
+    return countersIn(await this.ask("mntr"));
+  }
+
+  log(): string {
+    return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : "";
+  }
+
+  logEnd(): string {
+    return this.log().slice(-3_000);
+  }
+}
