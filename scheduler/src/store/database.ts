@@ -5,6 +5,7 @@ import { CarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
 import type { SqlClient } from "../store.ts";
+import { Connections, destroy, type Heard } from "./connections.ts";
 
 export interface DatabaseOptions {
   /** postgres:// URL; pg's environment variables fill what it leaves out. */
@@ -15,6 +16,8 @@ export interface DatabaseOptions {
   log: Log;
   /** Connections at most, the listener's not counted. */
   connectionsMax: number;
+  /** How long to wait for a connection, and `ask` for an answer; default 5 s. */
+  answerMs?: number;
   /** Called while the server cannot be reached, to bring an embedded one back. */
   revive?: () => Promise<void>;
 }
@@ -26,7 +29,9 @@ const types: pg.CustomTypesConfig = {
     oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
-const connectTimeoutMs = 5_000;
+const defaultAnswerMs = 5_000;
+/** Left to the system it would be two hours. */
+const keepAliveAfterMs = 10_000;
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
 
@@ -38,12 +43,16 @@ export class Database {
   readonly schema: string;
   readonly clock: Clock;
   readonly #options: DatabaseOptions;
+  readonly #answerMs: number;
   readonly #pool: pg.Pool;
+  readonly #connections = new Connections();
   readonly #closing = new AbortController();
   #downSince: number | null = null;
+  #cancelLook = (): void => undefined;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
+    this.#answerMs = options.answerMs ?? defaultAnswerMs;
     this.clock = options.clock;
     this.schema = quoteIdentifier(options.schema);
     // As many wait for the store's return as there is work; Node would take more than ten for a leak.
@@ -52,11 +61,13 @@ export class Database {
       connectionString: options.url,
       max: options.connectionsMax,
       types,
-      connectionTimeoutMillis: connectTimeoutMs,
+      connectionTimeoutMillis: this.#answerMs,
       idleTimeoutMillis: 30_000,
       application_name: "carillon",
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveAfterMs,
     });
+    this.#pool.on("connect", (client) => this.#connections.watch(client));
     // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
   }
@@ -70,9 +81,10 @@ export class Database {
     const client = new pg.Client({
       connectionString: this.#options.url,
       types,
-      connectionTimeoutMillis: connectTimeoutMs,
+      connectionTimeoutMillis: this.#answerMs,
       application_name: "carillon listener",
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveAfterMs,
     });
     // Its query rejects when it breaks; unheard, this event would end the process.
     client.on("error", (error) => this.#options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
@@ -81,6 +93,7 @@ export class Database {
     } catch (error) {
       throw storeError(error);
     }
+    this.#connections.watch(client);
     return client;
   }
 
@@ -94,34 +107,82 @@ export class Database {
     }
   }
 
+  /**
+   * One try of a statement that is always answered at once. No answer in time means that the server, or the way to it,
+   * is silent: then the connections that have been silent for as long are cut, so that whatever waits on them tries
+   * anew, and does not hold the pool until the system gives them up.
+   */
+  async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
+    const answerMs = this.#answerMs;
+    const heard = this.#connections.mark();
+    return this.#hold(
+      async (client) => {
+        let silent = false;
+        let answered = false;
+        const cancel = this.clock.after(answerMs, () => {
+          // A process that was stopped finds its timers due before it reads what came meanwhile: it reads first.
+          this.clock.after(0, () => {
+            if (answered) return;
+            silent = true;
+            destroy(client);
+            this.#silent(heard);
+          });
+        });
+        try {
+          const { rows } = await client.query({ name, text, values });
+          return rows as Row[];
+        } catch (error) {
+          throw silent ? new Error(`timeout expired: no answer within ${answerMs} ms`, { cause: error }) : error;
+        } finally {
+          answered = true;
+          cancel();
+        }
+      },
+      (error) => {
+        if (/timeout/.test(messageOf(error))) this.#silent(heard);
+      },
+    );
+  }
+
   /** Runs `work` in one transaction on one connection; one try. */
-  async transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+  transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+    return this.#hold(async (client, spoil) => {
+      try {
+        await client.query("begin");
+        const result = await work(client as SqlClient);
+        await client.query("commit");
+        return result;
+      } catch (error) {
+        await client.query("rollback").catch(spoil);
+        throw error;
+      }
+    });
+  }
+
+  /** A connection of the pool for as long as `work` takes. One that breaks, or is spoiled, does not go back. */
+  async #hold<T>(
+    work: (client: pg.PoolClient, spoil: (error: Error) => void) => Promise<T>,
+    onRefused: (error: unknown) => void = () => undefined,
+  ): Promise<T> {
     let client: pg.PoolClient;
     try {
       client = await this.#pool.connect();
     } catch (error) {
+      onRefused(error);
       throw storeError(error);
     }
     let broken: Error | undefined;
-    // A connection that breaks tells its query, and tells this event too, which would end the process unheard.
-    const onBroken = (error: Error) => {
+    const spoil = (error: Error) => {
       broken = error;
     };
-    client.on("error", onBroken);
+    // A connection that breaks tells its query, and tells this event too, which would end the process unheard.
+    client.on("error", spoil);
     try {
-      await client.query("begin");
-      const result = await work(client as SqlClient);
-      await client.query("commit");
-      return result;
+      return await work(client, spoil);
     } catch (error) {
-      try {
-        await client.query("rollback");
-      } catch (rollback) {
-        broken = rollback as Error;
-      }
       throw storeError(error);
     } finally {
-      client.off("error", onBroken);
+      client.off("error", spoil);
       client.release(broken);
     }
   }
@@ -148,6 +209,7 @@ export class Database {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#cancelLook();
     await this.#pool.end();
   }
 
@@ -162,6 +224,14 @@ export class Database {
     } catch (failure) {
       this.log.debug({ error: messageOf(failure) }, "the embedded store did not come back yet");
     }
+  }
+
+  /** Looks once more: one that was heard meanwhile may have been swallowed after that. */
+  #silent(heard: Heard): void {
+    this.#connections.cut(heard);
+    const later = this.#connections.mark();
+    this.#cancelLook();
+    this.#cancelLook = this.clock.after(this.#answerMs, () => this.#connections.cut(later));
   }
 
   #up(): void {

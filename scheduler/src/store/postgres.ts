@@ -19,6 +19,8 @@ export interface PostgresOptions {
   random?: Random;
   log?: Log;
   connectionsMax?: number;
+  /** A connection that does not stand, a heartbeat that is not answered within this has failed; default 5 s. */
+  answerMs?: number;
   revive?: () => Promise<void>;
   /** Ended history older than this may be dropped; also decides the first partitions. */
   keepMs: number;
@@ -41,7 +43,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     ...options,
   });
   const clock = async () => {
-    const [row] = await database.query<{ ms: number }>(
+    const [row] = await database.ask<{ ms: number }>(
       "clock",
       "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms",
     );

@@ -82,7 +82,7 @@ export function sessionStore(database: Database): SessionStore {
 
   return {
     async open(identity: SessionIdentity, nowMs: number) {
-      const rows = await database.query<{ id: number }>(
+      const rows = await database.ask<{ id: number }>(
         "session-open",
         `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups)
          values ($1, $2, $3, $4, $5, $6, $7, $7, $8) on conflict (node) where ended_ms is null do nothing returning id`,
@@ -98,7 +98,7 @@ export function sessionStore(database: Database): SessionStore {
         ],
       );
       if (rows[0]) return { sessionId: rows[0].id };
-      const [holder] = await database.query<MemberRow>(
+      const [holder] = await database.ask<MemberRow>(
         "session-holder",
         `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
         [identity.node],
@@ -108,7 +108,7 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async beat(sessionId, nowMs): Promise<Pulse> {
-      const [row] = await database.query<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs)]);
+      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs)]);
       if (!row) throw new Error("the leadership row is missing");
       return {
         storeMs: Number(row.store_ms),
@@ -122,7 +122,7 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async end(sessionId, beat, nowMs, why) {
-      const rows = await database.query(
+      const rows = await database.ask(
         "session-end",
         `update ${s}.session set ended_ms = $3, ended_why = $4
          where id = $1 and ended_ms is null and ($2::bigint is null or beat = $2) returning id`,
@@ -132,7 +132,7 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async campaign(sessionId, node, observed: Leadership, nowMs) {
-      const rows = await database.query<{ term: number }>("session-campaign", campaignSql, [
+      const rows = await database.ask<{ term: number }>("session-campaign", campaignSql, [
         sessionId,
         node,
         observed.term,
@@ -142,7 +142,7 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async resign(term, nowMs, why) {
-      await database.query(
+      await database.ask(
         "session-resign",
         `with down as (update ${s}.leadership set session_id = null where term = $1 returning term),
               closed as (update ${s}.term t set ended_ms = $2, ended_why = $3 from down

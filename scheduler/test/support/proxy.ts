@@ -3,6 +3,13 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 /** The byte that begins PostgreSQL's CommandComplete and the tag that ends a transaction. */
 const commitDone = Buffer.from("COMMIT\0");
 
+interface Pair {
+  client: Socket;
+  upstream: Socket;
+  /** Its bytes go nowhere, for ever. */
+  lost: boolean;
+}
+
 /**
  * A TCP proxy in front of a PostgreSQL that can hurt: cut every connection, refuse new ones, hang, or let what was
  * asked be done and swallow the reply. Nothing of the protocol is changed.
@@ -10,7 +17,7 @@ const commitDone = Buffer.from("COMMIT\0");
 export class StoreProxy {
   readonly #target: URL;
   readonly #server: Server;
-  readonly #pairs = new Set<{ client: Socket; upstream: Socket }>();
+  readonly #pairs = new Set<Pair>();
   #refusing = false;
   #hanging = false;
   #swallow: ((reply: Buffer) => boolean) | undefined;
@@ -58,6 +65,17 @@ export class StoreProxy {
     }
   }
 
+  /** Ends a `hang` for connections still to come. Those that were there stay as they are: no byte, and no end. */
+  reopen(): void {
+    this.#hanging = false;
+    for (const pair of this.#pairs) pair.lost = true;
+  }
+
+  /** Connections that are open. */
+  get open(): number {
+    return this.#pairs.size;
+  }
+
   heal(): void {
     this.#refusing = false;
     if (this.#hanging) {
@@ -91,19 +109,19 @@ export class StoreProxy {
       return;
     }
     const upstream = connect(Number(this.#target.port || 5432), this.#target.hostname);
-    const pair = { client, upstream };
+    const pair: Pair = { client, upstream, lost: false };
     this.#pairs.add(pair);
     client.setNoDelay(true);
     upstream.setNoDelay(true);
     client.on("data", (bytes) => {
-      if (!this.#hanging) upstream.write(bytes);
+      if (!this.#hanging && !pair.lost) upstream.write(bytes);
     });
     upstream.on("data", (bytes) => {
       if (this.#swallow?.(bytes)) {
         this.#swallow = undefined;
         this.swallowed++;
         this.#end(pair);
-      } else if (!this.#hanging) client.write(bytes);
+      } else if (!this.#hanging && !pair.lost) client.write(bytes);
     });
     for (const socket of [client, upstream]) {
       // Either side may end as it likes; the other is told by the end of its own connection.
@@ -112,7 +130,7 @@ export class StoreProxy {
     }
   }
 
-  #end(pair: { client: Socket; upstream: Socket }): void {
+  #end(pair: Pair): void {
     this.#pairs.delete(pair);
     pair.client.destroy();
     pair.upstream.destroy();

@@ -1,0 +1,95 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { joinPostgres } from "../../src/coordination/postgres.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import type { Store } from "../../src/store.ts";
+import { StoreClock } from "../../src/store-clock.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { dayMs, openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
+
+/** Packets vanish and nothing ends: what the operating system finds out about after a quarter of an hour. */
+describe.each(everyPostgres())("a network that swallows everything, on $title", (server) => {
+  const answerMs = 1_000;
+  let stage: Stage;
+  let proxy: StoreProxy;
+  let store: Store;
+
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+  beforeEach(async () => {
+    proxy = await StoreProxy.before(server.url);
+    const { schema } = stage;
+    store = await openPostgres({ url: proxy.url, schema, keepMs: 30 * dayMs, connectionsMax: 2, answerMs });
+  });
+  afterEach(async () => {
+    await proxy.close();
+    await store.close();
+  });
+
+  const beats = (session: number) =>
+    store.sessions.beat(session, stage.nowMs).then(
+      ({ alive }) => alive,
+      () => false,
+    );
+
+  it.each([
+    ["a connection left", 1],
+    ["every connection at work", 2],
+  ])("gives up a heartbeat, and with it what waits as long already: %s", async (_, working) => {
+    const session = await stage.session();
+    const task = await stage.task(`silence-${working}`);
+    const listening = new AbortController();
+    let heard = 0;
+    const listened = store.signals.listen(({ kind }) => {
+      if (kind === "resync") heard++;
+    }, listening.signal);
+    await until("the listener to listen", () => heard === 1);
+    expect(await Promise.all([beats(session), beats(session)])).toEqual([true, true]);
+    proxy.hang();
+    const enqueued = Array.from({ length: working }, () => store.runs.enqueue([stage.write(task)], stage.nowMs));
+    await expect(store.sessions.beat(session, stage.nowMs)).rejects.toMatchObject({
+      code: "STORE_UNREACHABLE",
+      message: expect.stringContaining("timeout"),
+    });
+    proxy.reopen();
+    await until("a heartbeat to be answered", () => beats(session));
+    for (const [answer] of await Promise.all(enqueued)) expect(answer).toMatchObject({ created: true });
+    expect((await stage.one("select count(*) as n from $s.run where task_id = $1", [task.taskId])).n).toBe(working);
+    await until("the listener to listen anew", () => heard === 2);
+    listening.abort();
+    await listened;
+  });
+
+  it("a node that was taken for dead meanwhile joins again as soon as there is a way, on new connections", async () => {
+    const join = async (node: string, by: Store) => {
+      const identity = { node, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs: 2_000 };
+      const clocks = { clock: systemClock, storeClock: new StoreClock(systemClock) };
+      return joinPostgres({ store: by, ...clocks, identity, beatMs: 500, log: recordingLog().log });
+    };
+    const cutOff = await join("cut-off", store);
+    const other = await join("other", stage.store);
+    const members = async () => (await stage.store.sessions.members()).members.map(({ node }) => node).sort();
+    try {
+      expect(cutOff.term()).not.toBeNull();
+      const rejoined: number[] = [];
+      cutOff.onRejoin((lost) => rejoined.push(lost));
+      const before = cutOff.sessionId;
+      proxy.hang();
+      await until("it to be taken for dead", async () => !(await members()).includes("cut-off"), 20_000);
+      expect(cutOff.trusted()).toBe(false);
+      await until("the other to lead", () => other.term() !== null);
+      proxy.reopen();
+      await until("it to join again", () => rejoined.length === 1 && cutOff.trusted(), 20_000);
+      expect(rejoined).toEqual([before]);
+      expect(cutOff.sessionId).toBeGreaterThan(before);
+      expect(await members()).toContain("cut-off");
+      expect(cutOff.term()).toBeNull();
+    } finally {
+      await cutOff.leave("the test is over");
+      await other.leave("the test is over");
+    }
+  });
+});
