@@ -1,0 +1,102 @@
+/**
+ * Which paths are to be read again. Many at once, but each by one reading at a time: a path that changes while it is
+ * read is read once more after that, however often it changed.
+ *
+ * A round begins with `renew`, when everything has to be read because events may be missing; at its end, what was met in
+ * no reading that began in this round does not exist any more.
+ */
+export type Read = (path: string, deep: boolean, round: number) => Promise<void>;
+
+export class Readings {
+  readonly #waiting = new Map<string, boolean>();
+  readonly #reading = new Set<string>();
+  readonly #most: number;
+  #met: Set<string> | undefined = new Set();
+  #round = 0;
+  #ended = false;
+  #error: unknown;
+  #wake: () => void = () => undefined;
+
+  /** @param most readings at once */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Paths that wait or are being read. */
+  get size(): number {
+    return this.#waiting.size + this.#reading.size;
+  }
+
+  get round(): number {
+    return this.#round;
+  }
+
+  /** @param deep also what is below it */
+  add(path: string, deep: boolean): void {
+    this.#waiting.set(path, deep || this.#waiting.get(path) === true);
+    this.#wake();
+  }
+
+  /** A new round; readings that are under way belong to the old one. */
+  renew(): void {
+    this.#round += 1;
+    this.#met = new Set();
+  }
+
+  /** A reading that began in `round` has found out what is at the path. */
+  meet(path: string, round: number): void {
+    if (round === this.#round) this.#met?.add(path);
+  }
+
+  /** @returns those of `paths` that were not met in this round; nothing when no round is open. Closes it. */
+  missed(paths: Iterable<string>): string[] {
+    const met = this.#met;
+    this.#met = undefined;
+    return met ? [...paths].filter((path) => !met.has(path)) : [];
+  }
+
+  /** `run` ends: resolves, or rejects with the error. The first call counts. */
+  end(error?: unknown): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#error = error;
+    this.#wake();
+  }
+
+  /**
+   * Reads what waits until `end` is called or a reading fails; no reading is under way any more when it settles.
+   * @param idle is called whenever nothing waits and nothing is being read
+   */
+  async run(read: Read, idle: () => void): Promise<void> {
+    const one = async (path: string, deep: boolean) => {
+      try {
+        await read(path, deep, this.#round);
+      } catch (error) {
+        this.end(error);
+      }
+      this.#reading.delete(path);
+      this.#wake();
+    };
+    while (!this.#ended || this.#reading.size > 0) {
+      const woken = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      if (!this.#ended) {
+        this.#begin(one);
+        if (this.size === 0) idle();
+      }
+      await woken;
+    }
+    if (this.#error !== undefined) throw this.#error;
+  }
+
+  #begin(one: (path: string, deep: boolean) => Promise<void>): void {
+    for (const [path, deep] of this.#waiting) {
+      if (this.#reading.size >= this.#most) return;
+      if (this.#reading.has(path)) continue;
+      this.#waiting.delete(path);
+      this.#reading.add(path);
+      void one(path, deep);
+    }
+  }
+}

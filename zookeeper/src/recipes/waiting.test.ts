@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import { ZooKeeperError } from "../errors.ts";
+import { backOffMs, isPassing } from "./follow.ts";
+import { Listeners } from "./listeners.ts";
+import { pause, waitFor } from "./waiting.ts";
+
+describe("waiting", () => {
+  it("gives what was waited for, and undoes its arrangement once", async () => {
+    let undone = 0;
+    const undo = () => {
+      undone += 1;
+    };
+    const got = waitFor<number>("a number", { limitMs: 60_000 }, (resolve) => {
+      setImmediate(() => {
+        resolve(7);
+        resolve(8);
+      });
+      return undo;
+    });
+    expect(await got).toBe(7);
+    expect(undone).toBe(1);
+  });
+
+  it("undoes its arrangement when it is fulfilled at once", async () => {
+    let undone = 0;
+    const got = waitFor<number>("a number", {}, (resolve) => {
+      resolve(1);
+      return () => {
+        undone += 1;
+      };
+    });
+    expect(await got).toBe(1);
+    expect(undone).toBe(1);
+  });
+
+  it("ends without it when the limit is over", async () => {
+    let undone = false;
+    const got = await waitFor<number>("a number", { limitMs: 1 }, () => () => {
+      undone = true;
+    });
+    expect(got).toBeUndefined();
+    expect(undone).toBe(true);
+  });
+
+  it("refuses a limit that is none", async () => {
+    await expect(waitFor("x", { limitMs: Number.NaN }, () => () => undefined)).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+    await expect(waitFor("x", { limitMs: -1 }, () => () => undefined)).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+  });
+
+  it("rejects by its signal, before and meanwhile, and keeps no hold on it", async () => {
+    const begun: string[] = [];
+    const never = () => {
+      begun.push("begun");
+      return () => undefined;
+    };
+    await expect(waitFor("x", { signal: AbortSignal.abort() }, never)).rejects.toMatchObject({ code: "ABORTED" });
+    expect(begun).toEqual([]);
+    const control = new AbortController();
+    const got = waitFor("x", { signal: control.signal }, never);
+    control.abort(new Error("enough"));
+    await expect(got).rejects.toMatchObject({ code: "ABORTED", cause: control.signal.reason });
+    expect(begun).toEqual(["begun"]);
+  });
+
+  it("rejects with what went wrong", async () => {
+    const got = waitFor("x", {}, (_, reject) => {
+      setImmediate(() => reject(new Error("broken")));
+      return () => undefined;
+    });
+    await expect(got).rejects.toThrow("broken");
+  });
+
+  it("pauses until its signal at the latest", async () => {
+    const control = new AbortController();
+    const paused = pause(3_600_000, control.signal);
+    control.abort();
+    await paused;
+    await pause(3_600_000, control.signal);
+    await pause(1);
+  });
+});
+
+describe("back-off", () => {
+  it("doubles up to a bound, spread by chance", () => {
+    expect(backOffMs(0, 0)).toBe(10);
+    expect(backOffMs(0, 1)).toBe(20);
+    expect(backOffMs(3, 1)).toBe(160);
+    expect(backOffMs(1_000, 0)).toBe(1_000);
+    expect(backOffMs(1_000, 1)).toBe(2_000);
+  });
+
+  it("is for what passes by itself", () => {
+    expect(isPassing(new ZooKeeperError("CONNECTION_LOSS", "x"))).toBe(true);
+    expect(isPassing(new ZooKeeperError("NO_AUTH", "x"))).toBe(false);
+    expect(isPassing(new Error("x"))).toBe(false);
+  });
+});
+
+describe("listeners", () => {
+  it("are told until they leave, also while others are told", () => {
+    const listeners = new Listeners<(text: string) => void>();
+    const told: string[] = [];
+    const leave: (() => void)[] = [];
+    leave.push(
+      listeners.add((text) => {
+        told.push(`first ${text}`);
+        leave[1]?.();
+      }),
+      listeners.add((text) => told.push(`second ${text}`)),
+    );
+    listeners.tell((one) => one("a"));
+    expect(told).toEqual(["first a"]);
+    listeners.clear();
+    listeners.tell((one) => one("b"));
+    expect(told).toEqual(["first a"]);
+  });
+
+  it("that throw keep no other from hearing; the fault surfaces", async () => {
+    const uncaught: unknown[] = [];
+    const before = process.listeners("uncaughtException");
+    process.removeAllListeners("uncaughtException");
+    process.once("uncaughtException", (error) => uncaught.push(error));
+    try {
+      const listeners = new Listeners<() => void>();
+      let told = false;
+      listeners.add(() => {
+        throw new Error("a listener's own fault");
+      });
+      listeners.add(() => {
+        told = true;
+      });
+      listeners.tell((one) => one());
+      expect(told).toBe(true);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(uncaught).toMatchObject([{ message: "a listener's own fault" }]);
+    } finally {
+      for (const listener of before) process.on("uncaughtException", listener);
+    }
+  });
+});
