@@ -1,0 +1,160 @@
+import { connect, type Socket } from "node:net";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { fourLetter } from "./four-letter.ts";
+import { op, ZooKeeperProxy } from "./proxy.ts";
+import { sharedServer } from "./servers.ts";
+
+let proxy: ZooKeeperProxy;
+let client: BareClient;
+
+beforeEach(async () => {
+  proxy = await ZooKeeperProxy.before(sharedServer());
+  client = await BareClient.connect(proxy.address);
+});
+
+afterEach(async () => {
+  client.socket.destroy();
+  await proxy.close();
+});
+
+it("passes frames on, and counts requests by kind", async () => {
+  await client.exists();
+  const next = proxy.next(op.exists);
+  await Promise.all([client.exists(), client.exists(), next]);
+  expect([proxy.requests(op.exists), proxy.requests(op.create), proxy.accepted, proxy.open]).toEqual([3, 0, 1, 1]);
+});
+
+it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s while paused", async (direction) => {
+  proxy.pause(direction);
+  let came = false;
+  const reply = client.exists().then(() => {
+    came = true;
+  });
+  // By the time another connection had its answer from the server, this one could have had it too.
+  if (direction === "toClient") await proxy.next(op.exists);
+  await fourLetter(Number(sharedServer().split(":")[1]), "ruok");
+  expect(came).toBe(false);
+  proxy.resume(direction);
+  await reply;
+});
+
+it("keeps a connection's end back while paused", async () => {
+  proxy.pause("toClient");
+  client.send(op.closeSession);
+  await proxy.next(op.closeSession);
+  await fourLetter(Number(sharedServer().split(":")[1]), "ruok");
+  expect(client.ended).toBe(false);
+  proxy.resume("toClient");
+  await client.end;
+  expect(client.received).toBe(1); // the reply came before the end
+});
+
+it("delays and throttles", async () => {
+  proxy.delay(60, "toClient");
+  const delayed = performance.now();
+  await client.exists();
+  expect(performance.now() - delayed).toBeGreaterThanOrEqual(55);
+  proxy.delay(0);
+  proxy.throttle(1_000);
+  const throttled = performance.now();
+  await Promise.all([client.exists(), client.exists()]); // 2 requests of 17 bytes, 2 replies of 88
+  expect(performance.now() - throttled).toBeGreaterThanOrEqual(100);
+});
+
+it("swallows one reply and resets, or says nothing more about it", async () => {
+  const silent = proxy.swallowReply(op.exists, "silence");
+  client.send(op.exists);
+  await silent;
+  await client.exists(); // the connection lives on
+  expect(client.received).toBe(1);
+  const swallowed = proxy.swallowReply(op.exists);
+  client.send(op.exists);
+  await Promise.all([swallowed, client.end]);
+  expect(client.received).toBe(1);
+});
+
+it("cuts a reply in its middle", async () => {
+  const cut = proxy.swallowReply(op.exists, { bytes: 10 });
+  client.send(op.exists);
+  await Promise.all([cut, client.end]);
+  expect(client.leftover).toBe(10);
+});
+
+it("resets and refuses, and accepts again", async () => {
+  proxy.refuse();
+  await client.end;
+  await expect(BareClient.connect(proxy.address)).rejects.toThrow();
+  proxy.accept();
+  const another = await BareClient.connect(proxy.address);
+  await another.exists();
+  another.socket.destroy();
+});
+
+/** Just enough of a client to have requests and replies. */
+class BareClient {
+  readonly socket: Socket;
+  readonly end: Promise<void>;
+  ended = false;
+  /** Whole replies so far, without the handshake's. */
+  received = -1;
+  #bytes: Buffer = Buffer.alloc(0);
+  readonly #waiting: (() => void)[] = [];
+  #xid = 0;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    this.end = new Promise((resolve) => {
+      socket.on("close", () => {
+        this.ended = true;
+        resolve();
+      });
+    });
+    socket.on("data", (bytes) => {
+      this.#bytes = Buffer.concat([this.#bytes, bytes]);
+      while (this.#bytes.length >= 4 && this.#bytes.length >= 4 + this.#bytes.readInt32BE(0)) {
+        this.#bytes = this.#bytes.subarray(4 + this.#bytes.readInt32BE(0));
+        this.received++;
+        this.#waiting.shift()?.();
+      }
+    });
+  }
+
+  get leftover(): number {
+    return this.#bytes.length;
+  }
+
+  static async connect(address: string): Promise<BareClient> {
+    const [host, port] = address.split(":");
+    const client = new BareClient(connect(Number(port), host));
+    const broken = new Promise<never>((_, reject) => {
+      client.socket.on("error", reject);
+      client.socket.on("close", () => reject(new Error("closed")));
+    });
+    broken.catch(() => undefined); // told below while connecting; later `end` tells
+    const hello = Buffer.alloc(4 + 45);
+    hello.writeInt32BE(45, 0);
+    hello.writeInt32BE(10_000, 4 + 12); // session timeout
+    hello.writeInt32BE(16, 4 + 24); // a new session's password is 16 zeros
+    client.socket.write(hello);
+    await Promise.race([client.#reply(), broken]);
+    return client;
+  }
+
+  #reply(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  send(opcode: number): void {
+    const body = opcode === op.exists ? Buffer.from([0, 0, 0, 1, "/".charCodeAt(0), 0]) : Buffer.alloc(0);
+    const head = Buffer.alloc(12);
+    head.writeInt32BE(8 + body.length, 0);
+    head.writeInt32BE(++this.#xid, 4);
+    head.writeInt32BE(opcode, 8);
+    this.socket.write(Buffer.concat([head, body]));
+  }
+
+  exists(): Promise<void> {
+    this.send(op.exists);
+    return this.#reply();
+  }
+}
