@@ -55,6 +55,7 @@ export const clientErrors = {
   UNKNOWN: "The server answered with a code that this client does not know.",
   NOT_HELD: "The lock, lease or leadership is not held, or no longer.",
   DATA_INVALID: "A node's data is not what this recipe stores there.",
+  CACHE_FULL: "The cache met more nodes or bytes than it may hold.",
 } as const;
 
 export type ServerErrorCode = keyof typeof serverErrors;
