@@ -1,0 +1,160 @@
+/**
+ * What a consumer does with one item's node, each step one transaction, in the two ways of Curator:
+ *
+ * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock;
+ * it is run at least once. The transaction that locks also writes the item's data again, unchanged: the node's version
+ * counts the attempts that began, so that an item which kills every process that runs it is found out. Java neither
+ * notices nor minds.
+ *
+ * Without, the item is deleted and then run: at most once, and lost with the process that took it.
+ */
+
+import type { Acl } from "../acl.ts";
+import { isZooKeeperError } from "../errors.ts";
+import { limits } from "../limits.ts";
+import type { Operation } from "../operations.ts";
+import { parentOf } from "../paths.ts";
+import type { Session } from "../session.ts";
+import { createContainers, createPersistent, deleteSurely } from "./protect.ts";
+import type { ItemName, QueueNames } from "./queue-names.ts";
+import { withoutSequence } from "./queue-names.ts";
+
+/** Where a queue lies and how its nodes are called. */
+export interface QueueLayout {
+  readonly path: string;
+  readonly lockPath: string | undefined;
+  /** Items that failed too often. Named as in the queue, so it is a queue that can be consumed. */
+  readonly poisonPath: string;
+  readonly names: QueueNames;
+  readonly acl: readonly Acl[] | undefined;
+}
+
+export interface Claim {
+  readonly session: Session;
+  readonly name: string;
+  readonly item: ItemName;
+  readonly data: Buffer;
+  /** Attempts that began before this one. */
+  readonly begun: number;
+  /** The lock's czxid: larger for every later claim. */
+  readonly fence: bigint | undefined;
+}
+
+/** gone: another took it, it is no more. locked: another holds its lock. moved: it changed under us, look again. */
+export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
+
+/** What a lock's transaction needs beyond the item's data. */
+export const marginBytes = 16 * 1_024;
+
+/** What is missing of the queue's own nodes is made, as Curator makes it: persistent, what is above them containers. */
+export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
+  for (const path of [layout.path, layout.lockPath]) {
+    if (path === undefined || (await session.exists(path, { signal }))) continue;
+    if (parentOf(path) !== "/") await createContainers(session, parentOf(path), signal);
+    await createPersistent(session, path, signal);
+  }
+}
+
+/** @throws what neither another consumer nor the item's end explains */
+export async function claim(
+  session: Session,
+  layout: QueueLayout,
+  name: string,
+  item: ItemName,
+): Promise<ClaimOutcome> {
+  const path = `${layout.path}/${name}`;
+  try {
+    const { data, stat } = await session.get(path);
+    const common = { session, name, item, data, begun: item.failures + (layout.lockPath ? stat.version : 0) };
+    if (layout.lockPath === undefined) {
+      await session.delete(path, { version: stat.version });
+      return { ...common, fence: undefined };
+    }
+    // Where the data leaves no room for the lock in the transaction, that attempt is not counted.
+    const counted = data.length < limits.maxRequestBytes - marginBytes;
+    const lock = lockOf(layout, name);
+    try {
+      const [, created] = await session.multi([
+        counted ? { type: "set", path, data, version: stat.version } : { type: "check", path, version: stat.version },
+        { type: "create", path: lock, ephemeral: true, acl: layout.acl },
+      ]);
+      return { ...common, fence: created?.type === "create" ? created.stat.czxid : undefined };
+    } catch (error) {
+      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      await session.sync(lock);
+      const held = await session.exists(lock);
+      // This process claims a name once at a time, so a lock of this session's is what came of this attempt.
+      if (held?.ephemeralOwner !== session.id) return held ? "locked" : "moved";
+      return { ...common, fence: held.czxid };
+    }
+  } catch (error) {
+    if (isZooKeeperError(error, "NODE_EXISTS")) return "locked";
+    if (isZooKeeperError(error, "BAD_VERSION")) return "moved";
+    if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    if (error.path === path || layout.lockPath === undefined) return "gone";
+    await createQueuePaths(session, layout);
+    return "moved";
+  }
+}
+
+/** The item is done. @throws when the session ended before: another may run it again */
+export async function complete(layout: QueueLayout, claim: Claim): Promise<void> {
+  if (layout.lockPath !== undefined) await commit(layout, claim, []);
+}
+
+/** Sends it back, not to be tried again before a time. */
+export async function sendBack(
+  layout: QueueLayout,
+  claim: Claim,
+  data: Buffer,
+  failures: number,
+  notBeforeMs: number,
+): Promise<void> {
+  const path = `${layout.path}/${layout.names.retry(claim.item, failures, notBeforeMs)}`;
+  await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);
+}
+
+/** Puts it aside, into the poison path. */
+export async function setAside(layout: QueueLayout, claim: Claim, data: Buffer, failures: number): Promise<void> {
+  const named = layout.names.retry(claim.item, failures, claim.item.notBeforeMs);
+  const path = `${layout.poisonPath}/${withoutSequence(named)}`;
+  for (;;) {
+    try {
+      return await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE") || error.path === `${layout.path}/${claim.name}`) throw error;
+      await createPersistent(claim.session, layout.poisonPath);
+    }
+  }
+}
+
+/** Gives the lock back and leaves the item. */
+export async function release(layout: QueueLayout, { session, name }: Claim): Promise<void> {
+  if (layout.lockPath !== undefined) await deleteSurely(session, lockOf(layout, name));
+}
+
+/**
+ * Item and lock go, and what takes their place comes. The item goes first, so a second try of a transaction whose answer
+ * was lost finds it missing and does nothing twice.
+ */
+async function commit(layout: QueueLayout, { session, name }: Claim, instead: Operation[]): Promise<void> {
+  const path = `${layout.path}/${name}`;
+  const operations: Operation[] =
+    layout.lockPath === undefined
+      ? instead
+      : [{ type: "delete", path }, { type: "delete", path: lockOf(layout, name) }, ...instead];
+  for (let lost = false; ; ) {
+    try {
+      await session.multi(operations);
+      return;
+    } catch (error) {
+      if (isZooKeeperError(error, "CONNECTION_LOSS")) lost = true;
+      else if (lost && isZooKeeperError(error, "NO_NODE") && error.path === path) return;
+      else throw error;
+    }
+  }
+}
+
+function lockOf(layout: QueueLayout, name: string): string {
+  return `${layout.lockPath}/${name}`;
+}
