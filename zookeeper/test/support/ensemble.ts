@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { throwAwayFolder } from "./afterlife.ts";
-import { type Authority, type Certificate, createAuthority } from "./certificates.ts";
 import { freePort } from "./ports.ts";
+import { type ClientTls, clientLogin, saslConfig, serverLogins, serverTls, superUser, writeTls } from "./security.ts";
 import { ZooKeeperServer } from "./server.ts";
 
 export interface EnsembleOptions {
@@ -14,7 +13,7 @@ export interface EnsembleOptions {
   readonly tickTime?: number;
   /** A secure port besides the plain one; `want` and `none` let in clients without a certificate. */
   readonly tls?: boolean | { readonly clientAuth: "need" | "want" | "none" };
-  /** DIGEST-MD5: users and passwords; with `required`, nobody else may do anything. */
+  /** DIGEST-MD5: users (letters and digits) and passwords; with `required`, nobody else may do anything. */
   readonly sasl?: { readonly users: Readonly<Record<string, string>>; readonly required?: boolean };
   /** Lets `addAuth("digest", "super:PASSWORD")` past every ACL. */
   readonly superPassword?: string;
@@ -28,17 +27,6 @@ export interface EnsembleOptions {
   readonly properties?: Readonly<Record<string, string | number>>;
 }
 
-/** What a TLS client needs, in PEM as `node:tls` takes it, and as files for Java. */
-export interface ClientTls {
-  readonly ca: string;
-  readonly cert: string;
-  readonly key: string;
-  /** Issues more certificates that the servers trust. */
-  readonly authority: Authority;
-  /** System properties that make a Java client use it. */
-  readonly javaProperties: Readonly<Record<string, string>>;
-}
-
 /**
  * A standalone server or an ensemble of a test's own, on loopback and in a throw-away folder. Close it with `stop` or
  * `await using`; at the latest it goes when the test process is gone, however that ends.
@@ -48,9 +36,16 @@ export class Ensemble {
   /** Set when the ensemble was started with TLS. */
   readonly tls: ClientTls | undefined;
   readonly #folder: string;
+  readonly #users: Readonly<Record<string, string>>;
 
-  private constructor(folder: string, servers: readonly ZooKeeperServer[], tls: ClientTls | undefined) {
+  private constructor(
+    folder: string,
+    servers: readonly ZooKeeperServer[],
+    tls: ClientTls | undefined,
+    users: Readonly<Record<string, string>>,
+  ) {
     this.#folder = folder;
+    this.#users = users;
     this.servers = servers;
     this.tls = tls;
   }
@@ -84,7 +79,7 @@ export class Ensemble {
       preAllocSize: 1_024, // KB for a log file instead of 64 MB
       "admin.enableServer": false,
       "4lw.commands.whitelist": "*",
-      ...(options.tls ? { ...serverTls(folder), "ssl.clientAuth": clientAuthOf(options.tls) } : {}),
+      ...(options.tls ? serverTls(folder, typeof options.tls === "object" ? options.tls.clientAuth : "need") : {}),
       ...(options.sasl ? saslConfig(options.sasl.required ?? false) : {}),
     };
     if (count > 1) {
@@ -97,7 +92,7 @@ export class Ensemble {
     const properties: Record<string, string | number> = {
       "znode.container.checkIntervalMs": 1_000,
       ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
-      ...(options.sasl ? { "java.security.auth.login.config": writeJaas(folder, options.sasl.users) } : {}),
+      ...(options.sasl ? serverLogins(folder, options.sasl.users) : {}),
       ...(options.superPassword === undefined ? {} : superUser(options.superPassword)),
       ...options.properties,
     };
@@ -117,7 +112,7 @@ export class Ensemble {
         }),
       );
     }
-    return new Ensemble(folder, servers, tls);
+    return new Ensemble(folder, servers, tls, options.sasl?.users ?? {});
   }
 
   /** `host:port,host:port,…` of the servers, with a chroot if one is given. */
@@ -128,6 +123,13 @@ export class Ensemble {
   /** The same of the TLS ports; by name, so that the certificate is checked against it. */
   secureConnectString(chroot = ""): string {
     return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
+  }
+
+  /** System properties with which a Java client logs in by SASL as that user. */
+  javaLogin(user: string): Readonly<Record<string, string>> {
+    const password = this.#users[user];
+    if (password === undefined) throw new Error(`the ensemble has no SASL user ${user}`);
+    return clientLogin(this.#folder, user, password);
   }
 
   /** The one server of a standalone ensemble, or the first. */
@@ -185,53 +187,4 @@ export class Ensemble {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
-}
-
-/** ZooKeeper reads PEM files as key and trust stores when they are called *.pem. */
-function writeTls(folder: string): ClientTls {
-  const authority = createAuthority();
-  const write = (name: string, { key, cert }: Certificate) => writeFileSync(join(folder, name), key + cert);
-  const client = authority.issue("client");
-  write("server.pem", authority.issue("server"));
-  write("client.pem", client);
-  writeFileSync(join(folder, "authority.pem"), authority.cert);
-  const javaProperties = {
-    "zookeeper.client.secure": "true",
-    "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
-    "zookeeper.ssl.keyStore.location": join(folder, "client.pem"),
-    "zookeeper.ssl.trustStore.location": join(folder, "authority.pem"),
-  };
-  return { ca: authority.cert, ...client, authority, javaProperties };
-}
-
-function serverTls(folder: string): Record<string, string> {
-  return {
-    serverCnxnFactory: "org.apache.zookeeper.server.NettyServerCnxnFactory",
-    "ssl.keyStore.location": join(folder, "server.pem"),
-    "ssl.trustStore.location": join(folder, "authority.pem"),
-  };
-}
-
-function clientAuthOf(tls: NonNullable<EnsembleOptions["tls"]>): string {
-  return typeof tls === "object" ? tls.clientAuth : "need";
-}
-
-function saslConfig(required: boolean): Record<string, string | boolean> {
-  return {
-    "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-    ...(required ? { sessionRequireClientSASLAuth: true } : {}),
-  };
-}
-
-function writeJaas(folder: string, users: Readonly<Record<string, string>>): string {
-  const path = join(folder, "jaas.conf");
-  const lines = Object.entries(users).map(([name, password]) => `    user_${name}=${JSON.stringify(password)}`);
-  const module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
-  writeFileSync(path, `Server {\n  ${module}\n${lines.join("\n")};\n};\n`);
-  return path;
-}
-
-function superUser(password: string): Record<string, string> {
-  const digest = createHash("sha1").update(`super:${password}`).digest("base64");
-  return { "zookeeper.DigestAuthenticationProvider.superDigest": `super:${digest}` };
 }

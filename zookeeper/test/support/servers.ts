@@ -50,6 +50,7 @@ export function serverClasspath(): string {
   return read(variables.server);
 }
 
-export function curatorClasspath(classes: string): string {
-  return [classes, read(variables.curator)].join(delimiter);
+/** Curator's recipes and all they need, after these folders or jars. */
+export function curatorClasspath(...before: readonly string[]): string {
+  return [...before, read(variables.curator)].join(delimiter);
 }

@@ -1,0 +1,154 @@
+/**
+ * What the Java program in test/java can do, recipe by recipe: the arguments that make one, its operations with their
+ * arguments and the words of their replies, and the events that come by themselves. Limits and times are milliseconds.
+ */
+export interface JavaRecipes {
+  client: {
+    make: never;
+    do: {
+      connected: Operation<[], [connected: "true" | "false"]>;
+      session: Operation<[], [id: string]>;
+      create: Operation<[path: string, mode: string, base64?: string], [path: string]>;
+      get: Operation<[path: string], [base64: string]>;
+      children: Operation<[path: string], string[]>;
+      exists: Operation<[path: string], [exists: Truth]>;
+      delete: Operation<[path: string]>;
+      close: Operation;
+    };
+    /** `state` with CONNECTED, SUSPENDED, RECONNECTED, LOST or READ_ONLY. */
+    events: "state";
+  };
+  latch: {
+    make: [path: string, id: string];
+    do: {
+      start: Operation;
+      hasLeadership: Operation<[], [leads: Truth]>;
+      await: Operation<[limit: number], [leads: Truth]>;
+      leader: Operation<[], [id: string]>;
+      participants: Operation<[], string[]>;
+      close: Operation<[mode?: "SILENT" | "NOTIFY_LEADER"]>;
+    };
+    events: "leader" | "notLeader";
+  };
+  selector: {
+    make: [path: string, id: string, autoRequeue: boolean];
+    do: {
+      start: Operation;
+      hasLeadership: Operation<[], [leads: Truth]>;
+      /** True when it led and now lets go; it waits ten seconds to lead. */
+      relinquish: Operation<[], [relinquished: Truth]>;
+      requeue: Operation<[], [requeued: Truth]>;
+      interrupt: Operation;
+      leader: Operation<[], [id: string]>;
+      participants: Operation<[], string[]>;
+      close: Operation;
+    };
+    events: "take" | "released" | "interrupted";
+  };
+  mutex: {
+    make: [path: string];
+    do: {
+      acquire: Operation<[limit: number], [acquired: Truth]>;
+      release: Operation;
+      isHeld: Operation<[], [held: Truth]>;
+      participants: Operation<[], string[]>;
+      /** Asks the holder of that node to let go. */
+      revoke: Operation<[node: string]>;
+    };
+    events: "revoke";
+  };
+  readWriteLock: {
+    make: [path: string];
+    do: {
+      acquireRead: Operation<[limit: number], [acquired: Truth]>;
+      acquireWrite: Operation<[limit: number], [acquired: Truth]>;
+      releaseRead: Operation;
+      releaseWrite: Operation;
+    };
+    events: never;
+  };
+  semaphore: {
+    make: [path: string, permits: number];
+    do: {
+      acquire: Operation<[limit: number, count?: number], [acquired: Truth]>;
+      /** One of those it holds. */
+      release: Operation;
+      participants: Operation<[], string[]>;
+    };
+    events: never;
+  };
+  doubleBarrier: {
+    make: [path: string, members: number];
+    do: { enter: Operation<[limit: number], [entered: Truth]>; leave: Operation<[limit: number], [left: Truth]> };
+    events: never;
+  };
+  sharedCount: {
+    make: [path: string, seed: number];
+    do: {
+      start: Operation;
+      get: Operation<[], [value: string]>;
+      set: Operation<[value: number]>;
+      /** False when another process has changed it since this one saw it last. */
+      trySet: Operation<[value: number], [set: Truth]>;
+      close: Operation;
+    };
+    /** With the value. */
+    events: "changed";
+  };
+  atomicLong: {
+    make: [path: string];
+    do: {
+      get: Operation<[], Settled>;
+      add: Operation<[delta: number | bigint], Settled>;
+      trySet: Operation<[value: number | bigint], Settled>;
+      compareAndSet: Operation<[expected: number | bigint, value: number | bigint], Settled>;
+      forceSet: Operation<[value: number | bigint]>;
+      initialize: Operation<[value: number | bigint], [initialized: Truth]>;
+    };
+    events: never;
+  };
+  group: {
+    make: [path: string, id: string, data: string];
+    do: {
+      start: Operation;
+      /** `ID=DATA` each. */
+      members: Operation<[], string[]>;
+      setData: Operation<[data: string]>;
+      close: Operation;
+    };
+    events: never;
+  };
+  queue: Queue<[]>;
+  idQueue: Queue<[id: string]> & { do: { remove: Operation<[id: string], [removed: string]> } };
+  /** Due at epoch milliseconds. */
+  delayQueue: Queue<[due: number]>;
+  /** The lowest first. */
+  priorityQueue: Queue<[priority: number]>;
+}
+
+export interface Operation<Arguments extends Word[] = [], Reply extends string[] = []> {
+  readonly arguments: Arguments;
+  readonly reply: Reply;
+}
+
+export type Word = string | number | bigint | boolean | undefined;
+
+type Truth = "true" | "false";
+type Settled = [succeeded: Truth, valueAfter: string];
+
+interface Queue<More extends Word[]> {
+  make: [path: string, lockPath: string | "-", side: "produces" | "consumes"];
+  do: {
+    start: Operation;
+    put: Operation<[text: string, ...More]>;
+    /** Several items in one node, as `a,b,c`. */
+    putMany: Operation<[texts: string, ...More]>;
+    /** True when everything put is stored. */
+    flush: Operation<[limit: number], [stored: Truth]>;
+    /** The consumer throws on so many of the next items. */
+    fail: Operation<[items: number]>;
+    close: Operation;
+  };
+  /** With the text; `failed` for items that `fail` made fail. */
+  events: "item" | "failed";
+}

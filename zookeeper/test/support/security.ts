@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Authority, type Certificate, createAuthority } from "./certificates.ts";
+
+/** What a TLS client needs, in PEM as `node:tls` takes it, and as files for Java. */
+export interface ClientTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  /** Issues more certificates that the servers trust. */
+  readonly authority: Authority;
+  /** System properties that make a Java client use it. */
+  readonly javaProperties: Readonly<Record<string, string>>;
+}
+
+/** ZooKeeper reads PEM files as key and trust stores when they are called *.pem. */
+export function writeTls(folder: string): ClientTls {
+  const authority = createAuthority();
+  const write = (name: string, { key, cert }: Certificate) => writeFileSync(join(folder, name), key + cert);
+  const client = authority.issue("client");
+  write("server.pem", authority.issue("server"));
+  write("client.pem", client);
+  writeFileSync(join(folder, "authority.pem"), authority.cert);
+  const javaProperties = {
+    "zookeeper.client.secure": "true",
+    "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+    "zookeeper.ssl.keyStore.location": join(folder, "client.pem"),
+    "zookeeper.ssl.trustStore.location": join(folder, "authority.pem"),
+  };
+  return { ca: authority.cert, ...client, authority, javaProperties };
+}
+
+/** @param clientAuth need, want or none */
+export function serverTls(folder: string, clientAuth: string): Record<string, string> {
+  return {
+    serverCnxnFactory: "org.apache.zookeeper.server.NettyServerCnxnFactory",
+    "ssl.keyStore.location": join(folder, "server.pem"),
+    "ssl.trustStore.location": join(folder, "authority.pem"),
+    "ssl.clientAuth": clientAuth,
+  };
+}
+
+/** @param required whether whoever has not logged in may do nothing */
+export function saslConfig(required: boolean): Record<string, string | boolean> {
+  return {
+    "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    ...(required ? { sessionRequireClientSASLAuth: true } : {}),
+  };
+}
+
+const loginModule = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+
+/** System properties of a server that knows these users. */
+export function serverLogins(folder: string, users: Readonly<Record<string, string>>): Record<string, string> {
+  const known = Object.entries(users).map(([name, password]) => `user_${name}=${JSON.stringify(password)}`);
+  return writeLogin(join(folder, "server-jaas.conf"), "Server", known);
+}
+
+/** System properties of a Java client that logs in. */
+export function clientLogin(folder: string, user: string, password: string): Record<string, string> {
+  const words = [`username=${JSON.stringify(user)}`, `password=${JSON.stringify(password)}`];
+  return writeLogin(join(folder, `client-${user}-jaas.conf`), "Client", words);
+}
+
+function writeLogin(path: string, section: string, words: readonly string[]): Record<string, string> {
+  writeFileSync(path, `${section} {\n  ${[loginModule, ...words].join("\n  ")};\n};\n`);
+  return { "java.security.auth.login.config": path };
+}
+
+/** System properties that let a password past every ACL. */
+export function superUser(password: string): Record<string, string> {
+  const digest = createHash("sha1").update(`super:${password}`).digest("base64");
+  return { "zookeeper.DigestAuthenticationProvider.superDigest": `super:${digest}` };
+}
