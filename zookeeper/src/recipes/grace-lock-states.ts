@@ -1,0 +1,148 @@
+/**
+ * The grace lock as one contender sees it: every state and every event, also those that change nothing. The page
+ * docs/grace-lock.md is kept equal to this table by a test.
+ *
+ * The four states are those of the lock; whether a use is under way in this process splits two of them, because it
+ * decides what their owner does when its node vanishes. In `RELEASED` and `CREATED` no use is possible.
+ */
+
+/**
+ * CREATED: nobody is known to hold it. OWN: held by this contender. RELEASED: another holds it. WAITING: its holder
+ * vanished without releasing it, and the grace runs.
+ */
+export type GraceLockState = "CREATED" | "OWN" | "RELEASED" | "WAITING";
+
+export const situations = [
+  "CREATED",
+  "OWN idle",
+  "OWN running",
+  "RELEASED",
+  "WAITING idle",
+  "WAITING running",
+] as const;
+export type Situation = (typeof situations)[number];
+
+/**
+ * What a look at the lock finds (free: never held or cleanly released; held: by another; vacant: its holder vanished;
+ * ours; overtaken: the record shows that another has held it since), what a take comes to, and what happens here.
+ */
+export const graceLockEvents = [
+  "found free",
+  "found held",
+  "found vacant",
+  "found ours",
+  "overtaken",
+  "took",
+  "began",
+  "finished",
+  "released",
+  "session ended",
+  "grace over",
+] as const;
+export type GraceLockEvent = (typeof graceLockEvents)[number];
+
+/**
+ * reclaim: take it back at once. lose: the use must stop. refuse: it cannot happen; a fault of the caller of this table.
+ */
+export type GraceLockAct = "reclaim" | "lose" | "refuse";
+
+export interface Step {
+  readonly to: Situation;
+  readonly act?: GraceLockAct;
+}
+
+type Row = Readonly<Record<Situation, Step>>;
+
+const stay: Row = {
+  CREATED: { to: "CREATED" },
+  "OWN idle": { to: "OWN idle" },
+  "OWN running": { to: "OWN running" },
+  RELEASED: { to: "RELEASED" },
+  "WAITING idle": { to: "WAITING idle" },
+  "WAITING running": { to: "WAITING running" },
+};
+
+const no = (situation: Situation): Step => ({ to: situation, act: "refuse" });
+const reclaim: Step = { to: "WAITING running", act: "reclaim" };
+
+const table: Readonly<Record<GraceLockEvent, Row>> = {
+  // An owner that finds it free was released by someone's hand. While its use runs it wants it back all the same.
+  "found free": {
+    ...stay,
+    "OWN idle": { to: "CREATED" },
+    "OWN running": reclaim,
+    RELEASED: { to: "CREATED" },
+    "WAITING idle": { to: "CREATED" },
+    "WAITING running": reclaim,
+  },
+  "found held": {
+    CREATED: { to: "RELEASED" },
+    "OWN idle": { to: "RELEASED" },
+    "OWN running": { to: "RELEASED", act: "lose" },
+    RELEASED: { to: "RELEASED" },
+    "WAITING idle": { to: "RELEASED" },
+    "WAITING running": { to: "RELEASED", act: "lose" },
+  },
+  // An idle owner steps back: it does not reclaim, it waits for nothing, and another has its chance.
+  "found vacant": {
+    CREATED: { to: "WAITING idle" },
+    "OWN idle": { to: "WAITING idle" },
+    "OWN running": reclaim,
+    RELEASED: { to: "WAITING idle" },
+    "WAITING idle": { to: "WAITING idle" },
+    "WAITING running": reclaim,
+  },
+  // Ours means: the holding that this process knows of. Nobody owns what it did not take.
+  "found ours": {
+    ...stay,
+    CREATED: no("CREATED"),
+    RELEASED: no("RELEASED"),
+    "WAITING idle": no("WAITING idle"),
+    "WAITING running": no("WAITING running"),
+  },
+  // Told before what else a look found: another may have held it and vanished in its turn, so that it is vacant again.
+  overtaken: {
+    ...stay,
+    "OWN idle": { to: "RELEASED" },
+    "OWN running": { to: "RELEASED", act: "lose" },
+    "WAITING running": { to: "RELEASED", act: "lose" },
+  },
+  took: {
+    CREATED: { to: "OWN idle" },
+    "OWN idle": no("OWN idle"),
+    "OWN running": no("OWN running"),
+    RELEASED: { to: "OWN idle" },
+    "WAITING idle": { to: "OWN idle" },
+    "WAITING running": { to: "OWN running" },
+  },
+  began: {
+    CREATED: no("CREATED"),
+    "OWN idle": { to: "OWN running" },
+    "OWN running": no("OWN running"),
+    RELEASED: no("RELEASED"),
+    "WAITING idle": no("WAITING idle"),
+    "WAITING running": no("WAITING running"),
+  },
+  // A use that was lost before it finished has nothing more to change.
+  finished: { ...stay, "OWN running": { to: "OWN idle" }, "WAITING running": { to: "WAITING idle" } },
+  released: { ...stay, "OWN idle": { to: "CREATED" }, "OWN running": no("OWN running") },
+  "session ended": { ...stay, "OWN idle": { to: "WAITING idle" }, "OWN running": reclaim },
+  // Of the owner that could not take it back: from here on others may.
+  "grace over": { ...stay, "WAITING running": { to: "WAITING idle", act: "lose" } },
+};
+
+export function nextStep(situation: Situation, event: GraceLockEvent): Step {
+  return table[event][situation];
+}
+
+export function stateOf(situation: Situation): GraceLockState {
+  return situation.split(" ")[0] as GraceLockState;
+}
+
+/** As the page shows it: a dash where nothing changes. */
+export function stepText(situation: Situation, event: GraceLockEvent): string {
+  const { to, act } = nextStep(situation, event);
+  if (act === "refuse") return "impossible";
+  if (act) return `${to} (${act})`;
+  return to === situation ? "–" : to;
+}

@@ -1,0 +1,353 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { ModelClock, ModelService, settled } from "../../test/support/grace-lock-model.ts";
+import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
+import type { GraceLockState } from "./grace-lock-states.ts";
+import type { TakenOver, Use } from "./grace-lock-use.ts";
+
+const graceMs = 100;
+const timeoutMs = 40;
+
+let clock: ModelClock;
+let service: ModelService;
+const open: { lock: GraceLock; place: { heal(): void } }[] = [];
+
+function contender(owner: string, options: Partial<GraceLockOptions> = {}) {
+  clock ??= new ModelClock();
+  service ??= new ModelService(clock, timeoutMs);
+  const place = service.place();
+  const takenOver: TakenOver[] = [];
+  const lost: unknown[] = [];
+  const states: GraceLockState[] = [];
+  const lock = new GraceLock(place, {
+    owner,
+    graceMs,
+    clock,
+    onTakenOver: (from) => takenOver.push(from),
+    onLost: (why) => lost.push(why),
+    onState: (state) => states.push(state),
+    ...options,
+  });
+  open.push({ lock, place });
+  return { place, lock, takenOver, lost, states };
+}
+
+/** What a promise came to, without waiting for it. */
+function outcome<T>(promise: Promise<T>): { value?: T; error?: unknown; settled: boolean } {
+  const seen: { value?: T; error?: unknown; settled: boolean } = { settled: false };
+  promise.then(
+    (value) => Object.assign(seen, { value, settled: true }),
+    (error) => Object.assign(seen, { error, settled: true }),
+  );
+  return seen;
+}
+
+const mine = async (lock: GraceLock): Promise<Use> => {
+  const use = await lock.tryLock();
+  if (!use) throw new Error(`${lock.owner} did not get it`);
+  return use;
+};
+
+afterEach(async () => {
+  for (const { lock, place } of open.splice(0)) {
+    place.heal();
+    await lock.close();
+  }
+  clock = new ModelClock();
+  service = new ModelService(clock, timeoutMs);
+});
+
+describe("grace lock", () => {
+  it("is one contender's, over many uses, until it releases it; then the next has it without a grace", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    const first = await mine(a.lock);
+    expect([a.lock.state, first.held, first.fence]).toEqual(["OWN", true, 1n]);
+    expect(await b.lock.tryLock()).toBeUndefined();
+    expect(b.lock.state).toBe("RELEASED");
+    expect(await first.note("page 7")).toBe(true);
+    expect(await first.end()).toBe(true);
+    expect([first.held, first.signal.aborted, a.lock.state]).toEqual([false, false, "OWN"]);
+    expect(await b.lock.tryLock()).toBeUndefined();
+    expect((await mine(a.lock)).fence).toBe(1n);
+    expect(await a.lock.release()).toBe(true);
+    expect(await a.lock.release()).toBe(false);
+    const next = await mine(b.lock);
+    expect([next.fence, next.takenOver, b.takenOver]).toEqual([2n, undefined, []]);
+    expect([a.lost, a.lock.state]).toEqual([[], "RELEASED"]);
+  });
+
+  it("keeps callers of one process out of each other's way", async () => {
+    const a = contender("a");
+    const [one, two] = await Promise.all([a.lock.tryLock(), a.lock.tryLock()]);
+    expect([one !== undefined, two]).toEqual([true, undefined]);
+    const waiting = outcome(a.lock.lock());
+    await clock.pass(5);
+    expect(waiting.settled).toBe(false);
+    await one?.end();
+    await settled();
+    expect(waiting.value?.held).toBe(true);
+    expect(service.takes).toHaveLength(1);
+  });
+
+  it("a release ends the use that runs, and says so", async () => {
+    const a = contender("a");
+    const use = await mine(a.lock);
+    await a.lock.release();
+    expect(use.signal.reason).toMatchObject({ code: "NOT_HELD" });
+    expect(await use.end()).toBe(false);
+    expect(await a.lock.lastUse()).toMatchObject({ owner: "a", fence: "1", endedMs: clock.wall() });
+  });
+
+  it("tryLock waits the grace out when the holder vanished, and tells who that was", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    const use = await mine(a.lock);
+    await use.note("half");
+    a.place.cut();
+    await clock.pass(timeoutMs);
+    const attempt = outcome(b.lock.tryLock());
+    await clock.pass(graceMs - 1);
+    expect([attempt.settled, b.lock.state]).toEqual([false, "WAITING"]);
+    await clock.pass(2);
+    expect(attempt.value?.fence).toBe(2n);
+    const from = { owner: "a", use: { owner: "a", fence: "1", endedMs: null, note: "half" } };
+    expect(b.takenOver).toMatchObject([from]);
+    expect(attempt.value?.takenOver).toMatchObject(from);
+    expect(use.signal.reason).toMatchObject({ code: "NOT_HELD" });
+    expect(a.lost).toHaveLength(1);
+  });
+
+  it("a newcomer waits a whole grace from when it came", async () => {
+    const a = contender("a");
+    await mine(a.lock);
+    a.place.cut();
+    await clock.pass(timeoutMs + graceMs / 2);
+    const late = contender("late");
+    const attempt = outcome(late.lock.tryLock());
+    await clock.pass(graceMs - 1);
+    expect(attempt.settled).toBe(false);
+    await clock.pass(2);
+    expect(attempt.value?.held).toBe(true);
+  });
+
+  it("a running use has the lock taken back at once, under a new fence, and nobody else gets it", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    const use = await mine(a.lock);
+    const attempt = outcome(b.lock.lock());
+    a.place.expire();
+    await settled();
+    expect([a.lock.state, use.fence, use.held, use.signal.aborted]).toEqual(["OWN", 2n, true, false]);
+    expect(a.states).toEqual(["OWN", "WAITING", "OWN"]);
+    await clock.pass(3 * graceMs);
+    expect(attempt.settled).toBe(false);
+    expect(await a.lock.lastUse()).toMatchObject({ owner: "a", fence: "2", endedMs: null });
+    expect([a.lost, a.takenOver]).toEqual([[], []]);
+  });
+
+  it("a use that was cut off and came back in the grace goes on; its believed holding never stopped", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    const use = await mine(a.lock);
+    const attempt = outcome(b.lock.tryLock());
+    await settled();
+    expect(attempt).toMatchObject({ settled: true, value: undefined });
+    a.place.cut();
+    await clock.pass(timeoutMs + graceMs / 2, () => expect(use.held).toBe(true));
+    expect(a.lock.state).toBe("WAITING");
+    a.place.heal();
+    await settled();
+    expect([a.lock.state, use.fence, use.signal.aborted]).toEqual(["OWN", 2n, false]);
+    expect(b.lock.state).toBe("RELEASED");
+  });
+
+  it("a use that ended while it was cut off is recorded as ended once the lock is back", async () => {
+    const a = contender("a");
+    const use = await mine(a.lock);
+    a.place.cut();
+    await clock.pass(timeoutMs);
+    const ending = outcome(use.end());
+    await clock.pass(5);
+    expect(ending.settled).toBe(false);
+    a.place.heal();
+    await settled();
+    expect(ending.value).toBe(true);
+    expect(await a.lock.lastUse()).toMatchObject({ owner: "a", fence: "2", endedMs: clock.wall() });
+    expect(a.lock.state).toBe("OWN");
+  });
+
+  it("an idle owner steps back: it has it first if it asks, and another after the grace", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    await (await mine(a.lock)).end();
+    a.place.expire();
+    await settled();
+    expect([a.lock.state, service.takes.length]).toEqual(["WAITING", 1]);
+    const attempt = outcome(b.lock.tryLock());
+    await clock.pass(graceMs / 2);
+    await (await mine(a.lock)).end();
+    await settled();
+    expect(attempt).toMatchObject({ settled: true, value: undefined });
+    a.place.expire();
+    const again = outcome(b.lock.tryLock());
+    await clock.pass(graceMs + 1);
+    expect(again.value?.takenOver).toMatchObject({ owner: "a", use: { endedMs: expect.any(Number) } });
+    expect(service.takes.map(({ owner }) => owner)).toEqual(["a", "a", "b"]);
+  });
+
+  it("the owner's next life has it first, and is told how far the former one came", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    await mine(a.lock);
+    const attempt = outcome(b.lock.tryLock());
+    a.place.cut();
+    await clock.pass(timeoutMs);
+    const reborn = contender("a");
+    const use = await mine(reborn.lock);
+    expect(use.takenOver).toMatchObject({ owner: "a", use: { fence: "1", endedMs: null } });
+    await settled();
+    expect([attempt.settled, use.fence]).toEqual([true, 2n]);
+    a.place.heal();
+    await settled();
+    expect(a.lost).toHaveLength(1);
+  });
+
+  it("waits for the longer of its own grace and the vanished holder's", async () => {
+    const [a, b] = [contender("a"), contender("b", { graceMs: 10 })];
+    await mine(a.lock);
+    a.place.expire();
+    a.place.cut();
+    const attempt = outcome(b.lock.tryLock());
+    await clock.pass(graceMs - 1);
+    expect(attempt.settled).toBe(false);
+    await clock.pass(2);
+    expect(attempt.value?.held).toBe(true);
+  });
+
+  it("of two waiters at the grace's end one has it", async () => {
+    const [a, b, c] = [contender("a"), contender("b"), contender("c")];
+    await mine(a.lock);
+    a.place.cut();
+    await clock.pass(timeoutMs);
+    const attempts = [outcome(b.lock.tryLock()), outcome(c.lock.tryLock())];
+    await clock.pass(graceMs + 1);
+    expect(attempts.every(({ settled }) => settled)).toBe(true);
+    expect(attempts.filter(({ value }) => value)).toHaveLength(1);
+  });
+
+  it("stops a use that another overtook, although that one vanished in turn", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    const use = await mine(a.lock);
+    a.place.cut();
+    const attempt = outcome(b.lock.lock());
+    await clock.pass(timeoutMs + graceMs + 2);
+    expect(attempt.value?.held).toBe(true);
+    b.place.expire();
+    b.place.cut();
+    a.place.heal();
+    await clock.pass(1);
+    expect([use.signal.aborted, a.lost.length, service.takes.length]).toEqual([true, 1, 2]);
+  });
+
+  it("an attempt can be given up, and gets nothing behind its caller's back", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    await mine(a.lock);
+    a.place.cut();
+    await clock.pass(timeoutMs);
+    const stop = new AbortController();
+    const attempt = outcome(b.lock.lock({ signal: stop.signal }));
+    await clock.pass(graceMs / 2);
+    stop.abort();
+    await settled();
+    expect(attempt.error).toMatchObject({ code: "ABORTED" });
+    await clock.pass(2 * graceMs);
+    expect(service.takes).toHaveLength(1);
+  });
+
+  it("close releases, and ends whoever waits", async () => {
+    const [a, b] = [contender("a"), contender("b")];
+    await mine(a.lock);
+    const attempt = outcome(b.lock.lock());
+    await settled();
+    await b.lock.close();
+    await settled();
+    expect(attempt.error).toMatchObject({ code: "CLOSED" });
+    await a.lock.close();
+    expect(service.record?.released).toBe(true);
+    await expect(a.lock.tryLock()).rejects.toMatchObject({ code: "CLOSED" });
+  });
+
+  it("refuses what cannot be", () => {
+    const place = new ModelService(new ModelClock(), timeoutMs).place();
+    const code = (options: GraceLockOptions) => {
+      try {
+        new GraceLock(place, options);
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    };
+    expect(code({ owner: "" })).toBe("OPTION_INVALID");
+    expect(code({ owner: "a", graceMs: Number.NaN })).toBe("OPTION_INVALID");
+    expect(code({ owner: "a", graceMs: -1 })).toBe("OPTION_INVALID");
+  });
+});
+
+describe("grace lock, random histories", () => {
+  const reached = { reclaims: 0, takeOvers: 0, losses: 0, clean: 0 };
+  const seeds = Array.from({ length: 25 }, () => Math.floor(Math.random() * 2 ** 31));
+
+  it.each(seeds)("seed %i", async (seed) => {
+    const random = mulberry(seed);
+    const below = (n: number) => Math.floor(random() * n);
+    const all = ["a", "b", "c"].map((owner) => contender(owner));
+    const uses: { owner: number; use: Use }[] = [];
+    const check = () => {
+      const believing = uses.filter(({ use }) => use.held);
+      expect(believing.length, `beliefs at ${clock.monotonic()} ms`).toBeLessThanOrEqual(1);
+    };
+    for (let step = 0; step < 60; step++) {
+      const which = below(3);
+      const { lock, place } = all[which] as (typeof all)[number];
+      const running = uses.findLast(({ owner, use }) => owner === which && !use.signal.aborted);
+      const dice = below(10);
+      if (dice < 4) {
+        // Nobody waits for it here: it may be given only after a grace.
+        lock.tryLock().then(
+          (use) => use && uses.push({ owner: which, use }),
+          (error: unknown) => expect(error).toMatchObject({ code: "CLOSED" }),
+        );
+      } else if (dice === 4) void running?.use.end();
+      else if (dice === 5 && !place.isCut) void lock.release();
+      else if (dice === 6) place.cut();
+      else if (dice === 7) place.heal();
+      else if (dice === 8) place.expire();
+      else void running?.use.note("x");
+      await clock.pass(below(graceMs), check);
+    }
+    for (const { place } of all) place.heal();
+    await clock.pass(2 * (graceMs + timeoutMs), check);
+
+    const { takes } = service;
+    expect(takes.length).toBeGreaterThan(0);
+    for (const [at, take] of takes.entries()) {
+      const before = takes[at - 1];
+      if (before) expect(take.fence).toBeGreaterThan(before.fence);
+      if (take.vacantMs === undefined) reached.clean += 1;
+      else if (take.previous?.owner === take.owner) reached.reclaims += 1;
+      else reached.takeOvers += 1;
+      if (take.vacantMs === undefined || take.previous?.owner === take.owner) continue;
+      expect(take.atMs - take.vacantMs, `take ${at} in the grace`).toBeGreaterThanOrEqual(graceMs);
+    }
+    // All are connected: whoever's use still believes is the holder, and nobody else's does.
+    for (const { use } of uses) if (use.held) expect(use.fence).toBe(service.holder?.fence);
+    reached.losses += all.reduce((sum, { lost }) => sum + lost.length, 0);
+  });
+
+  it("reached what is rare", () => {
+    for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(0);
+  });
+});
+
+function mulberry(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
