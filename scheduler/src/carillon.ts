@@ -23,7 +23,7 @@ import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
-import { type CommandSpec, defineTask, definitionText, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { version } from "./version.ts";
 import { Worker } from "./worker/worker.ts";
 
@@ -68,7 +68,8 @@ interface Started {
   heard: Promise<void>;
 }
 
-const savesAtOnce = 4;
+const savedTogether = 1_000;
+const definedInCode = "defined in code";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -429,27 +430,25 @@ export class Carillon {
     return taskId;
   }
 
-  /** Definitions that the store has already cost one statement together; new and changed ones are saved side by side. */
+  /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
   async #registerAll(store: Store): Promise<void> {
     const { definitions } = (await this.#opening) as Opened;
-    for (const record of await store.tasks.byNames([...this.#defined.keys()])) {
-      const defined = this.#defined.get(record.name);
-      if (!defined || definitionText(defined.definition) !== definitionText(record.definition)) continue;
-      definitions.remember(record);
-      this.#taskIds.set(record.name, record.taskId);
+    const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
+    for (let from = 0; from < unknown.length; from += savedTogether) {
+      const some = unknown.slice(from, from + savedTogether).map(({ definition }) => definition);
+      const change = { author: this.#node, reason: definedInCode, nowMs: this.#storeClock.now() };
+      for (const record of await store.tasks.saveAll(some, change)) {
+        definitions.remember(record);
+        this.#taskIds.set(record.name, record.taskId);
+      }
     }
-    const names = [...this.#defined.keys()].filter((name) => !this.#taskIds.has(name));
-    const save = async () => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) await this.#register(name);
-    };
-    await Promise.all(Array.from({ length: savesAtOnce }, save));
   }
 
   async #register(name: string): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
     const { definition } = this.#defined.get(name) as Defined;
-    const { record } = await this.save(definition, { reason: "defined in code" });
+    const { record } = await this.save(definition, { reason: definedInCode });
     ((await this.#opening) as Opened).definitions.remember(record);
     this.#taskIds.set(name, record.taskId);
     return record.taskId;

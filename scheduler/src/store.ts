@@ -132,6 +132,11 @@ export interface TaskStore {
     expectedVersion: number | null,
     change: Change,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
+  /**
+   * Saves each, whatever version is there; those that the store has never had in one statement together, a definition
+   * changed by a transaction of its own. Repeatable. For a thousand at a time. @returns their records, in any order
+   */
+  saveAll(definitions: readonly TaskDefinition[], change: Change): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
   /** Those that exist and are not removed. */

@@ -5,11 +5,15 @@ import { compileSchedule } from "../schedule.ts";
 import type { Change, Counters, SqlClient, TaskRecord, TaskStore } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
 import type { Database } from "./database.ts";
-import { gates, settleGates } from "./gates.ts";
+import { settleGates } from "./gates.ts";
+import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { notifySql } from "./signals.ts";
 import { type Withdrawal, withdraw } from "./withdraw.ts";
 
 const recallAgainMs = 10;
+
+/** An edit is a transaction of its own; so many go side by side. */
+const savesAtOnce = 4;
 
 interface TaskRow {
   id: number;
@@ -68,6 +72,33 @@ export function taskStore(database: Database): TaskStore {
         const record = await edit(client, row, definition, text, groupId, change);
         return { record, changed: true };
       });
+    },
+
+    async saveAll(definitions, change) {
+      const texts = new Map(definitions.map((definition) => [definition.name, definitionText(definition)]));
+      const present = await database.query<TaskRow>(
+        "task-texts",
+        `select ${fields} from ${from} where t.name = any($1)`,
+        [[...texts.keys()]],
+      );
+      const records = present
+        .filter((row) => row.deleted_ms === null && row.definition_text === texts.get(row.name))
+        .map(asRecord);
+      const there = new Set(present.map(({ name }) => name));
+      const absent = definitions.filter(({ name }) => !there.has(name));
+      if (absent.length > 0) {
+        const ids = new Map<string, number>();
+        for (const { group } of absent) if (!ids.has(group)) ids.set(group, await store.group(group));
+        records.push(...(await createTasks(database, absent, ({ group }) => ids.get(group) as number, change)));
+      }
+      const done = new Set(records.map(({ name }) => name));
+      const left = definitions.filter(({ name }) => !done.has(name));
+      const save = async () => {
+        for (let next = left.pop(); next !== undefined; next = left.pop())
+          records.push((await store.save(next, null, change)).record);
+      };
+      await Promise.all(Array.from({ length: savesAtOnce }, save));
+      return records;
     },
 
     async byName(name) {
@@ -231,9 +262,7 @@ export function taskStore(database: Database): TaskStore {
   ): Promise<TaskRecord> {
     const now = Math.round(change.nowMs);
     const version = row.version + 1;
-    const { policy, limit } = definition.overlap;
-    // A limit of its own on `allow` is `queue` with more places.
-    const gate = limit === null ? gates.allow : gates[policy];
+    const { gate, limit } = gateOf(definition);
     await withdraw(client, s, row.id, now, "edited");
     await account(client, row, now, "edited before it could be planned");
     await client.query(
@@ -281,8 +310,7 @@ export function taskStore(database: Database): TaskStore {
 
   /** Sets the plan's next slot: the first after now that the ledger does not have. */
   async function replan(client: SqlClient, taskId: number, definition: TaskDefinition, nowMs: number, paused: boolean) {
-    const { schedule } = definition;
-    const afterEnd = schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
+    const afterEnd = afterEndOf(definition);
     const { rows } = await client.query(
       `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
               exists (select from ${s}.run where task_id = $1 and after_end) as running`,
@@ -290,7 +318,7 @@ export function taskStore(database: Database): TaskStore {
     );
     const accepted = new Set(rows[0]?.accepted as number[]);
     const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-    const compiled = compileSchedule(schedule);
+    const compiled = compileSchedule(definition.schedule);
     let next = waits ? null : compiled.next(nowMs);
     // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
     while (next !== null && accepted.has(next)) next = compiled.next(next);
