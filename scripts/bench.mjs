@@ -1,16 +1,17 @@
 /**
- * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts a PostgreSQL that writes to the disk as in
- * production, and becomes bench/QUESTION.ts, which reads the arguments and CARILLON_BENCH_POSTGRES_URL. Set by hand,
- * that variable is used as it is.
+ * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the server that the question is about, with
+ * writes that reach the disk as in production, and becomes bench/QUESTION.ts, which reads the arguments and
+ * CARILLON_BENCH_POSTGRES_URL or CARILLON_BENCH_ZOOKEEPER_URL. Set by hand, that variable is used as it is. Where Java
+ * and ZooKeeper's jars are is told by the variables of the tests, see servers/zookeeper.mjs.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, ready, root, say, Trouble } from "./ready.mjs";
-import { machinePostgres } from "./servers/postgres.mjs";
-import { startServers } from "./servers.mjs";
+import { kinds, startServers } from "./servers.mjs";
 
-const variable = "CARILLON_BENCH_POSTGRES_URL";
+/** Questions about ZooKeeper; all others are about PostgreSQL. */
+const ofZooKeeper = new Set(["zookeeper", "delay-queue", "election"]);
 
 async function main() {
   const [question = "", ...args] = process.argv.slice(2);
@@ -26,9 +27,15 @@ async function main() {
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 
-  if (!process.env[variable]) {
-    const servers = await startServers(["postgres"], { durable: true });
-    process.env[variable] = servers.env[machinePostgres.variable];
+  const name = ofZooKeeper.has(question) ? "zookeeper" : "postgres";
+  const kind = kinds[name];
+  if (!kind) throw new Trouble(`there is no server called ${name}`);
+  const variable = kind.variable.replace("_TEST_", "_BENCH_");
+  if (process.env[variable]) Object.assign(process.env, kind.find()?.env);
+  else {
+    const servers = await startServers([name], { durable: true });
+    const { [kind.variable]: url, ...others } = servers.env;
+    Object.assign(process.env, others, { [variable]: url });
     say(`${servers.titles.join(", ")}, fsync on`);
     // Should the bench call process.exit, or die, the servers' keeper notices and stops them by itself.
     process.once("beforeExit", () => void servers.stop());

@@ -147,8 +147,10 @@ interface Queue<More extends Word[]> {
     flush: Operation<[limit: number], [stored: Truth]>;
     /** The consumer throws on so many of the next items. */
     fail: Operation<[items: number]>;
+    /** The consumer never returns from so many of the next items. */
+    hold: Operation<[items: number]>;
     close: Operation;
   };
-  /** With the text; `failed` for items that `fail` made fail. */
-  events: "item" | "failed";
+  /** With the text; `failed` for items that `fail` made fail, `held` for those that `hold` keeps. */
+  events: "item" | "failed" | "held";
 }
