@@ -17,7 +17,6 @@ import { parentOf } from "../paths.ts";
 import type { Session } from "../session.ts";
 import { createContainers, createPersistent, deleteSurely } from "./protect.ts";
 import type { ItemName, QueueNames } from "./queue-names.ts";
-import { withoutSequence } from "./queue-names.ts";
 
 /** Where a queue lies and how its nodes are called. */
 export interface QueueLayout {
@@ -116,8 +115,7 @@ export async function sendBack(
 
 /** Puts it aside, into the poison path. */
 export async function setAside(layout: QueueLayout, claim: Claim, data: Buffer, failures: number): Promise<void> {
-  const named = layout.names.retry(claim.item, failures, claim.item.notBeforeMs);
-  const path = `${layout.poisonPath}/${withoutSequence(named)}`;
+  const path = `${layout.poisonPath}/${layout.names.retry(claim.item, failures, claim.item.notBeforeMs)}`;
   for (;;) {
     try {
       return await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);

@@ -156,8 +156,3 @@ function sequenceOf(name: string): number {
   const value = Number(name.slice(-sequenceDigits));
   return Number.isInteger(value) && value >= 0 && value < 2 ** 32 ? value : 0;
 }
-
-/** A name without the server's number, which the server gives anew to what is created under it. */
-export function withoutSequence(name: string): string {
-  return name.replace(/(?:\d{10}|-\d{10})$/, "");
-}

@@ -1,5 +1,6 @@
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
@@ -15,8 +16,9 @@ import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.state.ConnectionState;
 
 /**
- * PATH LOCK_PATH|- consumes|produces; events item TEXT, and failed TEXT for those that it was told to fail. `put TEXT`
- * has one more argument where the queue needs it: an id, the epoch milliseconds when it is due, or a priority.
+ * PATH LOCK_PATH|- consumes|produces; events item TEXT, and failed TEXT or held TEXT for those that it was told to fail,
+ * or never to finish. `put TEXT` has one more argument where the queue needs it: an id, the epoch milliseconds when it is
+ * due, or a priority.
  */
 final class Queues implements Peer.Recipe {
   private interface Put {
@@ -28,6 +30,7 @@ final class Queues implements Peer.Recipe {
   }
 
   private final AtomicInteger failures = new AtomicInteger();
+  private final AtomicInteger holds = new AtomicInteger();
   private QueueBase<String> queue;
   private Put put;
   private PutMany putMany;
@@ -69,7 +72,11 @@ final class Queues implements Peer.Recipe {
   private QueueConsumer<String> consumer(String name) {
     return new QueueConsumer<String>() {
       @Override
-      public void consumeMessage(String item) {
+      public void consumeMessage(String item) throws InterruptedException {
+        if (holds.getAndUpdate((left) -> Math.max(0, left - 1)) > 0) {
+          Peer.event(name, "held", item);
+          new CountDownLatch(1).await();
+        }
         if (failures.getAndUpdate((left) -> Math.max(0, left - 1)) > 0) {
           Peer.event(name, "failed", item);
           throw new IllegalStateException("told to fail");
@@ -104,6 +111,9 @@ final class Queues implements Peer.Recipe {
         return Peer.words(queue.flushPuts(Long.parseLong(arguments.get(0)), TimeUnit.MILLISECONDS));
       case "fail": // so many of the next items
         failures.set(Integer.parseInt(arguments.get(0)));
+        return Peer.words();
+      case "hold": // so many of the next items
+        holds.set(Integer.parseInt(arguments.get(0)));
         return Peer.words();
       case "close":
         queue.close();
