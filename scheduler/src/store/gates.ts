@@ -4,6 +4,8 @@ import { notifySql } from "./signals.ts";
 /** `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place. */
 export const gates = { allow: 0, queue: 1, skip: 2, replace: 3 } as const;
 
+const replaced = "overlap: replaced by a newer run";
+
 /**
  * Gives out the places of tasks that count them. Between them, a task's `ready` and `claimed` runs never exceed its
  * limit; the others are `held`. Claims need no lock for that, since a claim only moves a run between those two.
@@ -38,7 +40,10 @@ export async function settleGates(
   const all = rows.map((row) => row.task_id as number);
   if (all.length === 0) return;
   if (freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
-  if (replacing.length > 0) await keepNewest(client, s, replacing, now);
+  if (replacing.length > 0) {
+    await keepNewest(client, s, replacing, now);
+    await stopWaiting(client, s, replacing, now);
+  }
   await demote(client, s, all, now);
   await promote(client, s, all);
   if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
@@ -57,32 +62,37 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[])
   );
 }
 
-/** Ends held runs as skipped: into history, into the ledger, into the counters; tasks planned from an end go on. */
-async function skip(
+/**
+ * Ends runs that no worker has: into history and the counters, into the ledger when the slot was never tried; tasks
+ * planned from an end go on.
+ */
+async function end(
   client: SqlClient,
   s: string,
+  how: "skipped" | "cancelled",
   where: string,
   values: unknown[],
   now: number,
   reason: string,
 ): Promise<void> {
+  const [at, why] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::text`];
   await client.query(
     `with gone as (
-            delete from ${s}.run where id in (select r.id from ${s}.run r where r.state = 0 and ${where} for update skip locked)
+            delete from ${s}.run where id in (select r.id from ${s}.run r where ${where} for update skip locked)
             returning *),
           told as (
             insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome,
                                           priority, source, key, payload, error)
-            select id, due_ms, slot_ms, created_ms, $${values.length + 1}::bigint, task_id, version, attempt, 3, priority, source, key,
-                   payload, jsonb_build_object('code', 'SKIPPED', 'message', $${values.length + 2}::text) from gone),
+            select id, due_ms, slot_ms, created_ms, ${at}, task_id, version, attempt, ${how === "skipped" ? 3 : 2}, priority, source,
+                   key, payload, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
           marked as (
-            update ${s}.slot l set outcome = 2, reason = $${values.length + 2}::text from gone
-            where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
+            update ${s}.slot l set outcome = 2, reason = ${why} from gone
+            where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
           onward as (
-            update ${s}.plan p set next_slot_ms = $${values.length + 1}::bigint + p.after_end_ms from gone
+            update ${s}.plan p set next_slot_ms = ${at} + p.after_end_ms from gone
             where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
           counted as (
-            insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id)
+            insert into ${s}.tally_delta (task_id, ${how}) select task_id, count(*) from gone group by task_id)
      select ${notifySql(s, "'tasks'")} from onward limit 1`,
     [...values, now, reason],
   );
@@ -95,21 +105,30 @@ async function skipOverdue(
   now: number,
   reason: string,
 ): Promise<void> {
-  await skip(client, s, "r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0", [taskIds, now], now, reason);
+  const where = "r.state = 0 and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0";
+  await end(client, s, "skipped", where, [taskIds, now], now, reason);
 }
 
 /** `replace`: of the held runs that are due, only the newest has a claim to the place. */
 async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
-  await skip(
+  await end(
     client,
     s,
-    `r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
+    "skipped",
+    `r.state = 0 and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
        select from ${s}.run n where n.task_id = r.task_id and n.state = 0 and n.gate > 0 and n.due_ms <= $2
        and (n.due_ms, n.id) > (r.due_ms, r.id))`,
     [taskIds, now],
     now,
-    "overlap: replaced by a newer run",
+    replaced,
   );
+}
+
+/** `replace`: a run that waits for its next try has a place and no worker to ask; it ends here, and its place is free. */
+async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  const where = `r.state = 2 and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (
+       select from ${s}.run n where n.task_id = r.task_id and n.state = 0 and n.gate > 0 and n.due_ms <= $2)`;
+  await end(client, s, "cancelled", where, [taskIds, now], now, replaced);
 }
 
 /** A place kept for a run of the future goes to one that is due now; a run between two tries keeps its place. */
@@ -155,7 +174,7 @@ async function stopRunning(client: SqlClient, s: string, taskIds: number[], now:
          select id from ${s}.run c where c.task_id = due.task_id and c.gate > 0 and c.state = 3 and c.recall = 0
          order by due_ms, id limit due.wanted for update skip locked) o),
      asked as (
-       update ${s}.run r set recall = 1, recall_why = 'overlap: replaced by a newer run' from picked
+       update ${s}.run r set recall = 1, recall_why = '${replaced}' from picked
        where r.id = picked.id returning r.id)
      select ${notifySql(s, "'recall'")} from asked limit 1`,
     [taskIds, now],

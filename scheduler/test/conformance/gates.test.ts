@@ -146,6 +146,41 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(old, newest)).toEqual(["cancelled", "ready"]);
   });
 
+  it("replace: a run that waits between two tries ends too, and its place goes to the newer one at once", async () => {
+    const task = await gated("replace-waiting", "replace", { schedule: every("1s"), retry: 5 });
+    await stage.plan([task], session, stage.nowMs + 3_000);
+    const slots = await stage.rows<Row>("select slot_ms, run_id from $s.slot where task_id = $1 order by 1", [
+      task.taskId,
+    ]);
+    const [first, second, third] = slots as [Row, Row, Row];
+    const failed: Verdict = { kind: "retry", dueMs: third.slot_ms + 60_000, error: null };
+    await end(await one(task, first.slot_ms), failed, first.slot_ms);
+    await stage.store.plans.admitHeld(second.slot_ms - 1, second.slot_ms - 1);
+    expect(await states(first.run_id, second.run_id), "nothing newer is due").toEqual(["ready", "held"]);
+    await stage.store.plans.admitHeld(second.slot_ms, second.slot_ms);
+    expect(await states(first.run_id, second.run_id, third.run_id)).toEqual(["cancelled", "ready", "held"]);
+    expect(await stage.store.runs.find(first.run_id)).toMatchObject({
+      attempt: 1,
+      endedMs: second.slot_ms,
+      error: { code: "CANCELLED", message: "overlap: replaced by a newer run" },
+    });
+    expect(await stage.store.runs.attempts(first.run_id)).toHaveLength(1);
+
+    // Also one whose next try is due and not claimed yet.
+    await end(await one(task, second.slot_ms), { ...failed, dueMs: second.slot_ms }, second.slot_ms);
+    await stage.store.plans.admitHeld(third.slot_ms, third.slot_ms);
+    expect(await states(second.run_id, third.run_id)).toEqual(["cancelled", "ready"]);
+    await end(await one(task, third.slot_ms));
+    const ledger = await stage.store.history.slots(task.taskId, 0, third.slot_ms, 10);
+    expect(ledger.slots.map(({ outcome }) => outcome)).toEqual(["run", "run", "run"]);
+    expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({
+      succeeded: 1,
+      cancelled: 2,
+      retried: 2,
+      skipped: 0,
+    });
+  });
+
   it("gives the place kept for a run of the future to one that is due now", async () => {
     const task = await gated("yields", "queue");
     const future = await stage.enqueue(task, { dueMs: stage.nowMs + 10_000 });
