@@ -23,7 +23,7 @@ const variables = /** @type {const} */ ({
 export const zookeeper = {
   variable: "CARILLON_TEST_ZOOKEEPER_URL",
   title: "ZooKeeper",
-  debian: ["zookeeper", "libcurator-recipes-java", "libslf4j-java", "default-jdk-headless"],
+  debian: ["zookeeper", "libcurator-recipes-java", "default-jdk-headless"],
   advice:
     "Install ZooKeeper, Java Curator 5 and a JDK (Debian: apt-get install zookeeper libcurator-recipes-java " +
     `default-jdk-headless; macOS: brew install zookeeper openjdk, and Curator's jars named in ${variables.curator}).`,

@@ -243,4 +243,14 @@ describe("a Java process", () => {
     expect(await bob.client.ask("exists", "/a/b")).toBe(true);
     expect(ensemble.server.log()).toMatch(/Successfully authenticated client: authenticationID=bob/);
   });
+
+  it("is turned away without a login where one is required", async () => {
+    const sasl = { users: { bob: 'quo"ted' }, required: true };
+    await using ensemble = await Ensemble.start({ sasl });
+    await using bob = await startJava(ensemble.connectString(), { properties: ensemble.javaLogin("bob") });
+    expect(await bob.client.do("children", "/")).toEqual(["zookeeper"]);
+    await using stranger = await startJava(ensemble.connectString());
+    const turnedAway = { exception: "SessionClosedRequireAuthException" };
+    await expect(stranger.client.do("children", "/")).rejects.toMatchObject(turnedAway);
+  });
 });
