@@ -16,6 +16,8 @@ export interface JanitorOptions {
 
 const rotateEveryMs = 3_600_000;
 const foldEveryMs = 60_000;
+/** Where nothing ends there is nothing to fold: each look in vain doubles the wait, up to this. */
+const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 
 /**
@@ -27,6 +29,7 @@ export class Janitor {
   readonly #flight: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
+  #foldWaitMs = foldEveryMs;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
@@ -37,7 +40,7 @@ export class Janitor {
   onPulse(): void {
     if (this.#options.membership.term() === null) return;
     const mono = this.#options.clock.monotonic();
-    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#foldedAt >= foldEveryMs) void this.#flight.run();
+    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#foldedAt >= this.#foldWaitMs) void this.#flight.run();
   }
 
   stop(): Promise<void> {
@@ -53,6 +56,12 @@ export class Janitor {
     }
     this.#foldedAt = clock.monotonic();
     await store.sessions.sweep(storeClock.now(), keepMs);
-    while ((await store.tasks.foldCounters(countersPerFold)) === countersPerFold);
+    let folded = 0;
+    let some: number;
+    do {
+      some = await store.tasks.foldCounters(countersPerFold);
+      folded += some;
+    } while (some === countersPerFold);
+    this.#foldWaitMs = folded > 0 ? foldEveryMs : Math.min(this.#foldWaitMs * 2, foldAtLeastEveryMs);
   }
 }
