@@ -4,7 +4,8 @@ import { type Figures, median, rounded } from "./figures.ts";
 /** A bound that a figure is held against; printed beside it, and never decides what is measured. */
 export interface Aim {
   figure: string;
-  atMost: number;
+  atMost?: number;
+  atLeast?: number;
 }
 
 export interface Report {
@@ -20,7 +21,7 @@ export interface Report {
 }
 
 /** Figures of which one bad run must not hide among good ones: the worst is given, not the median. */
-const worstCounts = /^(?:lost|doubled|missed|skipped|early)(?:_|$)/;
+const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered)(?:_|$)/;
 
 /** Over the runs: the median, or for what must not happen the most. */
 export function summary(runs: Figures[]): Figures {
@@ -73,9 +74,11 @@ function cell(runs: Figures[], name: string): string {
   return `${given} (${rounded(Math.min(...values))}–${rounded(Math.max(...values))})`;
 }
 
-function verdict({ figure, atMost }: Aim, runs: Figures[]): string {
-  const value = summary(runs)[figure];
-  return `≤ ${atMost} ${value !== undefined && value <= atMost ? "reached" : "NOT REACHED"}`;
+function verdict({ figure, atMost, atLeast }: Aim, runs: Figures[]): string {
+  const value = summary(runs)[figure] ?? Number.NaN;
+  const reached = (atMost === undefined || value <= atMost) && (atLeast === undefined || value >= atLeast);
+  const bounds = [atLeast === undefined ? "" : `≥ ${atLeast}`, atMost === undefined ? "" : `≤ ${atMost}`];
+  return `${bounds.filter(Boolean).join(" ")} ${reached ? "reached" : "NOT REACHED"}`;
 }
 
 /** The last line, for programs. */
