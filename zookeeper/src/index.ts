@@ -1,7 +1,17 @@
 export type { Acl, Permission } from "./acl.ts";
 export { creatorAcl, digestId, openAcl, readAcl } from "./acl.ts";
+export { connect } from "./client.ts";
 export type { ZooKeeperErrorCode } from "./errors.ts";
 export { isZooKeeperError, ZooKeeperError } from "./errors.ts";
 export type * from "./operations.ts";
+export type { ConnectOptions } from "./options.ts";
+export type { DelayPutOptions } from "./recipes/delay-queue.ts";
+export { DelayQueue } from "./recipes/delay-queue.ts";
+export type { PriorityPutOptions } from "./recipes/priority-queue.ts";
+export { PriorityQueue } from "./recipes/priority-queue.ts";
+export type { PutOptions } from "./recipes/queue.ts";
+export { Queue } from "./recipes/queue.ts";
+export type { ConsumeOptions, Consumer, ItemFailure, ItemHandler, QueueItem } from "./recipes/queue-consumer.ts";
+export type { QueueOptions } from "./recipes/queue-path.ts";
 export type { Session, SessionState, ZooKeeper } from "./session.ts";
 export type { Stat } from "./stat.ts";
