@@ -82,9 +82,12 @@ export type Operation =
   | { readonly type: "set"; readonly path: string; readonly data: Data; readonly version?: number }
   | { readonly type: "check"; readonly path: string; readonly version: number };
 
-/** At the index of its operation: what came of it. delete and check have nothing to tell. */
+/**
+ * At the index of its operation: what came of it. delete and check have nothing to tell; of a created node servers tell
+ * only the path.
+ */
 export type OperationResult =
-  | { readonly type: "create"; readonly path: string; readonly stat: Stat }
+  | { readonly type: "create"; readonly path: string }
   | { readonly type: "delete" }
   | { readonly type: "set"; readonly stat: Stat }
   | { readonly type: "check" };

@@ -39,10 +39,14 @@ async function readBase(session: Session, at: string): Promise<{ base: bigint; v
     const { data, stat } = await session.get(at);
     const text = data.toString("latin1");
     if (!/^\d{1,30}$/.test(text)) {
-      throw new ZooKeeperError("DATA_INVALID", `${at} does not hold a number but ${JSON.stringify(text.slice(0, 40))}`, {
-        path: at,
-        hint: "write the highest fence ever given out there, in decimal digits",
-      });
+      throw new ZooKeeperError(
+        "DATA_INVALID",
+        `${at} does not hold a number but ${JSON.stringify(text.slice(0, 40))}`,
+        {
+          path: at,
+          hint: "write the highest fence ever given out there, in decimal digits",
+        },
+      );
     }
     return { base: BigInt(text), version: stat.version };
   } catch (error) {

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
-import type { CreateOptions, Created, Data } from "../operations.ts";
+import type { Created, CreateOptions, Data } from "../operations.ts";
 import type { Session } from "../session.ts";
 
 const protectedName = /^_c_[0-9a-f-]{36}-/;
@@ -100,8 +100,7 @@ function removeLater(session: Session, parent: string, token: string): void {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // Only the session's end can make this fail, and that removes the node as well.
-  remove().catch(() => undefined);
+  remove().catch(() => undefined); // only the session's end makes this fail, and that removes the node as well
 }
 
 /**

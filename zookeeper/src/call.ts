@@ -1,0 +1,80 @@
+/**
+ * One request on its way: how it is written, how its answer is read, and whom to tell. Settled once, whatever comes
+ * first: the answer, the loss of the connection, the session's end, the caller's signal.
+ */
+import { serverError, ZooKeeperError } from "./errors.ts";
+import type { Reader, Writer } from "./wire/bytes.ts";
+
+export interface Question<T> {
+  /** From wire/codes. */
+  readonly op: number;
+  /** For messages, as in `create /a`. */
+  readonly what: string;
+  readonly path: string;
+  /** Only reads: asked again on the next connection when this one is lost. */
+  readonly repeatable: boolean;
+  write(writer: Writer): void;
+  /** Reads the body of a good answer. */
+  read(reader: Reader): T;
+  /** An error that is an answer: undefined when it is none. */
+  readError?(code: number): { value: T } | undefined;
+}
+
+export class Call {
+  readonly question: Question<unknown>;
+  /** Bytes while it waits to be sent, for the bound on them. */
+  bytes = 0;
+  xid = 0;
+  /** Monotonic ms when it was handed to the connection. */
+  sentAt = 0;
+  settled = false;
+  readonly #resolve: (value: unknown) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #signal: AbortSignal | undefined;
+  readonly #aborted: (() => void) | undefined;
+
+  constructor(
+    question: Question<unknown>,
+    resolve: (value: never) => void,
+    reject: (reason: unknown) => void,
+    signal: AbortSignal | undefined,
+  ) {
+    this.question = question;
+    this.#resolve = resolve as (value: unknown) => void;
+    this.#reject = reject;
+    this.#signal = signal;
+    if (signal) {
+      this.#aborted = () => this.fail(aborted(question.what, question.path, signal));
+      signal.addEventListener("abort", this.#aborted, { once: true });
+    }
+  }
+
+  /** @throws RangeError when the body is not what was asked for; the error that it holds, of a multi */
+  answer(code: number, reader: Reader): void {
+    if (this.settled) return;
+    const value = code === 0 ? { value: this.question.read(reader) } : this.question.readError?.(code);
+    if (value) this.#done(value.value);
+    else this.fail(serverError(code, this.question.what, this.question.path));
+  }
+
+  fail(reason: unknown): void {
+    if (this.settled) return;
+    this.#settle();
+    this.#reject(reason);
+  }
+
+  #done(value: unknown): void {
+    if (this.settled) return;
+    this.#settle();
+    this.#resolve(value);
+  }
+
+  #settle(): void {
+    this.settled = true;
+    if (this.#aborted) this.#signal?.removeEventListener("abort", this.#aborted);
+  }
+}
+
+export function aborted(what: string, path: string, signal: AbortSignal): ZooKeeperError {
+  return new ZooKeeperError("ABORTED", `${what}: given up by the caller`, { path, cause: signal.reason });
+}

@@ -1,0 +1,316 @@
+/**
+ * The client: keeps a connection up, and one session after the other on it.
+ *
+ * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So before the
+ * next one begins, the old one is taken up again and closed ("buried"): a new session never meets its predecessor's
+ * dying nodes, unless no server could be asked.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { aborted, Call, type Question } from "./call.ts";
+import { parseConnectString } from "./connect-string.ts";
+import { Connection, type Credentials, maxConnectMs, noCredentials, type Progress, Refused } from "./connection.ts";
+import { ZooKeeperError } from "./errors.ts";
+import { Hosts } from "./hosts.ts";
+import { limits } from "./limits.ts";
+import { OperationsOf } from "./operations-of.ts";
+import { type ConnectOptions, checkOptions } from "./options.ts";
+import { Questions } from "./questions.ts";
+import { answerChallenge, parseChallenge, saslStep } from "./sasl.ts";
+import type { Session, ZooKeeper } from "./session.ts";
+import { SessionCore } from "./session-core.ts";
+import { op } from "./wire/codes.ts";
+
+/**
+ * @param servers `zk1:2181,zk2:2181,zk3:2181/chroot`
+ * @returns a client with a session
+ * @throws UNREACHABLE when no server answers in time, AUTH_FAILED, CONNECT_STRING_INVALID, OPTION_INVALID, ABORTED
+ */
+export async function connect(servers: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
+  const client = new Client(servers, options);
+  const { connectTimeoutMs } = checkOptions(options);
+  const late = AbortSignal.timeout(connectTimeoutMs);
+  try {
+    await client.established(options.signal ? AbortSignal.any([options.signal, late]) : late);
+    return client;
+  } catch (error) {
+    await client.close();
+    if (!late.aborted || options.signal?.aborted) throw error;
+    throw new ZooKeeperError(
+      "UNREACHABLE",
+      `no server of ${servers} took us in within ${connectTimeoutMs} ms: ${client.trouble}`,
+      {
+        hint: "check that the servers run, have a quorum and can be reached",
+        cause: error,
+      },
+    );
+  }
+}
+
+class Client extends OperationsOf implements ZooKeeper {
+  readonly #options: ReturnType<typeof checkOptions>;
+  readonly #hosts: Hosts;
+  readonly #auth: { scheme: string; credentials: Uint8Array }[];
+  readonly #progress: Progress = { zxid: 0n };
+  readonly #controller = new AbortController();
+  readonly #listeners = new Set<(session: Session) => void>();
+  #session: SessionCore;
+  #connection: Connection | undefined;
+  /** Sessions that ended here and perhaps not yet at the servers. */
+  #unburied: Credentials[] = [];
+  #servedAt = performance.now();
+  /** See `#forgetProgress`. */
+  #rewoundFrom: bigint | undefined;
+  #forgotten: bigint | undefined;
+  #closing: Promise<void> | undefined;
+  /** The last thing that went wrong with a connection. */
+  trouble = "no attempt was made";
+
+  constructor(servers: string, options: ConnectOptions) {
+    const { hosts, chroot } = parseConnectString(servers);
+    super(new Questions(chroot), chroot);
+    this.#options = checkOptions(options);
+    this.#hosts = new Hosts(hosts, this.#options.random);
+    this.#auth = this.#options.auth.map(({ scheme, credentials }) => ({
+      scheme,
+      credentials: Buffer.from(credentials),
+    }));
+    this.#session = this.#newSession();
+    void this.#keepUp();
+  }
+
+  protected override get target(): SessionCore {
+    return this.#session;
+  }
+
+  get session(): SessionCore {
+    return this.#session;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  onSession(listener: (session: Session) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  established(signal?: AbortSignal): Promise<Session> {
+    return new Promise((resolve, reject) => {
+      if (this.signal.aborted) return reject(this.signal.reason);
+      if (signal?.aborted) return reject(aborted("established", "", signal));
+      if (this.#session.live) return resolve(this.#session);
+      const stop = this.onSession((session) => {
+        done();
+        resolve(session);
+      });
+      const closed = () => {
+        done();
+        reject(this.signal.reason);
+      };
+      const givenUp = () => {
+        done();
+        reject(aborted("established", "", signal as AbortSignal));
+      };
+      const done = () => {
+        stop();
+        this.signal.removeEventListener("abort", closed);
+        signal?.removeEventListener("abort", givenUp);
+      };
+      this.signal.addEventListener("abort", closed, { once: true });
+      signal?.addEventListener("abort", givenUp, { once: true });
+    });
+  }
+
+  async addAuth(scheme: string, credentials: string | Uint8Array): Promise<void> {
+    if (this.signal.aborted) throw this.signal.reason;
+    const auth = { scheme, credentials: Buffer.from(credentials) };
+    this.#auth.push(auth);
+    const connection = this.#connection;
+    if (!connection) return;
+    await new Promise<void>((resolve, reject) => {
+      connection.sendAuth(scheme, auth.credentials, (error) => {
+        if (!(error instanceof ZooKeeperError)) return resolve(); // accepted, or lost: the next connection sends it again
+        this.#auth.splice(this.#auth.indexOf(auth), 1);
+        reject(error);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const reason = new ZooKeeperError("CLOSED", "the client has been closed", { hint: "connect anew" });
+    const patience = AbortSignal.timeout(limits.closeMs);
+    const session = this.#session;
+    if (session.state === "suspended") {
+      await new Promise<void>((resolve) => {
+        session.onState(() => resolve());
+        patience.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+    if (session.state === "connected" && this.#connection) await closeSession(this.#connection, patience);
+    this.#controller.abort(reason);
+    this.#session.end(reason);
+    this.#connection?.end(reason);
+  }
+
+  #newSession(): SessionCore {
+    const session = new SessionCore(this.#options.sessionTimeoutMs, this.questions, this.chroot);
+    // The first to hear of the end, so that nobody who hears later still finds the old session here.
+    session.signal.addEventListener("abort", () => {
+      if (!this.signal.aborted) this.#session = this.#newSession();
+      if (session.id !== 0n && session.signal.reason?.code === "SESSION_EXPIRED") {
+        this.#unburied = [...this.#unburied, session.credentials].slice(-limits.maxUnburied);
+      }
+    });
+    return session;
+  }
+
+  /** One connection after the other, until the client is closed. */
+  async #keepUp(): Promise<void> {
+    while (!this.signal.aborted) {
+      const session = this.#session;
+      const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
+      if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+    }
+  }
+
+  /** @returns when the connection is lost, ms to wait before the next @throws when there was none */
+  async #serve(session: SessionCore): Promise<number> {
+    const host = this.#hosts.take();
+    const giveUp = AbortSignal.any([this.signal, session.signal]);
+    const open = (credentials: Credentials) =>
+      Connection.open({
+        host,
+        tls: this.#options.tls,
+        credentials,
+        sessionTimeoutMs: this.#options.sessionTimeoutMs,
+        connectMs: maxConnectMs(session.timeoutMs, this.#hosts.count),
+        maxReplyBytes: this.#options.maxReplyBytes,
+        progress: this.#progress,
+        signal: giveUp,
+        notified: (type, path) => session.watches.deliver(type, path),
+      });
+    await this.#bury(open);
+    const again = session.id !== 0n;
+    const connection = await open(again ? session.credentials : noCredentials);
+    try {
+      if (connection.welcome.timeoutMs <= 0) {
+        session.end(
+          new ZooKeeperError("SESSION_EXPIRED", "the servers have ended the session", {
+            hint: "use the client's new session; ephemeral nodes are gone",
+          }),
+        );
+        return 0;
+      }
+      await this.#authenticate(connection);
+      await this.#noticeRewind(connection, session);
+      if (connection.isLost || session.state === "ended") throw await connection.lost;
+      this.#connection = connection;
+      this.#hosts.served();
+      this.#servedAt = performance.now();
+      for (const body of again ? session.watches.setAgain(this.#progress.zxid) : []) connection.sendSetWatches(body);
+      session.attach(connection, again);
+      if (!again) for (const listener of [...this.#listeners]) listener(session);
+      const reason = await connection.lost;
+      this.trouble = `${host.host}:${host.port}: ${reason.message}`;
+      if (!this.signal.aborted) this.#options.log(`connection to ${this.trouble}`);
+      return 0;
+    } finally {
+      connection.end(new Error("no longer used"));
+      this.#connection = undefined;
+      session.detach(await connection.lost);
+    }
+  }
+
+  #failed(session: SessionCore, error: Error): number {
+    if (error instanceof ZooKeeperError && error.code === "AUTH_FAILED") {
+      this.#controller.abort(error);
+      session.end(error);
+      return 0;
+    }
+    this.trouble = error.message || String(error);
+    if (!this.signal.aborted && session.state !== "ended") this.#options.log(`connecting: ${this.trouble}`);
+    const silentMs = performance.now() - this.#servedAt;
+    if (session.id === 0n) {
+      const waited = performance.now() - this.#options.sessionTimeoutMs;
+      session.failWaitingSince(
+        waited,
+        () => `no server took us in within ${this.#options.sessionTimeoutMs} ms: ${this.trouble}`,
+      );
+      if (error instanceof Refused && silentMs > this.#options.sessionTimeoutMs) this.#forgetProgress();
+    }
+    return this.#hosts.failed();
+  }
+
+  async #bury(open: (credentials: Credentials) => Promise<Connection>): Promise<void> {
+    for (let old = this.#unburied[0]; old; old = this.#unburied[0]) {
+      const connection = await open(old);
+      if (connection.welcome.timeoutMs > 0) await closeSession(connection, AbortSignal.timeout(limits.closeMs));
+      connection.end(new Error("no longer used"));
+      this.#unburied.shift();
+    }
+  }
+
+  async #authenticate(connection: Connection): Promise<void> {
+    const { sasl } = this.#options;
+    if (sasl) {
+      const { answer, proof } = answerChallenge(sasl, await askOn(connection, saslStep(Buffer.alloc(0))));
+      const last = parseChallenge((await askOn(connection, saslStep(answer))).toString("utf8"));
+      if (last.rspauth !== proof) {
+        throw new ZooKeeperError("AUTH_FAILED", "SASL: the server does not know the password itself", {
+          hint: "check that these are the right servers",
+        });
+      }
+    }
+    const told = this.#auth.map(
+      ({ scheme, credentials }) =>
+        new Promise<Error | undefined>((resolve) => connection.sendAuth(scheme, credentials, resolve)),
+    );
+    for (const error of await Promise.all(told)) if (error) throw error;
+  }
+
+  /**
+   * Servers refuse a client that has seen more than they hold. Should all refuse for longer than a session lasts, they
+   * were wiped or restored (or have no quorum, which looks the same): the next session begins without that knowledge,
+   * and says so if what it finds is really behind.
+   */
+  #forgetProgress(): void {
+    if (this.#progress.zxid === 0n) return;
+    this.#forgotten = this.#progress.zxid;
+    this.#progress.zxid = 0n;
+  }
+
+  async #noticeRewind(connection: Connection, session: SessionCore): Promise<void> {
+    if (this.#forgotten !== undefined && session.id === 0n) {
+      await connection.ping();
+      if (connection.isLost) return;
+      if (this.#progress.zxid < this.#forgotten) this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten;
+      this.#forgotten = undefined;
+    }
+    session.rewoundFrom = this.#rewoundFrom;
+  }
+}
+
+const nothing = () => undefined;
+
+/** Asks outside of any session's queue. */
+function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const call = new Call(question, resolve, reject, undefined);
+    connection.send(call);
+    void connection.lost.then((reason) => call.fail(reason));
+  });
+}
+
+/** Resolves when the server has ended the session, the connection is lost, or patience ends. */
+async function closeSession(connection: Connection, patience: AbortSignal): Promise<void> {
+  const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
+  const out = new Promise<void>((resolve) => patience.addEventListener("abort", () => resolve(), { once: true }));
+  // However this ends, the session is over for us; the server expires it if it did not hear us.
+  await Promise.race([askOn(connection, question).catch(() => undefined), out]);
+}

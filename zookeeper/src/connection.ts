@@ -1,0 +1,359 @@
+/**
+ * One connection to one server: it opens, shakes hands, carries calls and their answers in order, notices when the server
+ * falls silent, and is lost once. What a session is, and what becomes of calls without an answer, is its owner's affair.
+ */
+import net from "node:net";
+import tls from "node:tls";
+import type { Call } from "./call.ts";
+import type { Host } from "./connect-string.ts";
+import { ZooKeeperError } from "./errors.ts";
+import { limits } from "./limits.ts";
+import { Reader, Writer } from "./wire/bytes.ts";
+import { maxXid, op, xid } from "./wire/codes.ts";
+import { FrameReader } from "./wire/frames.ts";
+
+/** The highest transaction number seen, by whichever connection: a server that is behind it refuses us. */
+export interface Progress {
+  zxid: bigint;
+}
+
+export interface Credentials {
+  readonly id: bigint;
+  readonly password: Buffer;
+}
+
+export const noCredentials: Credentials = { id: 0n, password: Buffer.alloc(16) };
+
+export interface ConnectionOptions {
+  readonly host: Host;
+  readonly tls: tls.ConnectionOptions | undefined;
+  readonly credentials: Credentials;
+  readonly sessionTimeoutMs: number;
+  readonly connectMs: number;
+  readonly maxReplyBytes: number;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  notified(type: number, path: string): void;
+}
+
+export interface Welcome extends Credentials {
+  /** 0 when the server has ended the session that was asked for. */
+  readonly timeoutMs: number;
+}
+
+/** A server that hung up during the handshake: it is behind us, has no quorum, or has too many connections. */
+export class Refused extends Error {}
+
+export class Connection {
+  readonly host: Host;
+  /** What the server said in the handshake. */
+  welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
+  /** Monotonic ms at which the last request that was answered was sent: the session lived then, for sure. */
+  renewedAt: number;
+  /** Resolves with the reason when the connection is no more. */
+  readonly lost: Promise<Error>;
+  #resolveLost: (reason: Error) => void = () => undefined;
+  #over: Error | undefined;
+  readonly #socket: net.Socket;
+  readonly #progress: Progress;
+  readonly #maxReplyBytes: number;
+  readonly #notified: ConnectionOptions["notified"];
+  readonly #writer = new Writer();
+  readonly #reader = new Reader();
+  #welcomed: ((error: Error | undefined) => void) | undefined;
+  /** Sent and not answered, in order; those before #head are. */
+  #calls: Call[] = [];
+  #head = 0;
+  #xid = 0;
+  #flushing = false;
+  #receivedAt: number;
+  #sentAt: number;
+  #pingSentAt: number | undefined;
+  #pinged: (() => void)[] = [];
+  readonly #auths: ((error: Error | undefined) => void)[] = [];
+  #pulse: NodeJS.Timeout | undefined;
+
+  /**
+   * @throws Refused; ZooKeeperError UNREACHABLE with the cause
+   * @returns a connection whose `welcome` says whether the session was accepted
+   */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const connection = new Connection(options);
+    await new Promise<void>((resolve, reject) => {
+      const late = setTimeout(() => connection.end(new Error("no answer in time")), options.connectMs);
+      const aborted = () => connection.end(new Error("given up"));
+      options.signal.addEventListener("abort", aborted, { once: true });
+      connection.#welcomed = (error) => {
+        clearTimeout(late);
+        options.signal.removeEventListener("abort", aborted);
+        connection.#welcomed = undefined;
+        if (error) reject(error);
+        else resolve();
+      };
+      if (options.signal.aborted) aborted();
+    });
+    return connection;
+  }
+
+  private constructor(options: ConnectionOptions) {
+    this.host = options.host;
+    this.#progress = options.progress;
+    this.#maxReplyBytes = options.maxReplyBytes;
+    this.#notified = options.notified;
+    this.renewedAt = this.#receivedAt = this.#sentAt = performance.now();
+    this.lost = new Promise((resolve) => {
+      this.#resolveLost = resolve;
+    });
+    const { host, port } = options.host;
+    const secure = options.tls;
+    this.#socket = secure
+      ? tls.connect({ servername: net.isIP(host) ? "" : host, ...secure, host, port })
+      : net.connect(port, host);
+    this.#socket.setNoDelay(true);
+    let open = false;
+    this.#socket.once(secure ? "secureConnect" : "connect", () => {
+      open = true;
+      this.#shakeHands(options);
+    });
+    const frames = new FrameReader(options.maxReplyBytes, {
+      frame: (buffer, start, end) => this.#frame(buffer, start, end),
+      oversized: (head, bytes) => this.#oversized(head, bytes),
+    });
+    this.#socket.on("data", (chunk) => {
+      this.#receivedAt = performance.now();
+      try {
+        frames.push(chunk);
+      } catch (error) {
+        this.end(
+          new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
+        );
+      }
+    });
+    this.#socket.on("error", (error) => this.end(error));
+    this.#socket.on("close", () => this.end(open ? new Refused("the server hung up") : new Error("closed")));
+  }
+
+  get isLost(): boolean {
+    return this.#over !== undefined;
+  }
+
+  /** Takes the calls that were sent and have no answer, oldest first. */
+  takeUnanswered(): Call[] {
+    const unanswered = this.#calls.slice(this.#head);
+    this.#calls = [];
+    this.#head = 0;
+    return unanswered;
+  }
+
+  /** @throws what the question's writing throws; then nothing was sent */
+  send(call: Call): void {
+    this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
+    call.xid = this.#xid;
+    call.sentAt = this.#sentAt = performance.now();
+    call.bytes = this.#write(call.xid, call.question.op, (writer) => call.question.write(writer));
+    this.#calls.push(call);
+  }
+
+  /** How many calls are on their way. */
+  get unanswered(): number {
+    return this.#calls.length - this.#head;
+  }
+
+  /** Bytes that the server has not taken yet. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */
+  sendAuth(scheme: string, credentials: Uint8Array, told: (error: Error | undefined) => void): void {
+    this.#auths.push(told);
+    this.#write(xid.auth, op.auth, (writer) => {
+      writer.int(0);
+      writer.string(scheme);
+      writer.buffer(credentials);
+    });
+  }
+
+  sendSetWatches(write: (writer: Writer) => void): void {
+    this.#write(xid.setWatches, op.setWatches2, write);
+  }
+
+  /** Resolves with its answer, or when the connection is lost. */
+  ping(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#over) return resolve();
+      this.#pinged.push(resolve);
+      if (this.#pingSentAt === undefined) this.#sendPing();
+    });
+  }
+
+  #sendPing(): void {
+    this.#pingSentAt = this.#sentAt = performance.now();
+    this.#write(xid.ping, op.ping, () => undefined);
+  }
+
+  end(reason: Error): void {
+    if (this.#over) return;
+    this.#over = reason;
+    clearInterval(this.#pulse);
+    this.#socket.destroy();
+    this.#welcomed?.(reason);
+    for (const told of this.#auths.splice(0)) told(reason);
+    for (const told of this.#pinged.splice(0)) told();
+    this.#resolveLost(reason);
+  }
+
+  #write(id: number, code: number, body: (writer: Writer) => void): number {
+    const writer = this.#writer;
+    writer.beginFrame();
+    try {
+      writer.int(id);
+      writer.int(code);
+      body(writer);
+    } catch (error) {
+      writer.dropFrame();
+      throw error;
+    }
+    const bytes = writer.endFrame();
+    this.#flushLater();
+    return bytes;
+  }
+
+  /** All that is asked in one turn of the event loop goes out in one write. */
+  #flushLater(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    setImmediate(() => {
+      this.#flushing = false;
+      if (!this.#over) this.#socket.write(this.#writer.take());
+    });
+  }
+
+  #shakeHands({ credentials, sessionTimeoutMs, progress }: ConnectionOptions): void {
+    this.renewedAt = this.#sentAt = performance.now();
+    const writer = this.#writer;
+    writer.beginFrame();
+    writer.int(0);
+    writer.long(progress.zxid);
+    writer.int(sessionTimeoutMs);
+    writer.long(credentials.id);
+    writer.buffer(credentials.password);
+    writer.bool(false);
+    writer.endFrame();
+    this.#socket.write(writer.take());
+  }
+
+  #frame(buffer: Buffer, start: number, end: number): void {
+    if (this.#over) return;
+    const reader = this.#reader.over(buffer, start, end);
+    if (this.#welcomed) this.#readWelcome(reader, this.#welcomed);
+    else this.#readReply(reader);
+  }
+
+  #readReply(reader: Reader): void {
+    const id = reader.int();
+    const zxid = reader.long();
+    const code = reader.int();
+    if (zxid > this.#progress.zxid) this.#progress.zxid = zxid;
+    if (id === xid.notification) {
+      const type = reader.int();
+      reader.int();
+      this.#notified(type, reader.string());
+    } else if (id === xid.ping) {
+      if (this.#pingSentAt !== undefined) this.#renew(this.#pingSentAt);
+      this.#pingSentAt = undefined;
+      for (const told of this.#pinged.splice(0)) told();
+    } else if (id === xid.auth) {
+      const error = new ZooKeeperError("AUTH_FAILED", "the server refuses the credentials", {
+        hint: "check scheme, user and password; for SASL, the server's configuration",
+      });
+      this.#auths.shift()?.(code === 0 ? undefined : error);
+    } else if (id !== xid.setWatches) this.#answer(id, code, reader);
+  }
+
+  #answer(id: number, code: number, reader: Reader): void {
+    const call = this.#next(id);
+    try {
+      call.answer(code, reader);
+    } catch (error) {
+      const ofTheAnswer = error instanceof ZooKeeperError;
+      const { what, path } = call.question;
+      call.fail(
+        ofTheAnswer
+          ? error
+          : new ZooKeeperError("PROTOCOL", `${what}: the answer cannot be read`, { path, cause: error }),
+      );
+      if (!ofTheAnswer) throw error;
+    }
+  }
+
+  /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
+  #next(id: number): Call {
+    const call = this.#calls[this.#head];
+    if (!call || call.xid !== id) throw new RangeError(`an answer to request ${id} instead of ${call?.xid}`);
+    this.#head += 1;
+    if (this.#head === this.#calls.length) {
+      this.#calls = [];
+      this.#head = 0;
+    } else if (this.#head === 1_024) {
+      this.#calls = this.#calls.slice(this.#head);
+      this.#head = 0;
+    }
+    this.#renew(call.sentAt);
+    return call;
+  }
+
+  #renew(sentAt: number): void {
+    if (sentAt > this.renewedAt) this.renewedAt = sentAt;
+  }
+
+  #oversized(head: Buffer, bytes: number): void {
+    const reader = this.#reader.over(head, 0, head.length);
+    const id = reader.int();
+    const zxid = reader.long();
+    if (zxid > this.#progress.zxid) this.#progress.zxid = zxid;
+    if (this.#welcomed || id < 0) throw new RangeError(`a message of ${bytes} bytes`);
+    const { what, path } = this.#calls[this.#head]?.question ?? {};
+    this.#next(id).fail(
+      new ZooKeeperError(
+        "REPLY_TOO_LARGE",
+        `${what}: the answer has ${bytes} bytes, the limit is ${this.#maxReplyBytes}`,
+        {
+          path,
+          hint: "raise the option maxReplyBytes, or spread the children over several parents",
+        },
+      ),
+    );
+  }
+
+  #readWelcome(reader: Reader, welcomed: (error: Error | undefined) => void): void {
+    reader.int();
+    const timeoutMs = reader.int();
+    const id = reader.long();
+    const password = reader.buffer();
+    this.welcome = { timeoutMs, id, password };
+    if (timeoutMs > 0) this.#beat(timeoutMs);
+    welcomed(undefined);
+  }
+
+  /** Asks for a sign of life after a third of the session's timeout, and gives up after two thirds without one. */
+  #beat(timeoutMs: number): void {
+    const quietMs = Math.min(timeoutMs / 3, 10_000);
+    const silentMs = (timeoutMs * 2) / 3;
+    const isSilent = () => performance.now() - this.#receivedAt >= silentMs;
+    this.#pulse = setInterval(
+      () => {
+        if (isSilent()) {
+          // After a pause of this process its answers may lie in the socket, unread: let it be read first.
+          setImmediate(() => {
+            if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
+          });
+        } else if (performance.now() - this.#sentAt >= quietMs && this.#pingSentAt === undefined) this.#sendPing();
+      },
+      Math.max(5, timeoutMs / 24),
+    );
+  }
+}
+
+export const maxConnectMs = (timeoutMs: number, hosts: number) =>
+  Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));

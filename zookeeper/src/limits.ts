@@ -1,0 +1,28 @@
+/** Every bound of the client, with its unit in its name. Options may change those that are an option. */
+export const limits = {
+  /** What a server's default jute.maxbuffer takes in, less what frames a request. */
+  maxRequestBytes: 1_048_575,
+  /** A million names of a queue are 45 MB. */
+  maxReplyBytes: 128 * 1024 * 1024,
+  /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
+  maxWaitingRequests: 200_000,
+  maxWaitingBytes: 64 * 1024 * 1024,
+  /** Watches are set again in frames of about this size after a reconnect. */
+  setWatchesBytes: 128 * 1024,
+  /** Events that wait for a slow reader of a watch. */
+  maxWaitingEvents: 10_000,
+  defaultSessionTimeoutMs: 30_000,
+  minSessionTimeoutMs: 100,
+  /** Servers keep the timeout as a 32-bit number. */
+  maxSessionTimeoutMs: 2_147_483_647,
+  /** Between rounds through all hosts, doubled each time, with jitter. */
+  firstBackoffMs: 20,
+  maxBackoffMs: 2_000,
+  minConnectMs: 250,
+  maxConnectMs: 5_000,
+  /** How long `close` tries to tell the server. */
+  closeMs: 1_000,
+  /** Ended sessions that are still to be closed on the server. */
+  maxUnburied: 4,
+  pathChars: 4_096,
+} as const;

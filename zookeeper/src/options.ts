@@ -1,0 +1,50 @@
+import type tls from "node:tls";
+import { ZooKeeperError } from "./errors.ts";
+import { limits } from "./limits.ts";
+import type { SaslOptions } from "./sasl.ts";
+
+export interface ConnectOptions {
+  /** After so long without a sign of life the servers end the session. They may change it. Default 30,000. */
+  readonly sessionTimeoutMs?: number;
+  /** How long `connect` tries before it rejects with UNREACHABLE. Default: the session timeout. */
+  readonly connectTimeoutMs?: number;
+  /** Gives `connect` up. */
+  readonly signal?: AbortSignal;
+  /** Credentials for ACLs, as addAuth takes them. */
+  readonly auth?: readonly { readonly scheme: string; readonly credentials: string | Uint8Array }[];
+  /** TLS to the servers' secure port; `{}` with the system's authorities, else as node:tls takes it (ca, cert, key, …). */
+  readonly tls?: tls.ConnectionOptions;
+  /** SASL DIGEST-MD5. */
+  readonly sasl?: SaslOptions;
+  /** An answer larger than this fails its own request. Default 128 MiB. */
+  readonly maxReplyBytes?: number;
+  /** Is told in one line what goes wrong with connections. */
+  readonly log?: (line: string) => void;
+  /** Order of hosts and jitter. Default Math.random. */
+  readonly random?: () => number;
+}
+
+export function checkOptions(
+  options: ConnectOptions,
+): Required<
+  Pick<ConnectOptions, "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes" | "auth" | "log" | "random">
+> & { tls: tls.ConnectionOptions | undefined; sasl: SaslOptions | undefined } {
+  const number = (name: "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes", usual: number, least: number) => {
+    const value = options[name] ?? usual;
+    if (Number.isInteger(value) && value >= least && value <= limits.maxSessionTimeoutMs) return value;
+    throw new ZooKeeperError("OPTION_INVALID", `${name} is ${value}`, {
+      hint: `a whole number from ${least} to ${limits.maxSessionTimeoutMs}`,
+    });
+  };
+  const sessionTimeoutMs = number("sessionTimeoutMs", limits.defaultSessionTimeoutMs, limits.minSessionTimeoutMs);
+  return {
+    sessionTimeoutMs,
+    connectTimeoutMs: number("connectTimeoutMs", sessionTimeoutMs, 1),
+    maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, 1_024),
+    auth: options.auth ?? [],
+    tls: options.tls,
+    sasl: options.sasl,
+    log: options.log ?? (() => undefined),
+    random: options.random ?? Math.random,
+  };
+}

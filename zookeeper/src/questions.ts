@@ -1,0 +1,318 @@
+/** Every request that ZooKeeper knows, as far as a client sends it. Paths are complete here, chroot included. */
+import { type Acl, openAcl, readAcls, writeAcl } from "./acl.ts";
+import type { Question } from "./call.ts";
+import { serverError, serverErrors, ZooKeeperError } from "./errors.ts";
+import { limits } from "./limits.ts";
+import type { CreateOptions, Data, Operation, OperationResult } from "./operations.ts";
+import { checkPath, withChroot, withoutChroot } from "./paths.ts";
+import { readStat, type Stat } from "./stat.ts";
+import type { Reader, Writer } from "./wire/bytes.ts";
+import { addWatchMode, flag, op, watcherType } from "./wire/codes.ts";
+
+type NewNode = Omit<CreateOptions, "signal">;
+
+/** Which kind of create, and its flags. */
+function createMode(path: string, options: NewNode): { op: number; flags: number } {
+  const { ephemeral, sequential, container, ttlMs } = options;
+  const wrong = (problem: string) =>
+    new ZooKeeperError("OPTION_INVALID", `create ${path}: ${problem}`, { path, hint: "choose one of them" });
+  if (container) {
+    if (ephemeral || sequential || ttlMs !== undefined) throw wrong("a container cannot be anything else as well");
+    return { op: op.createContainer, flags: flag.container };
+  }
+  if (ttlMs !== undefined) {
+    if (ephemeral) throw wrong("an ephemeral node cannot have a time to live as well");
+    if (!Number.isSafeInteger(ttlMs) || ttlMs < 1 || ttlMs >= 2 ** 40) {
+      throw new ZooKeeperError("OPTION_INVALID", `create ${path}: ttlMs is ${ttlMs}`, {
+        path,
+        hint: "a whole number of milliseconds from 1 to 2^40 - 1",
+      });
+    }
+    return { op: op.createTtl, flags: sequential ? flag.ttlSequential : flag.ttl };
+  }
+  if (ephemeral) return { op: op.create2, flags: sequential ? flag.ephemeralSequential : flag.ephemeral };
+  return { op: op.create2, flags: sequential ? flag.sequential : flag.persistent };
+}
+
+function checkData(what: string, path: string, data: Data | undefined): void {
+  if (data === undefined || (typeof data === "string" && data.length * 3 <= limits.maxRequestBytes)) return;
+  const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.length;
+  if (bytes <= limits.maxRequestBytes) return;
+  throw new ZooKeeperError(
+    "DATA_TOO_LARGE",
+    `${what}: ${bytes} bytes of data, and a server takes ${limits.maxRequestBytes} at most`,
+    { path, hint: "keep large data elsewhere, and its address here" },
+  );
+}
+
+function checkVersion(what: string, path: string, version: number): void {
+  if (Number.isInteger(version) && version >= -1 && version <= 2_147_483_647) return;
+  throw new ZooKeeperError("OPTION_INVALID", `${what}: the version is ${version}`, {
+    path,
+    hint: "give stat.version as it was read, or leave it out",
+  });
+}
+
+const none = (): void => undefined;
+
+export class Questions {
+  readonly #chroot: string;
+
+  constructor(chroot: string) {
+    this.#chroot = chroot;
+  }
+
+  create(path: string, data: Data | undefined, options: NewNode): Question<{ path: string; stat: Stat }> {
+    const write = this.#create(path, data, options);
+    return {
+      op: createMode(path, options).op,
+      what: `create ${path}`,
+      path,
+      repeatable: false,
+      write,
+      read: (reader) => ({ path: withoutChroot(this.#chroot, reader.string()), stat: readStat(reader) }),
+    };
+  }
+
+  #create(path: string, data: Data | undefined, options: NewNode): (writer: Writer) => void {
+    checkPath(path, options.sequential);
+    const { flags } = createMode(path, options);
+    checkData(`create ${path}`, path, data);
+    const full = withChroot(this.#chroot, path);
+    return (writer) => {
+      writer.string(full);
+      writer.buffer(data ?? "");
+      writeAcl(writer, options.acl ?? openAcl);
+      writer.int(flags);
+      if (options.ttlMs !== undefined) writer.long(BigInt(options.ttlMs));
+    };
+  }
+
+  delete(path: string, version = -1): Question<void> {
+    return this.#plain(op.delete, "delete", path, false, this.#versioned("delete", path, version), none);
+  }
+
+  set(path: string, data: Data, version = -1): Question<Stat> {
+    return this.#plain(op.setData, "set", path, false, this.#set(path, data, version), readStat);
+  }
+
+  #set(path: string, data: Data, version: number): (writer: Writer) => void {
+    checkPath(path);
+    checkVersion(`set ${path}`, path, version);
+    checkData(`set ${path}`, path, data);
+    const full = withChroot(this.#chroot, path);
+    return (writer) => {
+      writer.string(full);
+      writer.buffer(data);
+      writer.int(version);
+    };
+  }
+
+  #versioned(what: string, path: string, version: number): (writer: Writer) => void {
+    checkPath(path);
+    checkVersion(`${what} ${path}`, path, version);
+    const full = withChroot(this.#chroot, path);
+    return (writer) => {
+      writer.string(full);
+      writer.int(version);
+    };
+  }
+
+  exists(path: string, watch: boolean): Question<Stat | undefined> {
+    return {
+      ...this.#watched<Stat | undefined>(op.exists, "exists", path, watch, readStat),
+      readError: (code) => (code === serverErrors.NO_NODE[0] ? { value: undefined } : undefined),
+    };
+  }
+
+  get(path: string, watch: boolean): Question<{ data: Buffer; stat: Stat }> {
+    return this.#watched(op.getData, "get", path, watch, (reader) => ({
+      data: reader.buffer(),
+      stat: readStat(reader),
+    }));
+  }
+
+  children(path: string, watch: boolean): Question<{ names: string[]; stat: Stat }> {
+    return this.#watched(op.getChildren2, "children", path, watch, (reader) => ({
+      names: reader.list(() => reader.string()),
+      stat: readStat(reader),
+    }));
+  }
+
+  eachChild(path: string, each: (name: string) => void): Question<number> {
+    return this.#watched(op.getChildren2, "children", path, false, (reader) => {
+      const count = reader.int();
+      for (let index = 0; index < count; index++) each(reader.string());
+      return count;
+    });
+  }
+
+  config(watch: boolean): Question<{ data: Buffer; stat: Stat }> {
+    const path = "/zookeeper/config"; // the same for every chroot
+    return {
+      op: op.getData,
+      what: `get ${path}`,
+      path,
+      repeatable: true,
+      write: (writer) => {
+        writer.string(path);
+        writer.bool(watch);
+      },
+      read: (reader) => ({ data: reader.buffer(), stat: readStat(reader) }),
+    };
+  }
+
+  sync(path: string): Question<void> {
+    return this.#plain(op.sync, "sync", path, true, this.#path(path), none);
+  }
+
+  getAcl(path: string): Question<{ acl: Acl[]; stat: Stat }> {
+    return this.#plain(op.getAcl, "getAcl", path, true, this.#path(path), (reader) => ({
+      acl: readAcls(reader),
+      stat: readStat(reader),
+    }));
+  }
+
+  setAcl(path: string, acl: readonly Acl[], version = -1): Question<Stat> {
+    checkVersion(`setAcl ${path}`, path, version);
+    const writePath = this.#path(path);
+    const write = (writer: Writer) => {
+      writePath(writer);
+      writeAcl(writer, acl);
+      writer.int(version);
+    };
+    return this.#plain(op.setAcl, "setAcl", path, false, write, readStat);
+  }
+
+  addWatch(path: string, recursive: boolean): Question<void> {
+    const writePath = this.#path(path);
+    const write = (writer: Writer) => {
+      writePath(writer);
+      writer.int(recursive ? addWatchMode.persistentRecursive : addWatchMode.persistent);
+    };
+    return this.#plain(op.addWatch, "watch", path, true, write, none);
+  }
+
+  removeWatches(path: string): Question<void> {
+    const writePath = this.#path(path);
+    const write = (writer: Writer) => {
+      writePath(writer);
+      writer.int(watcherType.any);
+    };
+    return this.#plain(op.removeWatches, "removeWatches", path, false, write, none);
+  }
+
+  ephemerals(prefix: string): Question<string[]> {
+    return this.#plain(op.getEphemerals, "ephemerals", prefix, true, this.#path(prefix), (reader) =>
+      reader.list(() => withoutChroot(this.#chroot, reader.string())),
+    );
+  }
+
+  descendantCount(path: string): Question<number> {
+    return this.#plain(op.getAllChildrenNumber, "descendantCount", path, true, this.#path(path), (reader) =>
+      reader.int(),
+    );
+  }
+
+  whoAmI(): Question<{ scheme: string; id: string }[]> {
+    const read = (reader: Reader) => reader.list(() => ({ scheme: reader.string(), id: reader.string() }));
+    return { op: op.whoAmI, what: "whoAmI", path: "", repeatable: true, write: none, read };
+  }
+
+  multi(operations: readonly Operation[]): Question<OperationResult[]> {
+    const parts = operations.map((operation) => this.#part(operation));
+    const what = `multi of ${operations.length}`;
+    return {
+      op: op.multi,
+      what,
+      path: operations[0]?.path ?? "",
+      repeatable: false,
+      write: (writer) => {
+        for (const part of parts) {
+          writeMultiHeader(writer, part.op, false);
+          part.write(writer);
+        }
+        writeMultiHeader(writer, -1, true);
+      },
+      read: (reader) => this.#readMulti(reader, operations),
+    };
+  }
+
+  #part(operation: Operation): { op: number; write: (writer: Writer) => void } {
+    const { path } = operation;
+    switch (operation.type) {
+      case "create": {
+        const mode = createMode(path, operation);
+        return { op: mode.op, write: this.#create(path, operation.data, operation) };
+      }
+      case "delete":
+        return { op: op.delete, write: this.#versioned("delete", path, operation.version ?? -1) };
+      case "set":
+        return { op: op.setData, write: this.#set(path, operation.data, operation.version ?? -1) };
+      case "check":
+        return { op: op.check, write: this.#versioned("check", path, operation.version) };
+    }
+  }
+
+  /**
+   * A multi that failed answers with an error per operation: 0 for those before the one that could not be done, and
+   * RUNTIME_INCONSISTENCY for those after it.
+   */
+  #readMulti(reader: Reader, operations: readonly Operation[]): OperationResult[] {
+    const results: OperationResult[] = [];
+    for (let index = 0; ; index++) {
+      const type = reader.int();
+      const done = reader.bool();
+      reader.int();
+      if (done) return results;
+      const operation = operations[index];
+      if (type === op.error) {
+        const code = reader.int();
+        if (code === 0 || code === serverErrors.RUNTIME_INCONSISTENCY[0]) continue;
+        const what = `multi, operation ${index + 1} of ${operations.length}: ${operation?.type} ${operation?.path}`;
+        throw serverError(code, what, operation?.path ?? "");
+      }
+      if (type === op.delete) results.push({ type: "delete" });
+      else if (type === op.check) results.push({ type: "check" });
+      else if (type === op.setData) results.push({ type: "set", stat: readStat(reader) });
+      else if (type === op.create || type === op.create2) {
+        // Within a multi a server takes every create for a plain one, and answers it so: without the node's numbers.
+        results.push({ type: "create", path: withoutChroot(this.#chroot, reader.string()) });
+        if (type === op.create2) readStat(reader);
+      } else throw new RangeError(`an operation of type ${type}`);
+    }
+  }
+
+  #path(path: string): (writer: Writer) => void {
+    checkPath(path);
+    const full = withChroot(this.#chroot, path);
+    return (writer) => writer.string(full);
+  }
+
+  #watched<T>(code: number, what: string, path: string, watch: boolean, read: (reader: Reader) => T): Question<T> {
+    checkPath(path);
+    const full = withChroot(this.#chroot, path);
+    const write = (writer: Writer) => {
+      writer.string(full);
+      writer.bool(watch);
+    };
+    return this.#plain(code, what, path, true, write, read);
+  }
+
+  #plain<T>(
+    code: number,
+    what: string,
+    path: string,
+    repeatable: boolean,
+    write: (writer: Writer) => void,
+    read: (reader: Reader) => T,
+  ): Question<T> {
+    return { op: code, what: `${what} ${path}`, path, repeatable, write, read };
+  }
+}
+
+function writeMultiHeader(writer: Writer, type: number, done: boolean): void {
+  writer.int(type);
+  writer.bool(done);
+  writer.int(-1);
+}
