@@ -22,7 +22,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
   }
 
   it("gives leadership to one after the other, in line's order", async () => {
-    const all = [];
+    const all: Awaited<ReturnType<typeof latch>>[] = [];
     for (const id of ["a", "b", "c"]) {
       const one = await latch(id);
       expect(one.latch.state).toBe("latent");
