@@ -1,4 +1,5 @@
 export { Carillon, carillon, type RunHandle, type Task } from "./carillon.ts";
+export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
 export {
   type CrontabFile,
   type CrontabNote,
@@ -11,6 +12,7 @@ export {
 export type { Duration } from "./duration.ts";
 export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
+export type { GraceLockStore } from "./grace-lock-store.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
 export type { Json } from "./json.ts";
 export type { Log } from "./log.ts";

@@ -1,3 +1,4 @@
+import type { GraceLockStore } from "./grace-lock-store.ts";
 import type { Json } from "./json.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { TaskDefinition } from "./task.ts";
@@ -15,6 +16,7 @@ export interface Store {
   readonly claims: ClaimStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
+  readonly graceLocks: GraceLockStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;

@@ -4,6 +4,7 @@ import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
 import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
+import { graceLockStore } from "./grace-locks.ts";
 import { historyStore } from "./history.ts";
 import { migrate } from "./migrate.ts";
 import { planStore } from "./plans.ts";
@@ -69,6 +70,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     claims: claimStore(database),
     history,
     signals: signalStore(database),
+    graceLocks: graceLockStore(database),
     clock,
     close: () => database.close(),
   };

@@ -1,0 +1,283 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, pause, systemClock } from "../clock.ts";
+import { CarillonError, isCarillonError } from "../errors.ts";
+import type { GraceLockStore } from "../grace-lock-store.ts";
+
+export interface GraceLockRowOptions {
+  /** How long a holder may be silent, ms; its own belief ends a little earlier. Default 15,000. */
+  readonly timeoutMs?: number;
+  /** Between two beats of the holder, ms. Default 5,000. */
+  readonly beatMs?: number;
+  /** Between two looks of those who do not hold it, ms. Default 1,000. */
+  readonly pollMs?: number;
+  readonly clock?: Clock;
+}
+
+/** What was seen; whoever looks gives it back to take. */
+export interface RowSight<Kept extends object> {
+  readonly held: boolean;
+  readonly record: Kept | undefined;
+  readonly version: string;
+  readonly holder: string | null;
+  readonly rowVersion: number | null;
+}
+
+/** Safety between the end of belief here and the earliest moment at which another may vacate the row. */
+const marginMs = 500;
+/** A beat or a look that failed is tried again after this, or a tenth of the usual time if that is less. */
+const hurryMs = 250;
+
+/**
+ * Where a grace lock is held in PostgreSQL: the place that `GraceLock` of `@carillon/zookeeper` asks for, by shape, so that
+ * neither package needs the other. A row, the holder's name in it, and a heartbeat. Whoever sees the beat stand still for the
+ * holder's timeout by its own monotonic clock, never losing sight of the store meanwhile, vacates the row by
+ * compare-and-set on that beat; so a beat that arrives first wins.
+ */
+export class GraceLockRow<Kept extends object> {
+  readonly name: string;
+  readonly #store: GraceLockStore;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #beatMs: number;
+  readonly #pollMs: number;
+  /** Holdings of this process that may be in the row although they are over. */
+  readonly #over = new Set<string>();
+  #holding: HeldRow<Kept> | undefined;
+  /** On its way to the row, or in it already: not to be mistaken for one that is over. */
+  #taking: string | undefined;
+  #silence: { holder: string; beat: number; sinceMono: number } | undefined;
+
+  /** @throws OPTION_INVALID */
+  constructor(store: GraceLockStore, name: string, options: GraceLockRowOptions = {}) {
+    const { timeoutMs = 15_000, beatMs = 5_000, pollMs = 1_000, clock = systemClock } = options;
+    for (const [option, value] of Object.entries({ timeoutMs, beatMs, pollMs })) {
+      if (Number.isFinite(value) && value > 0) continue;
+      throw new CarillonError("OPTION_INVALID", `the grace lock's ${option} is ${value}`, {
+        hint: "Give a number of milliseconds above 0.",
+      });
+    }
+    if (beatMs * 2 > timeoutMs) {
+      throw new CarillonError(
+        "OPTION_INVALID",
+        `the grace lock beats every ${beatMs} ms with a timeout of ${timeoutMs}`,
+        {
+          hint: "Make timeoutMs at least twice beatMs, so that one lost beat is no silence.",
+        },
+      );
+    }
+    this.#store = store;
+    this.name = name;
+    this.#timeoutMs = timeoutMs;
+    this.#beatMs = beatMs;
+    this.#pollMs = pollMs;
+    this.#clock = clock;
+  }
+
+  /** Waits for the store as long as it is away. */
+  async look(signal?: AbortSignal): Promise<RowSight<Kept>> {
+    for (;;) {
+      signal?.throwIfAborted();
+      try {
+        const seen = await this.#see();
+        if (seen) return seen;
+      } catch (error) {
+        // A silence that was not watched from end to end proves nothing.
+        this.#silence = undefined;
+        if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+        await pause(this.#clock, Math.min(hurryMs, this.#pollMs), signal);
+      }
+    }
+  }
+
+  async take(sight: RowSight<Kept>, record: Kept): Promise<HeldRow<Kept> | undefined> {
+    const holder = randomUUID();
+    this.#taking = holder;
+    const beganMono = this.#clock.monotonic();
+    try {
+      const taken = await this.#store.take(this.name, sight.rowVersion, holder, this.#timeoutMs, record);
+      if (!taken) return undefined;
+      this.#over.add(holder);
+      const { name } = this;
+      const terms = { name, holder, fence: BigInt(taken.fence), beatMs: this.#beatMs, timeoutMs: this.#timeoutMs };
+      this.#holding = new HeldRow(this.#store, this.#clock, terms, beganMono);
+      return this.#holding;
+    } catch (error) {
+      if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+      // It may have been done: then the next look finds this holder, and vacates the row.
+      this.#over.add(holder);
+      return undefined;
+    } finally {
+      this.#taking = undefined;
+    }
+  }
+
+  /** Looks every `pollMs` while this process does not hold the lock. */
+  watch(changed: () => void): () => void {
+    const stop = new AbortController();
+    void this.#poll(changed, stop.signal);
+    return () => {
+      stop.abort();
+      this.#holding?.stop();
+    };
+  }
+
+  async #poll(changed: () => void, signal: AbortSignal): Promise<void> {
+    let before: string | undefined;
+    while (!signal.aborted) {
+      await pause(this.#clock, this.#pollMs, signal);
+      if (signal.aborted) return;
+      if (this.#holding && !this.#holding.signal.aborted) continue;
+      let now: string;
+      try {
+        const { version, held } = await this.look(signal);
+        now = `${version} ${held}`;
+      } catch {
+        now = "unknown"; // whoever asks for the lock meets the same error; until then we go on looking
+      }
+      if (now !== before && !signal.aborted) changed();
+      before = now;
+    }
+  }
+
+  /** @returns undefined when the row was vacated just now: look again */
+  async #see(): Promise<RowSight<Kept> | undefined> {
+    const row = await this.#store.read(this.name);
+    if (!row) return { held: false, record: undefined, version: "none", holder: null, rowVersion: null };
+    const { holder, beat, version } = row;
+    for (const over of this.#over) if (over !== holder && over !== this.#holding?.holder) this.#over.delete(over);
+    if (holder === null) this.#silence = undefined;
+    else if (this.#taking === holder || this.#over.has(holder)) {
+      const ours = this.#holding?.holder === holder && !this.#holding.signal.aborted;
+      if (!ours && this.#taking !== holder) {
+        await this.#store.vacate(this.name, holder, null);
+        return undefined;
+      }
+    } else if (this.#silence?.holder !== holder || this.#silence.beat !== beat) {
+      this.#silence = { holder, beat, sinceMono: this.#clock.monotonic() };
+    } else if (this.#clock.monotonic() - this.#silence.sinceMono >= row.timeoutMs) {
+      await this.#store.vacate(this.name, holder, beat);
+      this.#silence = undefined;
+      return undefined;
+    }
+    return { held: holder !== null, record: row.record as Kept, version: String(version), holder, rowVersion: version };
+  }
+}
+
+interface Terms {
+  readonly name: string;
+  readonly holder: string;
+  readonly fence: bigint;
+  readonly beatMs: number;
+  readonly timeoutMs: number;
+}
+
+/** The row, held by this process's heart until that fails for too long or somebody vacated it. */
+export class HeldRow<Kept extends object> {
+  readonly holder: string;
+  readonly fence: bigint;
+  readonly #store: GraceLockStore;
+  readonly #clock: Clock;
+  readonly #terms: Terms;
+  readonly #end = new AbortController();
+  #provedMono: number;
+  #cancelTrust: () => void = () => undefined;
+
+  /** @param provedMono when the take began */
+  constructor(store: GraceLockStore, clock: Clock, terms: Terms, provedMono: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#terms = terms;
+    this.holder = terms.holder;
+    this.fence = terms.fence;
+    this.#provedMono = provedMono;
+    void this.#beat();
+    this.#watchTrust();
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  get remainingMs(): number {
+    if (this.#end.signal.aborted) return 0;
+    const { timeoutMs } = this.#terms;
+    const trustMs = timeoutMs - Math.min(marginMs, timeoutMs / 4);
+    return Math.max(0, this.#provedMono + trustMs - this.#clock.monotonic());
+  }
+
+  seenIn(sight: { readonly version: string }): boolean {
+    return (sight as RowSight<Kept>).holder === this.holder;
+  }
+
+  write(record: Kept): Promise<boolean> {
+    return this.#write(record, false);
+  }
+
+  async release(record: Kept): Promise<boolean> {
+    const released = await this.#write(record, true);
+    this.stop();
+    return released;
+  }
+
+  stop(): void {
+    this.#cancelTrust();
+    this.#end.abort();
+  }
+
+  /** Repeated until it is known: the same record under the same holder can be written twice. */
+  async #write(record: Kept, release: boolean): Promise<boolean> {
+    for (let again = false; this.remainingMs > 0; again = true) {
+      try {
+        const written = await this.#store.write(this.#terms.name, this.holder, record, release);
+        // A release whose answer was lost has emptied the row.
+        return written || (release && again && (await this.#wasReleased(record)));
+      } catch (error) {
+        if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+        await pause(this.#clock, this.#hurryMs, this.#end.signal);
+      }
+    }
+    return false;
+  }
+
+  async #wasReleased(record: Kept): Promise<boolean> {
+    const row = await this.#store.read(this.#terms.name);
+    return row?.holder === null && row.fence === Number(this.fence) && sameJson(row.record, record);
+  }
+
+  async #beat(): Promise<void> {
+    const { name, beatMs } = this.#terms;
+    for (let waitMs = beatMs; ; ) {
+      await pause(this.#clock, waitMs, this.#end.signal);
+      if (this.#end.signal.aborted) return;
+      const beganMono = this.#clock.monotonic();
+      try {
+        if (!(await this.#store.beat(name, this.holder))) return this.stop();
+        if (this.remainingMs === 0) return this.stop(); // the belief was over when the answer came
+        this.#provedMono = beganMono;
+        waitMs = beatMs;
+      } catch {
+        waitMs = this.#hurryMs; // the store is away: belief runs out by itself
+      }
+    }
+  }
+
+  get #hurryMs(): number {
+    return Math.min(hurryMs, this.#terms.beatMs / 10);
+  }
+
+  #watchTrust(): void {
+    this.#cancelTrust = this.#clock.after(this.remainingMs, () => {
+      if (this.remainingMs > 0) this.#watchTrust();
+      else this.stop();
+    });
+  }
+}
+
+/** The database keeps no order of keys. */
+function sameJson(a: object, b: object): boolean {
+  const sorted = (value: object) =>
+    JSON.stringify(value, (_, inner) =>
+      inner && typeof inner === "object" ? Object.fromEntries(Object.entries(inner).sort()) : inner,
+    );
+  return sorted(a) === sorted(b);
+}
