@@ -11,6 +11,7 @@ import type { Session, ZooKeeper } from "../session.ts";
 import { ChildrenCache } from "./children-cache.ts";
 import { follow, isPassing } from "./follow.ts";
 import { Listeners } from "./listeners.ts";
+import { unwatch, watchExistence } from "./node-watch.ts";
 import { createContainers, deleteSurely } from "./protect.ts";
 
 /** None of them may throw; what they throw becomes an uncaught exception. */
@@ -180,7 +181,7 @@ export class GroupMember {
           wake = resolve;
         });
         await this.#join(session);
-        const stat = await session.exists(this.#at, { watch: onChange });
+        const stat = await watchExistence(session, this.#at, onChange);
         if (!stat) continue;
         this.#session = stat.ephemeralOwner === session.id ? session : undefined;
         if (this.#session) joined();
@@ -189,6 +190,7 @@ export class GroupMember {
     } finally {
       this.#closing.signal.removeEventListener("abort", onChange);
       if (this.#session) await this.#leave(session);
+      else unwatch(session, this.#at, onChange);
     }
   }
 

@@ -16,6 +16,7 @@ import type { Session, ZooKeeper } from "../session.ts";
 import { fenceOf } from "./fence.ts";
 import { follow, isPassing } from "./follow.ts";
 import { Listeners } from "./listeners.ts";
+import { unwatch, watchNode } from "./node-watch.ts";
 import { leaderOf, type Participant, participantsOf } from "./participants.ts";
 import { deleteSurely, inOrder, protectedCreate } from "./protect.ts";
 import { type WaitOptions, waitFor } from "./waiting.ts";
@@ -46,6 +47,12 @@ export interface LatchOptions {
   readonly id?: string;
   /** Of the participant's node; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
+}
+
+/** What a place in line waits for. */
+interface Watched {
+  path: string;
+  readonly told: () => void;
 }
 
 /** silent: listeners hear nothing more. notify_leader: if it leads, they hear notLeader first. */
@@ -202,6 +209,7 @@ export class LeaderLatch {
   async #standInLine(session: Session, node: Created): Promise<void> {
     let wake: () => void = () => undefined;
     const onChange = () => wake();
+    const watched: Watched = { path: node.path, told: onChange };
     const stopListening = session.onState((state) => {
       if (state !== "connected") this.#lose();
       wake();
@@ -212,13 +220,15 @@ export class LeaderLatch {
         const woken = new Promise<void>((resolve) => {
           wake = resolve;
         });
-        if (session.state === "connected" && !(await this.#look(session, node, onChange))) break;
+        if (session.state === "connected" && !(await this.#look(session, node, watched))) break;
         await woken;
       }
     } finally {
       stopListening();
       this.#closing.signal.removeEventListener("abort", onChange);
       this.#lose();
+      // A watch on our own node goes with it.
+      if (watched.path !== node.path) unwatch(session, watched.path, onChange);
       await this.#leave(session, node.path);
     }
   }
@@ -238,7 +248,7 @@ export class LeaderLatch {
    * Looks who is before us, and watches that one alone; leads, if it is nobody.
    * @returns false when our node is gone
    */
-  async #look(session: Session, node: Created, watch: () => void): Promise<boolean> {
+  async #look(session: Session, node: Created, watched: Watched): Promise<boolean> {
     try {
       const { names } = await session.children(this.path);
       const order = inOrder(names, marker).map((name) => `${this.path}/${name}`);
@@ -246,14 +256,20 @@ export class LeaderLatch {
       if (place < 0) return false;
       // By get, not exists: a watch on what is gone already would stay on the server for ever. The first watches its own
       // node: should a person delete it, leadership is over.
-      await session.get(order[Math.max(0, place - 1)] ?? node.path, { watch });
+      watched.path = order[Math.max(0, place - 1)] ?? node.path;
+      const there = await watchNode(session, watched.path, watched.told);
+      if (!there) return this.#lookAgain(session, node, watched);
       if (place === 0) this.#lead(session, await fenceOf(session, this.path, node.stat.czxid));
       return true;
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      // The one before us went between listing and reading, or we ourselves, or all with the parent: look again.
-      return (await session.exists(node.path)) !== undefined && this.#look(session, node, watch);
+      return this.#lookAgain(session, node, watched);
     }
+  }
+
+  /** The one before us went between listing and reading, or we ourselves, or all with the parent. */
+  async #lookAgain(session: Session, node: Created, watched: Watched): Promise<boolean> {
+    return (await session.exists(node.path)) !== undefined && this.#look(session, node, watched);
   }
 
   #lead(session: Session, fence: bigint): void {

@@ -113,8 +113,9 @@ export class SharedCount {
         return this.#take(count, await this.#zk.set(this.path, data, options));
       } catch (error) {
         if (!isZooKeeperError(error, "NO_NODE")) throw error;
-        await this.#create(data, options);
       }
+      const stat = await this.#create(data, options);
+      if (stat) return this.#take(count, stat);
     }
   }
 
@@ -169,16 +170,16 @@ export class SharedCount {
     if (!this.#last) await this.#read({});
   }
 
-  async #create(data: Buffer, options: CallOptions): Promise<void> {
+  /** @returns undefined when it exists */
+  async #create(data: Buffer, options: CallOptions): Promise<Stat | undefined> {
     for (;;) {
       try {
         const session = await this.#zk.established(options.signal);
         const parent = parentOf(this.path);
         if (parent !== "/") await createContainers(session, parent, options.signal);
-        await session.create(this.path, data, options);
-        return;
+        return (await session.create(this.path, data, options)).stat;
       } catch (error) {
-        if (isZooKeeperError(error, "NODE_EXISTS")) return;
+        if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
         // The parent went meanwhile, or it is not known whether the node came to be: the next try finds it, or makes it.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
       }

@@ -1,0 +1,215 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Leadership } from "../../src/recipes/leader-latch.ts";
+import { LeaderSelector, type SelectorOptions } from "../../src/recipes/leader-selector.ts";
+import type { ZooKeeper } from "../../src/session.ts";
+import { ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+/** A selector whose turns the test ends. */
+class Stage {
+  readonly turns: (Leadership & { finish: () => void; fail: (error: unknown) => void })[] = [];
+  readonly selector: LeaderSelector;
+
+  constructor(zk: ZooKeeper, path: string, options?: SelectorOptions) {
+    this.selector = new LeaderSelector(
+      zk,
+      path,
+      (leadership) =>
+        new Promise<void>((resolve, reject) => {
+          this.turns.push({ ...leadership, finish: resolve, fail: reject });
+          leadership.signal.addEventListener("abort", () => reject(leadership.signal.reason), { once: true });
+        }),
+      options,
+    );
+  }
+
+  led(times: number): Promise<void> {
+    return until(`${this.selector.id} led ${times} times`, () => this.turns.length >= times);
+  }
+
+  finish(): void {
+    this.turns.at(-1)?.finish();
+  }
+}
+
+describe(`leader selector on ${serverTitle()}`, () => {
+  let clients: Clients;
+  let path: string;
+  beforeEach(() => {
+    clients = new Clients();
+    path = ownPath("selector");
+  });
+  afterEach(() => clients.closeAll());
+
+  const stage = async (id: string, options: SelectorOptions = {}, zk?: ZooKeeper) =>
+    new Stage(zk ?? (await clients.connect()), path, { id, ...options });
+
+  it("leads while its callback runs, once for each run", async () => {
+    const a = await stage("a");
+    const b = await stage("b");
+    const ran = a.selector.run();
+    await a.led(1);
+    expect(a.selector.run()).toBe(ran);
+    const ranB = b.selector.run();
+    await until("both are in line", async () => (await b.selector.participants()).length === 2);
+    expect(await b.selector.participants()).toEqual([
+      { id: "a", leader: true },
+      { id: "b", leader: false },
+    ]);
+    expect(await b.selector.leader()).toEqual({ id: "a", leader: true });
+    expect([a.selector.hasLeadership, b.selector.hasLeadership]).toEqual([true, false]);
+    a.finish();
+    await ran;
+    await b.led(1);
+    expect([a.selector.hasLeadership, b.selector.hasLeadership]).toEqual([false, true]);
+    expect(a.turns[0]!.signal.aborted).toBe(true);
+    expect(b.turns[0]!.fence).toBeGreaterThan(a.turns[0]!.fence);
+    const again = a.selector.run();
+    b.finish();
+    await ranB;
+    await a.led(2);
+    a.finish();
+    await again;
+    expect(await a.selector.participants()).toEqual([]);
+  });
+
+  it("lays its nodes as Curator does", async () => {
+    const a = await stage("wähler");
+    const ran = a.selector.run();
+    await a.led(1);
+    const zk = await clients.connect();
+    const { names } = await zk.children(path);
+    expect(names).toEqual([expect.stringMatching(/^_c_[0-9a-f-]{36}-lock-\d{10}$/)]);
+    expect((await zk.get(`${path}/${names[0]}`)).data.toString()).toBe("wähler");
+    a.finish();
+    await ran;
+  });
+
+  it("queues again by itself, in turn with others, until it is closed", async () => {
+    const a = await stage("a", { autoRequeue: true });
+    const b = await stage("b", { autoRequeue: true });
+    const running = [a.selector.run(), b.selector.run()];
+    for (let round = 1; round <= 3; round++) {
+      for (const one of [a, b]) {
+        await one.led(round);
+        await until("the other waits", async () => (await one.selector.participants()).length === 2);
+        one.finish();
+      }
+    }
+    await Promise.all([a.selector.close(), b.selector.close()]);
+    await Promise.all(running);
+    const fences = [...a.turns, ...b.turns].map(({ fence }) => fence);
+    expect(new Set(fences).size).toBe(fences.length);
+    expect(await (await stage("c")).selector.participants()).toEqual([]);
+    await expect(a.selector.run()).rejects.toMatchObject({ code: "CLOSED", path });
+  });
+
+  it("is told to stop by interruption and by close", async () => {
+    const a = await stage("a");
+    expect(a.selector.interruptLeadership()).toBe(false);
+    const ran = a.selector.run();
+    await a.led(1);
+    expect(a.selector.interruptLeadership()).toBe(true);
+    expect(a.selector.hasLeadership).toBe(false);
+    await ran;
+    expect(a.turns[0]!.signal.reason).toMatchObject({ code: "NOT_HELD", path });
+    const again = a.selector.run();
+    await a.led(2);
+    await a.selector.close();
+    await again;
+    expect(a.turns[1]!.signal.aborted).toBe(true);
+  });
+
+  it("leaves the line when it is closed before its turn", async () => {
+    const a = await stage("a");
+    const b = await stage("b");
+    const ran = a.selector.run();
+    await a.led(1);
+    const waiting = b.selector.run();
+    await until("both are in line", async () => (await b.selector.participants()).length === 2);
+    await b.selector.close();
+    await waiting;
+    expect(b.turns).toEqual([]);
+    await until("it has left", async () => (await a.selector.participants()).length === 1);
+    a.finish();
+    await ran;
+  });
+
+  it("cancels when the connection is in doubt, and stands in line again", async () => {
+    const proxy = await ZooKeeperProxy.before(sharedServer());
+    try {
+      const a = await stage("a", { autoRequeue: true }, await clients.connect({}, proxy.address));
+      const running = a.selector.run();
+      await a.led(1);
+      proxy.reset();
+      await a.led(2);
+      expect(a.turns[0]!.signal.reason).toMatchObject({ code: "NOT_HELD" });
+      expect(a.turns[1]!.fence).toBeGreaterThan(a.turns[0]!.fence);
+      expect(a.selector.hasLeadership).toBe(true);
+      await a.selector.close();
+      await running;
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("cancels when the session ends, and leads no more until the next session's turn", async () => {
+    const proxy = await ZooKeeperProxy.before(sharedServer());
+    try {
+      const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+      const a = await stage("a", { autoRequeue: true }, zk);
+      const running = a.selector.run();
+      await a.led(1);
+      const b = await stage("b");
+      const ranB = b.selector.run();
+      proxy.refuse();
+      await b.led(1);
+      expect(a.selector.hasLeadership).toBe(false);
+      proxy.accept();
+      await until("it is in line again", async () => (await b.selector.participants()).length === 2);
+      expect(a.turns.length).toBe(1);
+      b.finish();
+      await ranB;
+      await a.led(2);
+      expect(a.turns[1]!.fence).toBeGreaterThan(b.turns[0]!.fence);
+      await a.selector.close();
+      await running;
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("tells what its callback threw", async () => {
+    const a = await stage("a");
+    const ran = a.selector.run();
+    await a.led(1);
+    a.turns[0]!.fail(new Error("no luck"));
+    await expect(ran).rejects.toThrow("no luck");
+    const b = await stage("b", { autoRequeue: true });
+    const trouble = new Promise((resolve) => b.selector.listen({ trouble: resolve }));
+    const running = b.selector.run();
+    await b.led(1);
+    b.turns[0]!.fail(new Error("no luck again"));
+    expect(await trouble).toMatchObject({ message: "no luck again" });
+    await b.led(2);
+    await b.selector.close();
+    await running;
+  });
+
+  it("says why it cannot be, and ends with its client", async () => {
+    const zk = await clients.connect();
+    expect(() => new LeaderSelector(zk, "x", () => undefined)).toThrow(
+      expect.objectContaining({ code: "PATH_INVALID" }),
+    );
+    await zk.create(path, undefined, { acl: [{ scheme: "world", id: "anyone", permissions: ["read"] }] });
+    const a = await stage("a", {}, zk);
+    await expect(a.selector.run()).rejects.toMatchObject({ code: "NO_AUTH" });
+    const b = new Stage(zk, `${path}-2`, { id: "b", autoRequeue: true });
+    const running = b.selector.run();
+    await b.led(1);
+    await zk.close();
+    await running;
+    expect(b.turns[0]!.signal.aborted).toBe(true);
+  });
+});
