@@ -2,7 +2,7 @@
 import { ZooKeeperError } from "../errors.ts";
 import type { OnceEvent } from "../operations.ts";
 import type { Session } from "../session.ts";
-import { leave, leaveBehind } from "./line.ts";
+import { leave } from "./line.ts";
 import { unwatch, watchNode } from "./node-watch.ts";
 import { requireLive } from "./protect.ts";
 
@@ -111,7 +111,7 @@ export class Hold implements Held {
   /** For one that nobody was told of. */
   abandon(): void {
     this.end();
-    leaveBehind(this.session, this.path);
+    this.#leaveBehind();
   }
 
   notHeld(): ZooKeeperError {
@@ -146,10 +146,15 @@ export class Hold implements Held {
       // Without sight of the node we cannot know whether we hold it: rather not.
       (error: unknown) => {
         this.#lose("its node cannot be read", error);
-        leaveBehind(this.session, this.path);
+        this.#leaveBehind();
       },
     );
   };
+
+  #leaveBehind(): void {
+    // See line.ts: whoever could be told has been told something worse.
+    this.leave().catch(() => undefined);
+  }
 
   #lose(why: string, cause?: unknown): void {
     const hint = "stop what it protects, and take it anew";
