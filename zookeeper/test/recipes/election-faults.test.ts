@@ -1,0 +1,160 @@
+/**
+ * Many contenders in one process, so that at any moment all their beliefs can be compared, each behind a proxy that
+ * fails at random: at no moment do two lead, fences only go up, and when the faults end, one leads and nothing is left.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
+import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+const contenders = 5;
+const faults = 40;
+const sessionTimeoutMs = 1_200;
+
+/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+function chances(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Contender {
+  readonly id: string;
+  leads(): boolean;
+  close(): Promise<void>;
+}
+
+describe("elections under faults", () => {
+  let ensemble: Ensemble;
+  let clients: Clients;
+  const proxies: ZooKeeperProxy[] = [];
+  beforeAll(async () => {
+    ensemble = await Ensemble.start({ servers: 3, tickTime: 100 });
+    clients = new Clients(ensemble.connectString());
+  });
+  afterAll(async () => {
+    await clients?.closeAll();
+    await Promise.all(proxies.map((proxy) => proxy.close()));
+    await ensemble?.stop();
+  });
+
+  for (const recipe of ["latch", "selector"] as const) {
+    it(`${recipe}: never two leaders`, async () => {
+      const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+      const chance = chances(seed);
+      const some = (limit: number) => Math.floor(chance() * limit);
+      const path = ownPath("faults");
+      const terms: { readonly id: string; readonly fence: bigint }[] = [];
+      const wrong: string[] = [];
+
+      const all: Contender[] = [];
+      /** Of any moment at which a belief begins. */
+      const look = (id: string, fence: bigint) => {
+        const leading = all.filter((one) => one.leads()).map((one) => one.id);
+        if (leading.length > 1) wrong.push(`${leading.join(" and ")} lead at once`);
+        const last = terms.at(-1);
+        if (last && !(fence > last.fence || (recipe === "latch" && fence === last.fence && id === last.id))) {
+          wrong.push(`${id} has fence ${fence} after ${last.id} had ${last.fence}`);
+        }
+        terms.push({ id, fence });
+      };
+      const own: ZooKeeperProxy[] = [];
+      for (let index = 0; index < contenders; index++) {
+        const proxy = await ZooKeeperProxy.before(`127.0.0.1:${ensemble.servers[index % 3]!.port}`);
+        own.push(proxy);
+        proxies.push(proxy);
+        const zk = await clients.connect({ sessionTimeoutMs }, proxy.address);
+        const id = `contender-${index}`;
+        if (recipe === "latch") {
+          const latch = new LeaderLatch(zk, path, { id });
+          latch.listen({ isLeader: ({ fence }) => look(id, fence) });
+          await latch.start();
+          all.push({ id, leads: () => latch.hasLeadership, close: () => latch.close() });
+        } else {
+          const selector = new LeaderSelector(
+            zk,
+            path,
+            async ({ fence, signal }) => {
+              look(id, fence);
+              await new Promise((resolve) => {
+                if (signal.aborted) resolve(undefined);
+                signal.addEventListener("abort", resolve, { once: true });
+                setTimeout(resolve, 200 * chance());
+              });
+            },
+            { id, autoRequeue: true },
+          );
+          const running = selector.run();
+          all.push({
+            id,
+            leads: () => selector.hasLeadership,
+            close: async () => {
+              await selector.close();
+              await running;
+            },
+          });
+        }
+      }
+
+      try {
+        for (let fault = 0; fault < faults; fault++) {
+          // Half of them meet the leader, wherever that is.
+          const leading = all.findIndex((one) => one.leads());
+          const proxy = own[leading >= 0 && chance() < 0.5 ? leading : some(contenders)]!;
+          const healMs = 20 + some(chance() < 0.2 ? 2_500 : 200);
+          const kinds = [
+            () => proxy.reset(),
+            () => {
+              proxy.refuse();
+              setTimeout(() => proxy.accept(), healMs);
+            },
+            () => {
+              const direction = (["both", "toServer", "toClient"] as const)[some(3)]!;
+              proxy.pause(direction);
+              setTimeout(() => proxy.resume(), healMs);
+            },
+            () => {
+              void proxy.swallowReply([op.create2, op.delete, op.getData, op.getChildren2][some(4)]);
+              proxy.retarget(`127.0.0.1:${ensemble.servers[some(3)]!.port}`);
+              if (chance() < 0.5) proxy.reset();
+            },
+          ];
+          kinds[some(kinds.length)]!();
+          const nextMs = performance.now() + some(300);
+          while (performance.now() < nextMs) {
+            const now = all.filter((one) => one.leads()).map((one) => one.id);
+            if (now.length > 1) wrong.push(`${now.join(" and ")} lead at once`);
+            await new Promise((resolve) => setTimeout(resolve, 1));
+          }
+        }
+        for (const proxy of own) {
+          proxy.accept();
+          proxy.resume();
+        }
+        expect(wrong, `seed ${seed}`).toEqual([]);
+        expect(new Set(terms.map(({ id }) => id)).size, `seed ${seed}`).toBeGreaterThan(1);
+        const zk = await clients.connect({}, ensemble.connectString());
+        await until(`one leads again, seed ${seed}`, () => all.some((one) => one.leads()));
+        await until(`nobody stands in line twice, seed ${seed}`, async () => {
+          const { names } = await zk.children(path);
+          const ids = await Promise.all(
+            names.map(async (name) => (await zk.exists(`${path}/${name}`))?.ephemeralOwner ?? 0n),
+          );
+          return names.length <= contenders && new Set(ids).size === ids.length;
+        });
+        await Promise.all(all.map((one) => one.close()));
+        const left = (await zk.exists(path)) ? (await zk.children(path)).names : [];
+        expect(left, `seed ${seed}`).toEqual([]);
+      } finally {
+        await Promise.all(all.map((one) => one.close()));
+      }
+    });
+  }
+});
