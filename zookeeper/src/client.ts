@@ -213,8 +213,8 @@ class Client extends OperationsOf implements ZooKeeper {
       this.#connection = connection;
       this.#hosts.served();
       this.#servedAt = performance.now();
-      for (const body of again ? session.watches.setAgain(this.#progress.zxid) : []) connection.sendSetWatches(body);
-      session.attach(connection, again);
+      if (again) setWatchesAgain(connection, session, this.#progress.zxid);
+      session.attach(connection);
       if (!again) for (const listener of [...this.#listeners]) listener(session);
       const reason = await connection.lost;
       this.trouble = `${host.host}:${host.port}: ${reason.message}`;
@@ -297,6 +297,15 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 const nothing = () => undefined;
+
+/** Before any call, so that what is read afterwards is watched. Readers hear of the gap when nothing more can escape. */
+function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
+  const bodies = session.watches.setAgain(zxid);
+  bodies.forEach((body, index) => {
+    const isLast = index === bodies.length - 1;
+    connection.sendSetWatches(body, () => isLast && session.watches.gap());
+  });
+}
 
 /** Asks outside of any session's queue. */
 function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {

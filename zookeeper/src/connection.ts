@@ -71,6 +71,7 @@ export class Connection {
   #pingSentAt: number | undefined;
   #pinged: (() => void)[] = [];
   readonly #auths: ((error: Error | undefined) => void)[] = [];
+  readonly #watchesSet: (() => void)[] = [];
   #pulse: NodeJS.Timeout | undefined;
 
   /**
@@ -174,7 +175,9 @@ export class Connection {
     });
   }
 
-  sendSetWatches(write: (writer: Writer) => void): void {
+  /** @param told when the server has set them; never, if the connection is lost before */
+  sendSetWatches(write: (writer: Writer) => void, told: () => void): void {
+    this.#watchesSet.push(told);
     this.#write(xid.setWatches, op.setWatches2, write);
   }
 
@@ -268,7 +271,8 @@ export class Connection {
         hint: "check scheme, user and password; for SASL, the server's configuration",
       });
       this.#auths.shift()?.(code === 0 ? undefined : error);
-    } else if (id !== xid.setWatches) this.#answer(id, code, reader);
+    } else if (id === xid.setWatches) this.#watchesSet.shift()?.();
+    else this.#answer(id, code, reader);
   }
 
   #answer(id: number, code: number, reader: Reader): void {

@@ -138,7 +138,7 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   /** From now on calls go through the connection; those that waited first, in order. */
-  attach(connection: Connection, again: boolean): void {
+  attach(connection: Connection): void {
     const { id, password, timeoutMs } = connection.welcome;
     this.credentials = { id, password };
     this.timeoutMs = timeoutMs;
@@ -149,7 +149,6 @@ export class SessionCore extends OperationsOf implements Session {
     this.#waiting = [];
     for (const call of waiting) this.#send(connection, call);
     this.#watchDeadline();
-    if (again) this.watches.gap();
     this.#tell();
   }
 

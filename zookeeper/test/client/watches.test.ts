@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect, type NodeEvent, type OnceEvent, type Watch, type ZooKeeper } from "../../src/index.ts";
+import { ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
+
+let zk: ZooKeeper;
+let other: ZooKeeper;
+let root: string;
+
+beforeAll(async () => {
+  root = ownPath("watches");
+  const admin = await connect(sharedServer());
+  await admin.create(root);
+  await admin.close();
+  zk = await connect(`${sharedServer()}${root}`);
+  other = await connect(`${sharedServer()}${root}`);
+});
+afterAll(() => Promise.all([zk.close(), other.close()]));
+
+/** The event that a watch that fires once is told. */
+function once(): { watch: (event: OnceEvent) => void; fired: Promise<OnceEvent> } {
+  let watch: (event: OnceEvent) => void = () => undefined;
+  const fired = new Promise<OnceEvent>((resolve) => {
+    watch = resolve;
+  });
+  return { watch, fired };
+}
+
+function reader(watch: Watch) {
+  const iterator = watch[Symbol.asyncIterator]();
+  return {
+    async take(count: number): Promise<NodeEvent[]> {
+      const events: NodeEvent[] = [];
+      while (events.length < count) {
+        const next = await iterator.next();
+        if (next.done) break;
+        events.push(next.value);
+      }
+      return events;
+    },
+    next: () => iterator.next(),
+  };
+}
+
+describe(`watches that fire once, ${serverTitle()}`, () => {
+  test("of data, of what is not there, of children", async () => {
+    await zk.create("/a", "1");
+    const [data, absent, children] = [once(), once(), once()];
+    await zk.get("/a", { watch: data.watch });
+    expect(await zk.exists("/absent", { watch: absent.watch })).toBeUndefined();
+    await zk.children("/a", { watch: children.watch });
+    await other.set("/a", "2");
+    expect(await data.fired).toEqual({ type: "changed", path: "/a" });
+    await other.create("/absent");
+    expect(await absent.fired).toEqual({ type: "created", path: "/absent" });
+    await other.create("/a/b");
+    expect(await children.fired).toEqual({ type: "children", path: "/a" });
+    const [gone, gone2] = [once(), once()];
+    await zk.exists("/a/b", { watch: gone.watch });
+    await zk.children("/a/b", { watch: gone2.watch });
+    await other.delete("/a/b");
+    expect(await Promise.all([gone.fired, gone2.fired])).toEqual([
+      { type: "deleted", path: "/a/b" },
+      { type: "deleted", path: "/a/b" },
+    ]);
+  });
+
+  test("is not set when the read fails, and ends with the session", async () => {
+    const client = await connect(`${sharedServer()}${root}`);
+    const [never, ended] = [once(), once()];
+    await expect(client.get("/missing", { watch: never.watch })).rejects.toMatchObject({ code: "NO_NODE" });
+    await client.get("/", { watch: ended.watch });
+    await other.create("/missing");
+    await client.close();
+    expect(await ended.fired).toEqual({ type: "ended", path: "/" });
+    expect(await Promise.race([never.fired, Promise.resolve("silent")])).toBe("silent");
+  });
+
+  test("survives a lost connection, and is told what happened meanwhile", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const client = await connect(`${proxy.address}${root}`);
+    await client.create("/kept", "1");
+    await client.create("/kept/child");
+    const missed = [once(), once(), once()] as const;
+    await client.get("/kept", { watch: missed[0].watch });
+    await client.children("/kept", { watch: missed[1].watch });
+    await client.exists("/kept/later", { watch: missed[2].watch });
+    // More than fits one request: it has to be set again in several.
+    const many = Array.from({ length: 2_000 }, (_, index) => ({
+      path: `/kept/${"n".repeat(200)}-${index}`,
+      ...once(),
+    }));
+    await Promise.all(many.map(({ path, watch }) => client.exists(path, { watch })));
+    proxy.refuse();
+    proxy.reset();
+    await expect.poll(() => client.session.state).toBe("suspended");
+    await other.set("/kept", "2");
+    await other.create("/kept/later");
+    proxy.accept();
+    expect((await Promise.all(missed.map(({ fired }) => fired))).map(({ type }) => type)).toEqual([
+      "changed",
+      "children",
+      "created",
+    ]);
+    const last = many.at(-1)!;
+    await other.create(last.path);
+    expect(await last.fired).toEqual({ type: "created", path: last.path });
+    expect(proxy.requests(105)).toBeGreaterThan(2);
+    await client.close();
+  });
+
+  test("beside a persistent watch on the same path neither loses anything", async () => {
+    await zk.create("/both", "1");
+    const watch = await zk.watch("/both");
+    const events = reader(watch);
+    const [data, children] = [once(), once()];
+    await zk.get("/both", { watch: data.watch });
+    await other.set("/both", "2");
+    expect(await data.fired).toMatchObject({ type: "changed" });
+    await zk.children("/both", { watch: children.watch });
+    await other.create("/both/child");
+    expect(await children.fired).toMatchObject({ type: "children" });
+    await other.set("/both", "3");
+    expect((await events.take(3)).map(({ type }) => type)).toEqual(["changed", "children", "changed"]);
+    await watch.close();
+    const again = once();
+    await zk.get("/both", { watch: again.watch });
+    await other.set("/both", "4");
+    expect(await again.fired).toMatchObject({ type: "changed" });
+  });
+});
+
+describe(`persistent watches, ${serverTitle()}`, () => {
+  test("of one node and its list of children", async () => {
+    const watch = await zk.watch("/p");
+    const events = reader(watch);
+    await other.create("/p", "1");
+    await other.set("/p", "2");
+    await other.create("/p/c");
+    await other.create("/p/c/deep");
+    await other.delete("/p/c/deep");
+    await other.delete("/p/c");
+    await other.delete("/p");
+    expect(await events.take(5)).toEqual([
+      { type: "created", path: "/p" },
+      { type: "changed", path: "/p" },
+      { type: "children", path: "/p" },
+      { type: "children", path: "/p" },
+      { type: "deleted", path: "/p" },
+    ]);
+    await watch.close();
+    expect(await events.next()).toMatchObject({ done: true });
+  });
+
+  test("of everything below, also for a read of the children there", async () => {
+    await zk.create("/r");
+    const controller = new AbortController();
+    const watch = await zk.watch("/r", { recursive: true, signal: controller.signal });
+    const events = reader(watch);
+    const children = once();
+    await zk.children("/r", { watch: children.watch });
+    await other.create("/r/c");
+    expect(await children.fired).toEqual({ type: "children", path: "/r" });
+    await other.create("/r/c/deep");
+    await other.set("/r/c/deep", "x");
+    await other.delete("/r/c/deep");
+    expect(await events.take(4)).toEqual([
+      { type: "created", path: "/r/c" },
+      { type: "created", path: "/r/c/deep" },
+      { type: "changed", path: "/r/c/deep" },
+      { type: "deleted", path: "/r/c/deep" },
+    ]);
+    await expect(zk.watch("/r")).rejects.toMatchObject({ code: "WATCH_CONFLICT", path: "/r" });
+    controller.abort();
+    expect(await events.next()).toMatchObject({ done: true });
+    await (await zk.watch("/r")).close();
+  });
+
+  test("two on one path, closed one by one; the server forgets it with the last", async () => {
+    await zk.create("/shared");
+    const [first, second] = [await zk.watch("/shared"), await zk.watch("/shared")];
+    await first.close();
+    const events = reader(second);
+    await other.set("/shared", "1");
+    expect(await events.take(1)).toEqual([{ type: "changed", path: "/shared" }]);
+    await second.close();
+    await expect(zk.removeWatches("/shared")).rejects.toMatchObject({ code: "NO_WATCHER" });
+  });
+
+  test("removeWatches ends all on the path", async () => {
+    await zk.create("/removed");
+    const watch = await zk.watch("/removed");
+    const read = once();
+    await zk.get("/removed", { watch: read.watch });
+    await zk.removeWatches("/removed");
+    expect(await read.fired).toMatchObject({ type: "ended" });
+    expect(await reader(watch).next()).toMatchObject({ done: true });
+  });
+
+  test("after a lost connection there is a gap, and then events again", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const client = await connect(`${proxy.address}${root}`);
+    const events = reader(await client.watch("/gap", { recursive: true }));
+    proxy.refuse();
+    proxy.reset();
+    await expect.poll(() => client.session.state).toBe("suspended");
+    await other.create("/gap");
+    proxy.accept();
+    expect(await events.take(1)).toEqual([{ type: "gap", path: "/gap" }]);
+    await other.set("/gap", "seen");
+    expect(await events.take(1)).toEqual([{ type: "changed", path: "/gap" }]);
+    await client.close();
+    await expect(events.next()).rejects.toMatchObject({ code: "CLOSED" });
+  });
+
+  test("a reader who is too slow gets one gap instead of what was too much", async () => {
+    await zk.create("/storm");
+    const watch = await zk.watch("/storm", { maxWaiting: 10 });
+    for (let index = 0; index < 30; index++) await other.set("/storm", String(index));
+    await zk.sync("/storm");
+    const events = await reader(watch).take(9);
+    expect(events.filter(({ type }) => type === "gap").length).toBeGreaterThan(0);
+    expect(events.length).toBeLessThanOrEqual(10);
+    await watch.close();
+  });
+});
