@@ -13,7 +13,7 @@ export type { DelayPutOptions } from "./recipes/delay-queue.ts";
 export { DelayQueue } from "./recipes/delay-queue.ts";
 export type { Inside } from "./recipes/double-barrier.ts";
 export { DoubleBarrier } from "./recipes/double-barrier.ts";
-export type { GraceLockOptions, LockOptions } from "./recipes/grace-lock.ts";
+export type { GraceLockOptions } from "./recipes/grace-lock.ts";
 export { GraceLock } from "./recipes/grace-lock.ts";
 export { graceLock } from "./recipes/grace-lock-nodes.ts";
 export type { Holding, LastUse, LockClock, LockPlace, LockRecord, Sight } from "./recipes/grace-lock-place.ts";

@@ -26,6 +26,12 @@ interface NodeSight extends Sight {
   readonly holderStat: Stat | undefined;
 }
 
+/** The holder node's number, and the record's version. */
+interface Taken {
+  readonly czxid: bigint;
+  readonly version: number;
+}
+
 class LockNodes implements LockPlace {
   readonly name: string;
   readonly #client: ZooKeeper;
@@ -62,16 +68,15 @@ class LockNodes implements LockPlace {
     const { session, recordStat } = sight as NodeSight;
     const token = `${record.owner}\n${randomUUID()}`;
     const data = JSON.stringify(record);
-    const put: Operation = recordStat
-      ? { type: "set", path: this.name, data, version: recordStat.version }
-      : { type: "create", path: this.name, data };
+    const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name }];
+    put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
     try {
       for (;;) {
         const taken = await this.#tryTake(session, put, token);
         if (taken === "lost") return undefined;
         if (taken === "again") continue;
-        const fence = await fenceOf(session, this.name, taken.holder.czxid);
-        return new HeldNodes(session, this.name, taken.holder, taken.version, fence);
+        const fence = await fenceOf(session, this.name, taken.czxid);
+        return new HeldNodes(session, this.name, taken, fence);
       }
     } catch (error) {
       // The holder node, if it came to be, goes with its session.
@@ -119,22 +124,17 @@ class LockNodes implements LockPlace {
     for (const changed of [...this.#listeners]) changed();
   }
 
-  async #tryTake(
-    session: Session,
-    put: Operation,
-    token: string,
-  ): Promise<{ holder: Stat; version: number } | "lost" | "again"> {
+  async #tryTake(session: Session, put: readonly Operation[], token: string): Promise<Taken | "lost" | "again"> {
     try {
-      const [, created] = await session.multi([
-        put,
-        { type: "create", path: this.#holder, data: token, ephemeral: true },
-      ]);
-      if (created?.type !== "create") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
-      return { holder: created.stat, version: put.type === "set" ? (put.version ?? 0) + 1 : 0 };
+      const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true };
+      const set = (await session.multi([...put, holder])).find(({ type }) => type === "set");
+      if (set?.type !== "set") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
+      // All parts of a multi are one transaction, with one number: the holder node's is the record's.
+      return { czxid: set.stat.mzxid, version: set.stat.version };
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
       if (isZooKeeperError(error, "NO_NODE")) {
-        if (put.type === "set") return "lost"; // the record was deleted by someone's hand
+        if (put.length === 1) return "lost"; // the record was deleted by someone's hand
         await createPersistent(session, parentOf(this.name));
         return "again";
       }
@@ -144,12 +144,12 @@ class LockNodes implements LockPlace {
   }
 
   /** After a lost answer: our token in a holder node of our session says that it was carried out. */
-  async #findTaken(session: Session, token: string): Promise<{ holder: Stat; version: number } | undefined> {
+  async #findTaken(session: Session, token: string): Promise<Taken | undefined> {
     await session.sync(this.name);
     try {
       const [{ data, stat }, record] = await Promise.all([session.get(this.#holder), session.get(this.name)]);
       if (stat.ephemeralOwner !== session.id || data.toString() !== token) return undefined;
-      return { holder: stat, version: record.stat.version };
+      return { czxid: stat.czxid, version: record.stat.version };
     } catch (error) {
       if (isZooKeeperError(error, "NO_NODE")) return undefined;
       throw error;
@@ -161,14 +161,14 @@ class HeldNodes implements Holding {
   readonly fence: bigint;
   readonly #session: Session;
   readonly #path: string;
-  readonly #holder: Stat;
+  readonly #czxid: bigint;
   #version: number;
 
-  constructor(session: Session, path: string, holder: Stat, version: number, fence: bigint) {
+  constructor(session: Session, path: string, taken: Taken, fence: bigint) {
     this.#session = session;
     this.#path = path;
-    this.#holder = holder;
-    this.#version = version;
+    this.#czxid = taken.czxid;
+    this.#version = taken.version;
     this.fence = fence;
   }
 
@@ -181,15 +181,15 @@ class HeldNodes implements Holding {
   }
 
   seenIn(sight: Sight): boolean {
-    return (sight as NodeSight).holderStat?.czxid === this.#holder.czxid;
+    return (sight as NodeSight).holderStat?.czxid === this.#czxid;
   }
 
   write(record: LockRecord): Promise<boolean> {
-    return this.#put(record, { type: "check", path: this.#holderPath, version: this.#holder.version });
+    return this.#put(record, { type: "check", path: this.#holderPath, version: 0 });
   }
 
   release(record: LockRecord): Promise<boolean> {
-    return this.#put(record, { type: "delete", path: this.#holderPath, version: this.#holder.version });
+    return this.#put(record, { type: "delete", path: this.#holderPath, version: 0 });
   }
 
   get #holderPath(): string {
@@ -224,7 +224,7 @@ class HeldNodes implements Holding {
     ]);
     if (!read) return false; // deleted by someone's hand; the next look finds out
     const done = read.data.toString() === data && read.stat.version === this.#version + 1;
-    const ours = held?.czxid === this.#holder.czxid;
+    const ours = held?.czxid === this.#czxid;
     if (done && ours !== released) {
       this.#version += 1;
       return true;

@@ -14,6 +14,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
+import type { CallOptions } from "../operations.ts";
 import type { Holding, LastUse, LockClock, LockPlace, LockRecord, Sight } from "./grace-lock-place.ts";
 import { lockClock } from "./grace-lock-place.ts";
 import type { GraceLockAct, GraceLockEvent, GraceLockState, Situation } from "./grace-lock-states.ts";
@@ -41,11 +42,6 @@ export interface GraceLockOptions {
   readonly onLost?: (why: ZooKeeperError) => void;
   readonly onState?: (state: GraceLockState) => void;
   readonly clock?: LockClock;
-}
-
-export interface LockOptions {
-  /** Gives the attempt up; it rejects with ABORTED. */
-  readonly signal?: AbortSignal;
 }
 
 export class GraceLock {
@@ -102,7 +98,7 @@ export class GraceLock {
    * @returns undefined when another holds it, or another caller of this process uses it
    * @throws CLOSED, ABORTED, what the place cannot do (NO_AUTH, …)
    */
-  async tryLock({ signal }: LockOptions = {}): Promise<Use | undefined> {
+  async tryLock({ signal }: CallOptions = {}): Promise<Use | undefined> {
     this.#requireOpen();
     if (this.#use || this.#asking) return undefined;
     this.#asking = true;
@@ -124,7 +120,7 @@ export class GraceLock {
   }
 
   /** The same, and waits as long as another has it. */
-  async lock(options: LockOptions = {}): Promise<Use> {
+  async lock(options: CallOptions = {}): Promise<Use> {
     for (;;) {
       const seen = this.#turns.changes;
       const use = await this.tryLock(options);
@@ -143,7 +139,7 @@ export class GraceLock {
   }
 
   /** The last use as the place has it now, of whatever owner. */
-  async lastUse({ signal }: LockOptions = {}): Promise<LastUse | undefined> {
+  async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
     this.#requireOpen();
     const { record } = await this.#place.look(this.#turns.withClose(signal));
     return record?.use ?? undefined;

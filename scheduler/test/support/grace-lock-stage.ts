@@ -1,0 +1,178 @@
+import { connect } from "../../../zookeeper/src/client.ts";
+import type { GraceLockOptions } from "../../../zookeeper/src/recipes/grace-lock.ts";
+import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock.ts";
+import { graceLock } from "../../../zookeeper/src/recipes/grace-lock-nodes.ts";
+import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock-place.ts";
+import type { GraceLockState } from "../../../zookeeper/src/recipes/grace-lock-states.ts";
+import type { TakenOver, Use } from "../../../zookeeper/src/recipes/grace-lock-use.ts";
+import { GraceLockRow } from "../../src/coordination/grace-lock.ts";
+import { StoreProxy } from "./proxy.ts";
+import { postgres } from "./servers.ts";
+import { openStage, type Stage } from "./store-stage.ts";
+
+/** Long enough for a busy machine, short enough for a test. */
+export const timeoutMs = 1_000;
+export const graceMs = 1_000;
+
+/** Something that happened to a contender, by this process's monotonic clock: they all share it. */
+export interface Happening {
+  readonly what: "state" | "took over" | "lost";
+  readonly detail: unknown;
+  readonly atMs: number;
+}
+
+/** One process's contender with a line of its own to the server, which can be cut. */
+export interface Contender {
+  readonly lock: GraceLock;
+  readonly happened: Happening[];
+  /** The line hangs: nothing arrives, nothing ends. */
+  hang(): void;
+  /** The connection breaks; a new one can be made at once. */
+  break(): void;
+  /** The server does the next take or release, and its answer is lost with the connection. */
+  swallow(): void;
+  /** Answers swallowed so far. */
+  readonly swallowed: number;
+  heal(): void;
+  /** Its session ends, while it is connected. */
+  expire(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** One technology in which the lock can be held. */
+export interface Driver {
+  readonly title: string;
+  open(): Promise<DriverStage>;
+}
+
+export interface DriverStage {
+  /** @param name of the lock */
+  contender(name: string, owner: string, options?: Partial<GraceLockOptions>): Promise<Contender>;
+  close(): Promise<void>;
+}
+
+function recorder(owner: string, options: Partial<GraceLockOptions>) {
+  const happened: Happening[] = [];
+  const note = (what: Happening["what"]) => (detail: GraceLockState | TakenOver | Error) =>
+    void happened.push({ what, detail, atMs: performance.now() });
+  const told = { onState: note("state"), onTakenOver: note("took over"), onLost: note("lost") };
+  return { happened, options: { owner, graceMs, ...told, ...options } };
+}
+
+/** The variable that `npm test` sets. */
+function zooKeeperServer(): string {
+  const server = process.env.CARILLON_TEST_ZOOKEEPER_URL;
+  if (!server) throw new Error("CARILLON_TEST_ZOOKEEPER_URL is not set: run the tests with `npm test`");
+  return server;
+}
+
+const zooKeeper: Driver = {
+  title: "ZooKeeper",
+  async open() {
+    const run = `/grace-${process.pid}-${Date.now().toString(36)}`;
+    return {
+      async contender(name, owner, given = {}) {
+        const proxy = await StoreProxy.before(`zookeeper://${zooKeeperServer()}`);
+        const client = await connect(new URL(proxy.url).host, {
+          sessionTimeoutMs: timeoutMs,
+          connectTimeoutMs: 20_000,
+        });
+        const { happened, options } = recorder(owner, given);
+        const lock = graceLock(client, `${run}/${name}`, options);
+        return {
+          lock,
+          happened,
+          hang: () => proxy.hang(),
+          break: () => proxy.cut(),
+          swallow: () => proxy.swallowReply(isMultiReply),
+          get swallowed() {
+            return proxy.swallowed;
+          },
+          heal: () => proxy.heal(),
+          async expire() {
+            // An operator's way to end a holding: its node goes.
+            const operator = await connect(zooKeeperServer(), { sessionTimeoutMs: 10_000 });
+            await operator.delete(`${run}/${name}/holder`);
+            await operator.close();
+          },
+          async close() {
+            proxy.heal();
+            await lock.close();
+            await client.close();
+            await proxy.close();
+          },
+        };
+      },
+      async close() {
+        const operator = await connect(zooKeeperServer(), { sessionTimeoutMs: 10_000 });
+        for (const { path } of await tree(operator, run)) await operator.delete(path);
+        await operator.close();
+      },
+    };
+  },
+};
+
+/** Behind length, xid, zxid and err the first part's header: its kind (create, delete, set, check), and that more follow. */
+function isMultiReply(reply: Buffer): boolean {
+  return reply.length > 30 && [1, 2, 5, 13].includes(reply.readInt32BE(20)) && reply[24] === 0;
+}
+
+async function tree(client: Awaited<ReturnType<typeof connect>>, path: string): Promise<{ path: string }[]> {
+  const { names } = await client.children(path);
+  const below = await Promise.all(names.map((name) => tree(client, `${path}/${name}`)));
+  return [...below.flat(), { path }];
+}
+
+const postgreSql: Driver = {
+  title: "PostgreSQL",
+  async open() {
+    const stage: Stage = await openStage(postgres());
+    return {
+      async contender(name, owner, given = {}) {
+        const proxy = await StoreProxy.before(stage.server.url);
+        const { openPostgres } = await import("../../src/store/postgres.ts");
+        const store = await openPostgres({
+          url: proxy.url,
+          schema: stage.schema,
+          keepMs: 86_400_000,
+          connectionsMax: 2,
+        });
+        const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 25 };
+        const { happened, options } = recorder(owner, given);
+        const lock = new GraceLock(new GraceLockRow<LockRecord>(store.graceLocks, name, times), options);
+        return {
+          lock,
+          happened,
+          hang: () => proxy.hang(),
+          break: () => proxy.cut(),
+          swallow: () => proxy.swallowReply((reply) => /(?:INSERT|UPDATE) (?:0 )?1/.test(reply.toString("latin1"))),
+          get swallowed() {
+            return proxy.swallowed;
+          },
+          heal: () => proxy.heal(),
+          async expire() {
+            await stage.sql.query(
+              `update ${stage.schema}.grace_lock set holder = null, version = version + 1 where name = $1`,
+              [name],
+            );
+          },
+          async close() {
+            proxy.heal();
+            await lock.close();
+            await store.close();
+            await proxy.close();
+          },
+        };
+      },
+      close: () => stage.close(),
+    };
+  },
+};
+
+export const drivers: readonly Driver[] = [zooKeeper, postgreSql];
+
+export async function mustLock(contender: Contender): Promise<Use> {
+  const use = await contender.lock.tryLock();
+  if (!use) throw new Error(`${contender.lock.owner} did not get the lock`);
+  return use;
+}
