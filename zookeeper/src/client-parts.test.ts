@@ -1,0 +1,170 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseConnectString } from "./connect-string.ts";
+import { clientErrors, isZooKeeperError, serverError, serverErrors, ZooKeeperError } from "./errors.ts";
+import { Hosts } from "./hosts.ts";
+import { checkOptions } from "./options.ts";
+import { checkPath, parentOf, withChroot, withoutChroot } from "./paths.ts";
+import { answerChallenge, parseChallenge } from "./sasl.ts";
+import { marginMs } from "./session-core.ts";
+
+describe("connect strings", () => {
+  test("hosts, ports, IPv6, chroot", () => {
+    expect(parseConnectString("a, b:1,[::1]:2,[fe80::1]/x/y")).toEqual({
+      hosts: [
+        { host: "a", port: 2181 },
+        { host: "b", port: 1 },
+        { host: "::1", port: 2 },
+        { host: "fe80::1", port: 2181 },
+      ],
+      chroot: "/x/y",
+    });
+    expect(parseConnectString("a/")).toEqual({ hosts: [{ host: "a", port: 2181 }], chroot: "" });
+  });
+
+  test.each(["", ",", "a,", "a:0", "a:70000", "a:b", "a b", "::1:2181", "zk://a", undefined])("refuses %j", (text) => {
+    expect(() => parseConnectString(text as string)).toThrow(
+      expect.objectContaining({ code: "CONNECT_STRING_INVALID", hint: expect.stringContaining("zk1:2181") }),
+    );
+  });
+
+  test.each(["a/x/", "a//x", "a/../b"])("refuses the chroot of %j", (text) => {
+    expect(() => parseConnectString(text)).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
+  });
+});
+
+describe("paths", () => {
+  test("a chroot goes on and comes off again", () => {
+    const name = fc.stringMatching(/^[a-z.0-9_-]{1,8}x$/);
+    const path = fc.array(name, { maxLength: 4 }).map((names) => `/${names.join("/")}`);
+    fc.assert(
+      fc.property(path, path, (chroot, inner) => {
+        const root = chroot === "/" ? "" : chroot;
+        expect(withoutChroot(root, withChroot(root, inner))).toBe(inner);
+        expect(() => checkPath(withChroot(root, inner))).not.toThrow();
+      }),
+    );
+    expect(parentOf("/a/b")).toBe("/a");
+    expect(parentOf("/a")).toBe("/");
+  });
+
+  test("a sequential node's path may end in a slash, or in dots that a number follows", () => {
+    expect(() => checkPath("/a/", true)).not.toThrow();
+    expect(() => checkPath("/a/..", true)).not.toThrow();
+    expect(() => checkPath("/a/../b", true)).toThrow(ZooKeeperError);
+    expect(() => checkPath("/a/.hidden")).not.toThrow();
+    expect(() => checkPath("/a/\u{1f514}")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
+  });
+});
+
+describe("hosts", () => {
+  test("every one is tried in a round; then a pause that grows, with jitter, and is short again after success", () => {
+    const seed = 5;
+    let state = seed;
+    const random = () => {
+      state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+      return state / 2 ** 31;
+    };
+    const all = ["a", "b", "c"].map((host) => ({ host, port: 1 }));
+    const hosts = new Hosts(all, random);
+    const pauses: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const tried = [hosts.take(), hosts.take(), hosts.take()];
+      expect(new Set(tried)).toEqual(new Set(all));
+      expect([hosts.failed(), hosts.failed()]).toEqual([0, 0]);
+      pauses.push(hosts.failed());
+    }
+    expect(pauses[0]).toBeLessThanOrEqual(20);
+    expect(pauses[9]).toBeGreaterThan(1_000);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(2_000);
+    hosts.take();
+    hosts.served();
+    expect([hosts.failed(), hosts.failed()]).toEqual([0, 0]);
+    expect(hosts.failed()).toBeLessThanOrEqual(20);
+  });
+
+  test("clients spread over the servers", () => {
+    const first = new Map<string, number>();
+    for (let index = 0; index < 3_000; index++) {
+      const { host } = new Hosts(
+        [..."abc"].map((host) => ({ host, port: 1 })),
+        Math.random,
+      ).take();
+      first.set(host, (first.get(host) ?? 0) + 1);
+    }
+    for (const count of first.values()) expect(count).toBeGreaterThan(800);
+  });
+});
+
+describe("options", () => {
+  test.each([
+    { sessionTimeoutMs: 0 },
+    { sessionTimeoutMs: 1.5 },
+    { sessionTimeoutMs: 2 ** 31 },
+    { connectTimeoutMs: -1 },
+    { maxReplyBytes: 10 },
+  ])("refuses %j", (options) => {
+    expect(() => checkOptions(options)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+  });
+
+  test("the session ends here before it can end at the servers", () => {
+    for (const timeoutMs of [100, 4_000, 30_000, 600_000]) {
+      expect(marginMs(timeoutMs)).toBeGreaterThan(0);
+      expect(marginMs(timeoutMs)).toBeLessThanOrEqual(timeoutMs / 4);
+    }
+  });
+});
+
+describe("errors", () => {
+  test("every number that a server may answer with has a code, once", () => {
+    const numbers = Object.values(serverErrors).map(([number]) => number);
+    expect(new Set(numbers).size).toBe(numbers.length);
+    for (const [code, [number]] of Object.entries(serverErrors)) {
+      expect(serverError(number, "get /a", "/a")).toMatchObject({
+        code,
+        path: "/a",
+        message: expect.stringContaining("get /a"),
+      });
+    }
+    expect(serverError(-99, "get /a", "/a")).toMatchObject({ code: "UNKNOWN" });
+    expect(Object.keys(clientErrors).filter((code) => code in serverErrors)).toEqual([]);
+  });
+
+  test("are told apart by code", () => {
+    const error = new ZooKeeperError("NO_NODE", "x");
+    expect([isZooKeeperError(error), isZooKeeperError(error, "NO_NODE"), isZooKeeperError(error, "CLOSED")]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(isZooKeeperError(new Error("NO_NODE"))).toBe(false);
+  });
+});
+
+describe("DIGEST-MD5", () => {
+  test("answers as RFC 2831 computes, with ZooKeeper's uri", () => {
+    const challenge = 'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8';
+    const { answer, proof } = answerChallenge(
+      { username: "chris", password: "secret" },
+      Buffer.from(challenge),
+      "OA6MHXh6VqTrRk",
+    );
+    const parts = parseChallenge(answer.toString());
+    expect(parts).toMatchObject({
+      username: "chris",
+      nc: "00000001",
+      qop: "auth",
+      "digest-uri": "zookeeper/zk-sasl-md5",
+    });
+    expect(parts.response).toMatch(/^[0-9a-f]{32}$/);
+    expect(proof).toMatch(/^[0-9a-f]{32}$/);
+    expect(proof).not.toBe(parts.response);
+  });
+
+  test("refuses any other challenge, and quotes what must be", () => {
+    expect(() => answerChallenge({ username: "a", password: "b" }, Buffer.from("nonce=x,algorithm=md5"))).toThrow(
+      expect.objectContaining({ code: "AUTH_FAILED" }),
+    );
+    expect(parseChallenge('a="x\\"y",b=z')).toEqual({ a: 'x"y', b: "z" });
+  });
+});

@@ -1,0 +1,168 @@
+import net from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect, type SessionState } from "../../src/index.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { ZooKeeperProxy } from "../support/proxy.ts";
+import { serverTitle } from "../support/servers.ts";
+
+let ensemble: Ensemble;
+
+beforeAll(async () => {
+  ensemble = await Ensemble.start({ servers: 1, tickTime: 200 });
+});
+afterAll(() => ensemble.stop());
+
+describe(`session, ${serverTitle()}`, () => {
+  test("states from beginning to end, the timeout that the server allows, a chroot", async () => {
+    const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 100 });
+    expect(zk.session.timeoutMs).toBe(400);
+    await zk.create("/chroot");
+    const below = await connect(ensemble.connectString("/chroot"), { sessionTimeoutMs: 1_000 });
+    expect((await below.create("/a/", "", { sequential: true }).catch((error) => error)).code).toBe("NO_NODE");
+    expect((await below.create("/a-", "", { sequential: true })).path).toMatch(/^\/a-\d{10}$/);
+    expect((await zk.children("/chroot")).names).toHaveLength(1);
+    const states: SessionState[] = [];
+    below.session.onState((state) => states.push(state));
+    expect(below.session).toMatchObject({ state: "connected", live: true });
+    await below.close();
+    expect(states).toEqual(["ended"]);
+    await zk.close();
+  });
+
+  test("lost and found again: the same session, reads are asked again, writes tell that nobody knows", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 4_000 });
+    await zk.create("/lost", "1", { ephemeral: true });
+    const { id } = zk.session;
+    proxy.pause();
+    const read = zk.get("/lost");
+    const write = zk.set("/lost", "2").catch((error) => error);
+    await proxy.next(5);
+    proxy.reset();
+    proxy.resume();
+    const waiting = zk.exists("/lost");
+    expect((await read).data.toString()).toMatch(/^[12]$/);
+    expect(await write).toMatchObject({ code: "CONNECTION_LOSS", path: "/lost" });
+    expect(await waiting).toMatchObject({ ephemeralOwner: id });
+    expect(zk.session.id).toBe(id);
+    await zk.close();
+  });
+
+  test("a server that hangs: the session ends by our clock, before the server ends it; then a new one, alone", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 2_000 });
+    const { session } = zk;
+    await session.create("/hangs", "", { ephemeral: true });
+    const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
+    proxy.pause();
+    const asked = session.get("/hangs").catch((error) => error);
+    await new Promise((resolve) => session.signal.addEventListener("abort", resolve, { once: true }));
+    expect(await watcher.exists("/hangs")).toMatchObject({ ephemeralOwner: session.id });
+    expect(session).toMatchObject({ state: "ended", live: false, remainingMs: 0 });
+    expect(await asked).toMatchObject({ code: "SESSION_EXPIRED", path: "/hangs" });
+    await expect(session.set("/hangs", "")).rejects.toMatchObject({ code: "SESSION_EXPIRED" });
+    expect(zk.session).not.toBe(session);
+    proxy.resume();
+    const next = await zk.established();
+    expect(next.id).not.toBe(session.id);
+    // What the old session left is gone when the new one begins: its node's name is free.
+    expect((await next.create("/hangs", "", { ephemeral: true })).stat.ephemeralOwner).toBe(next.id);
+    await Promise.all([zk.close(), watcher.close()]);
+  });
+
+  test("close ends the session on the server: its ephemeral nodes go at once", async () => {
+    const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
+    const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
+    await zk.create("/closes", "", { ephemeral: true });
+    await zk.close();
+    expect(await watcher.exists("/closes")).toBeUndefined();
+    await watcher.close();
+  });
+
+  test("nobody there: UNREACHABLE, in time, with the reason; calls do not wait for ever", async () => {
+    const server = net.createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
+    await new Promise((resolve) => server.once("listening", resolve));
+    const { port } = server.address() as net.AddressInfo;
+    const began = performance.now();
+    await expect(connect(`127.0.0.1:${port},127.0.0.1:1`, { connectTimeoutMs: 700 })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringContaining(`127.0.0.1:${port}`),
+    });
+    expect(performance.now() - began).toBeLessThan(10_000);
+    const signal = AbortSignal.timeout(50);
+    await expect(connect(`127.0.0.1:${port}`, { signal })).rejects.toMatchObject({ code: "ABORTED" });
+    server.close();
+  });
+
+  test("a session ended and no server back: calls reject, and the next server serves", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const lines: string[] = [];
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 800, log: (line) => lines.push(line) });
+    const { session } = zk;
+    proxy.refuse();
+    proxy.reset();
+    await new Promise((resolve) => session.signal.addEventListener("abort", resolve, { once: true }));
+    await expect(zk.get("/")).rejects.toMatchObject({ code: "UNREACHABLE", path: "/" });
+    expect(lines.length).toBeGreaterThan(1);
+    proxy.accept();
+    expect((await zk.get("/")).stat.version).toBe(0);
+    await zk.close();
+  });
+
+  test("too many requests at once are refused, not kept", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 10_000 });
+    proxy.pause();
+    const data = Buffer.alloc(1_000_000);
+    const codes = new Set<string>();
+    const calls: Promise<unknown>[] = [];
+    for (let index = 0; index < 200 && !codes.has("OVERLOADED"); index++) {
+      calls.push(zk.set("/", data).catch((error) => codes.add(error.code)));
+      await new Promise(setImmediate);
+    }
+    expect(codes).toContain("OVERLOADED");
+    await zk.close();
+    await Promise.all(calls);
+    expect([...codes].filter((code) => code !== "OVERLOADED" && code !== "CLOSED")).toEqual([]);
+  });
+});
+
+describe(`TLS and SASL, ${serverTitle()}`, () => {
+  test("TLS with a certificate of the client's; without, and with one that nobody knows, it stays closed", async () => {
+    await using secure = await Ensemble.start({ servers: 1, tickTime: 200, tls: true });
+    const { ca, cert, key } = secure.tls;
+    const address = secure.secureConnectString();
+    const zk = await connect(address, { tls: { ca, cert, key } });
+    await zk.create("/tls", "x".repeat(100_000));
+    expect((await zk.get("/tls")).data).toHaveLength(100_000);
+    expect((await zk.whoAmI()).map(({ scheme }) => scheme)).toContain("x509");
+    await zk.close();
+    await expect(connect(address, { tls: { ca }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+    });
+    await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringMatching(/certificate/),
+    });
+    await expect(connect(address, { connectTimeoutMs: 1_000 })).rejects.toMatchObject({ code: "UNREACHABLE" });
+  });
+
+  test("SASL DIGEST-MD5: who knows the password is let in, also after a lost connection", async () => {
+    await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl: { users: { bob: 'se\\cr"et' } } });
+    await using proxy = await ZooKeeperProxy.before(secure.server.address);
+    const sasl = { username: "bob", password: 'se\\cr"et' };
+    const zk = await connect(proxy.address, { sasl });
+    await zk.create("/sasl", "mine", { acl: [{ scheme: "sasl", id: "bob", permissions: ["read"] }] });
+    proxy.reset();
+    expect((await zk.get("/sasl")).data.toString()).toBe("mine");
+    await zk.close();
+    const stranger = await connect(proxy.address);
+    await expect(stranger.get("/sasl")).rejects.toMatchObject({ code: "NO_AUTH" });
+    await stranger.close();
+    await expect(
+      connect(proxy.address, { sasl: { username: "bob", password: "wrong" }, connectTimeoutMs: 3_000 }),
+    ).rejects.toMatchObject({
+      code: "AUTH_FAILED",
+    });
+  });
+});
