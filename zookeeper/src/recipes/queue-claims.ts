@@ -73,11 +73,12 @@ export async function claim(
     const counted = data.length < limits.maxRequestBytes - marginBytes;
     const lock = lockOf(layout, name);
     try {
-      const [, created] = await session.multi([
+      const [written] = await session.multi([
         counted ? { type: "set", path, data, version: stat.version } : { type: "check", path, version: stat.version },
         { type: "create", path: lock, ephemeral: true, acl: layout.acl },
       ]);
-      return { ...common, fence: created?.type === "create" ? created.stat.czxid : undefined };
+      if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction's number
+      return { ...common, fence: (await session.exists(lock))?.czxid };
     } catch (error) {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       await session.sync(lock);

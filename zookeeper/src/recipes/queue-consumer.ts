@@ -3,6 +3,7 @@
  * watch, so that what it costs does not depend on how many items wait. Items whose lock another consumer holds are laid
  * by until that lock goes, by a watch as well: nobody who lost a race asks again and again.
  */
+import { setMaxListeners } from "node:events";
 import { ZooKeeperError } from "../errors.ts";
 import type { NodeEvent, Watch } from "../operations.ts";
 import type { Session, ZooKeeper } from "../session.ts";
@@ -130,6 +131,8 @@ export class QueueConsumer implements Consumer {
     this.#settings = settings;
     this.#waiting = new ItemIndex(layout.names);
     this.#later = new ItemIndex(layout.names, ({ notBeforeMs }) => notBeforeMs);
+    // As many listeners as items: no leak.
+    setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
       this.#begun = { resolve, reject };
     });
@@ -194,6 +197,7 @@ export class QueueConsumer implements Consumer {
     await createQueuePaths(session, this.#layout, signal);
     const watches: Watch[] = [];
     const ending = new AbortController();
+    setMaxListeners(0, ending.signal);
     const end = () => ending.abort();
     session.signal.addEventListener("abort", end, { once: true });
     this.#abort.signal.addEventListener("abort", end, { once: true });
@@ -428,6 +432,10 @@ export class QueueConsumer implements Consumer {
     this.#running++;
     try {
       return await this.#work(claim);
+    } catch (error) {
+      // It could not be settled. A lock left behind in a session that goes on would keep everyone from it.
+      if (claim.session.live) await release(this.#layout, claim);
+      throw error;
     } finally {
       this.#running--;
       this.#startable.shift()?.();
