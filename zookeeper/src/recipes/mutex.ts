@@ -1,7 +1,7 @@
 /**
  * A mutex: of all that stand in line at a path the first holds it. Shares its paths with Java Curator's
- * InterProcessMutex: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address, or `__REVOKE__` when
- * somebody asks for it.
+ * InterProcessMutex: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address (nothing, where Java's is
+ * revocable), or `__REVOKE__` when somebody asks for it.
  *
  * Why there are never two holders: one acquisition is one session's, from its node to its end; the node must be the
  * session's own; and it holds only while that session lives by this process's clock, which gives up before a server
