@@ -130,7 +130,7 @@ describe(`session, ${serverTitle()}`, () => {
 describe(`TLS and SASL, ${serverTitle()}`, () => {
   test("TLS with a certificate of the client's; without, and with one that nobody knows, it stays closed", async () => {
     await using secure = await Ensemble.start({ servers: 1, tickTime: 200, tls: true });
-    const { ca, cert, key } = secure.tls;
+    const { ca, cert, key } = secure.tls!;
     const address = secure.secureConnectString();
     const zk = await connect(address, { tls: { ca, cert, key } });
     await zk.create("/tls", "x".repeat(100_000));
