@@ -60,7 +60,7 @@ function recorder(owner: string, options: Partial<GraceLockOptions>) {
 }
 
 /** The variable that `npm test` sets. */
-function zooKeeperServer(): string {
+export function zooKeeperServer(): string {
   const server = process.env.CARILLON_TEST_ZOOKEEPER_URL;
   if (!server) throw new Error("CARILLON_TEST_ZOOKEEPER_URL is not set: run the tests with `npm test`");
   return server;

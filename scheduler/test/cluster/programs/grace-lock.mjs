@@ -1,0 +1,32 @@
+/**
+ * A process that wants a grace lock, and uses it until it is killed or has lost it. Told by CARILLON_TEST_GRACE (JSON):
+ * { driver, where, schema, path, owner, timeoutMs, graceMs, log }. While it believes, it writes time and fence to the log,
+ * by write(2); the time is the system's monotonic clock, which all processes share, and taken before it looks whether it
+ * may. Says `ready`, `took FENCE FROM`, `lost`.
+ */
+import { openSync, writeSync } from "node:fs";
+import { connect, GraceLock, graceLock } from "../../../../zookeeper/dist/index.js";
+import { carillon, GraceLockRow } from "../../../dist/index.js";
+
+const order = JSON.parse(process.env.CARILLON_TEST_GRACE ?? "");
+const { driver, where, schema, path, owner, timeoutMs, graceMs } = order;
+const log = openSync(order.log, "a");
+const say = (line) => process.stdout.write(`${line}\n`);
+
+async function open() {
+  const options = { owner, graceMs };
+  if (driver === "ZooKeeper") return graceLock(await connect(where, { sessionTimeoutMs: timeoutMs }), path, options);
+  const { store } = await carillon({ store: where, schema, name: owner }).open();
+  const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 20 };
+  return new GraceLock(new GraceLockRow(store.graceLocks, path, times), options);
+}
+
+const lock = await open();
+say("ready");
+const use = await lock.lock();
+say(`took ${use.fence} ${use.takenOver?.owner ?? "nobody"}`);
+use.signal.addEventListener("abort", () => say("lost"));
+setInterval(() => {
+  const atNs = process.hrtime.bigint();
+  if (use.held) writeSync(log, `${atNs} ${use.fence} ${process.pid}\n`);
+}, 3);
