@@ -7,11 +7,30 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { fail, ready, root, say, Trouble } from "./ready.mjs";
+import { fail, installDependencies, npm, ready, root, say, Trouble } from "./ready.mjs";
 import { kinds, startServers } from "./servers.mjs";
 
 /** Questions about ZooKeeper; all others are about PostgreSQL. */
 const ofZooKeeper = new Set(["zookeeper", "delay-queue", "election"]);
+
+/** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
+const withPackages = new Set(["zookeeper"]);
+
+/**
+ * A peer that is compiled when it is installed is compiled here, for it was named: every other package is installed
+ * without running anything. Where there is no compiler, the bench goes without it and says so.
+ */
+function installPeers() {
+  const folder = join(root, "bench");
+  installDependencies(folder);
+  const compiled = "zookeeper";
+  const isBuilt = () => existsSync(join(folder, "node_modules", compiled, "build/zookeeper.node"));
+  if (isBuilt()) return;
+  say(`compiling the peer ${compiled}`);
+  if (npm(["rebuild", compiled, "--ignore-scripts=false"], folder) && isBuilt()) return;
+  process.env.CARILLON_BENCH_WITHOUT_ZOOKEEPER =
+    "it could not be compiled here (it needs make, a C++ compiler and Python)";
+}
 
 async function main() {
   const [question = "", ...args] = process.argv.slice(2);
@@ -24,6 +43,7 @@ async function main() {
     );
   }
   ready();
+  if (withPackages.has(question) && !args.includes("--no-peers")) installPeers();
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 

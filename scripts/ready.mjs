@@ -4,7 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -79,13 +79,14 @@ export function npm(args, cwd = root) {
   return done.status === 0;
 }
 
-export function installDependencies() {
-  const wanted = readLock(join(root, "package-lock.json"));
+/** What a folder's package-lock.json names, where it is missing. @param {string} [folder] */
+export function installDependencies(folder = root) {
+  const wanted = readLock(join(folder, "package-lock.json"));
   if (!wanted) throw new Trouble("package-lock.json is missing: the clone is incomplete.");
-  const stale = stalePackage(wanted, readLock(join(root, "node_modules/.package-lock.json")));
+  const stale = stalePackage(wanted, readLock(join(folder, "node_modules/.package-lock.json")));
   if (stale === undefined) return;
-  say(`installing dependencies (${stale} is missing or stale)`);
-  if (!npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])) {
+  say(`installing dependencies${folder === root ? "" : ` of ${basename(folder)}/`} (${stale} is missing or stale)`);
+  if (!npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)) {
     throw new Trouble(
       "`npm ci` failed, see above. Is the package registry reachable, and does package-lock.json agree with package.json?",
     );

@@ -1,0 +1,50 @@
+/** What the servers themselves count, by their four-letter word `mntr`. */
+import { connect } from "node:net";
+
+/** Of one server, by name without `zk_`. */
+export type Counters = ReadonlyMap<string, number>;
+
+/** @param word a four-letter word that the server allows */
+export function ask(host: string, port: number, word: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, host, () => socket.write(word));
+    let text = "";
+    socket.setTimeout(10_000, () => socket.destroy(new Error(`the server did not answer to ${word}`)));
+    socket.setEncoding("utf8").on("data", (part) => {
+      text += part;
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve(text));
+  });
+}
+
+function hosts(url: string): { host: string; port: number }[] {
+  return url.split(",").map((address) => {
+    const cut = address.lastIndexOf(":");
+    return { host: address.slice(0, cut), port: Number(address.slice(cut + 1)) };
+  });
+}
+
+/** Of each server of a connect string. @throws when one does not tell */
+export function counters(url: string): Promise<Counters[]> {
+  return Promise.all(
+    hosts(url).map(async ({ host, port }) => {
+      const text = await ask(host, port, "mntr");
+      const found = [...text.matchAll(/^zk_(\S+)\t(-?[\d.]+)$/gm)].map(
+        ([, name = "", value]) => [name, Number(value)] as const,
+      );
+      if (found.length === 0) throw new Error(`${host}:${port} does not tell mntr: allow it by 4lw.commands.whitelist`);
+      return new Map(found);
+    }),
+  );
+}
+
+/** Their counters begin again at 0. */
+export async function reset(url: string): Promise<void> {
+  await Promise.all(hosts(url).map(({ host, port }) => ask(host, port, "srst")));
+}
+
+/** Over all servers. */
+export function sum(all: readonly Counters[], name: string): number {
+  return all.reduce((total, one) => total + (one.get(name) ?? 0), 0);
+}
