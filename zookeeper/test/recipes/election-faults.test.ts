@@ -105,10 +105,11 @@ describe("elections under faults", () => {
 
       try {
         for (let fault = 0; fault < faults; fault++) {
-          // Half of them meet the leader, wherever that is.
+          // Half of them meet the leader, wherever that is, and every tenth lasts longer than its session.
+          const long = fault % 10 === 0;
           const leading = all.findIndex((one) => one.leads());
-          const proxy = own[leading >= 0 && chance() < 0.5 ? leading : some(contenders)]!;
-          const healMs = 20 + some(chance() < 0.2 ? 2_500 : 200);
+          const proxy = own[leading >= 0 && (long || chance() < 0.5) ? leading : some(contenders)]!;
+          const healMs = long ? 1.5 * sessionTimeoutMs : 20 + some(chance() < 0.2 ? 2_500 : 200);
           const kinds = [
             () => proxy.reset(),
             () => {
@@ -126,7 +127,7 @@ describe("elections under faults", () => {
               if (chance() < 0.5) proxy.reset();
             },
           ];
-          kinds[some(kinds.length)]!();
+          kinds[long ? 1 + some(2) : some(kinds.length)]!();
           const nextMs = performance.now() + some(300);
           while (performance.now() < nextMs) {
             const now = all.filter((one) => one.leads()).map((one) => one.id);
