@@ -1,0 +1,58 @@
+import type { SessionIdentity } from "./store.ts";
+
+/**
+ * The port of a coordination service beside the store: it sees who is alive, and puts in a line those who want to lead.
+ * What it says is a hint for speed and for sparing the store; whatever must hold, the store's transactions decide.
+ *
+ * Times are this machine's monotonic clock.
+ */
+export interface Witness {
+  /** For messages, such as "ZooKeeper". */
+  readonly title: string;
+  /**
+   * Shows this process under its store session, in place of what it showed before; goes on trying until it succeeds,
+   * also after the service lost it. Never rejects.
+   */
+  announce(shown: Shown): void;
+  /**
+   * Until when this process is shown for sure: nobody can have seen it go before. 0 when it is not shown, or in doubt.
+   * It moves on by itself while the service answers.
+   */
+  shownUntil(): number;
+  /** The connection is good: what the other methods say is recent. */
+  sure(): boolean;
+  /** Those of these store sessions that the service does not show, asked now and not remembered. Rejects when it cannot tell. */
+  gone(sessionIds: readonly number[]): Promise<number[]>;
+  /** Members shown, as last seen; for looking and for noticing, never for a decision. */
+  shown(): ReadonlyMap<number, Shown>;
+  /** Gets in line to lead, and stays there until `stepDown`. */
+  contend(): void;
+  /** Leaves the line; the next one is first at once. Never rejects. */
+  stepDown(): Promise<void>;
+  /** Whether this process is first in line, for sure, at this moment. */
+  first(): boolean;
+  /** Called when `first`, `sure` or the members shown changed. */
+  onChange(listener: (what: "first" | "sure" | "members") => void): void;
+  /** Ends everything that is shown. Never rejects. */
+  leave(): Promise<void>;
+}
+
+export interface Shown {
+  readonly sessionId: number;
+  readonly node: string;
+  readonly role: SessionIdentity["role"];
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly groups: readonly string[];
+}
+
+export interface WitnessOptions {
+  /** As given by the user: zookeeper://host:port,host:port/path, redis://… */
+  readonly url: string;
+  /** The cluster's id in the store: a service that holds another's is refused. */
+  readonly clusterId: string;
+  readonly sessionTimeoutMs: number;
+  readonly log: (line: string) => void;
+  readonly signal: AbortSignal;
+}
