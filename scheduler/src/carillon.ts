@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
-import { joinPostgres } from "./coordination/postgres.ts";
+import { joinCluster } from "./coordination/membership.ts";
 import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
@@ -356,7 +356,7 @@ export class Carillon {
         log: this.#log,
       };
       try {
-        return await joinPostgres(options, this.#stopping.signal);
+        return await joinCluster(options, this.#stopping.signal);
       } catch (error) {
         if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
         else if (

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/clock.ts";
-import { joinPostgres } from "../../src/coordination/postgres.ts";
+import { joinCluster } from "../../src/coordination/membership.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
@@ -67,7 +67,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
     const join = async (node: string, by: Store) => {
       const identity = { node, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs: 2_000 };
       const clocks = { clock: systemClock, storeClock: new StoreClock(systemClock) };
-      return joinPostgres({ store: by, ...clocks, identity, beatMs: 500, log: recordingLog().log });
+      return joinCluster({ store: by, ...clocks, identity, beatMs: 500, log: recordingLog().log });
     };
     const cutOff = await join("cut-off", store);
     const other = await join("other", stage.store);
