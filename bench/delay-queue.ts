@@ -6,15 +6,16 @@
  *   … --no-peers, --runs N, --json
  *
  * At each size the same pending items, due in a day, lie in one queue. Into it come items that are due soon, a hundred a
- * second for ten seconds; a consumer in a process of its own notes when each handler starts. At the smallest and the
- * largest size a backlog that comes due at one instant is drained as well. Java's consumer runs twice: with its default
+ * second for ten seconds; a consumer in a process of its own notes when each handler starts. At the largest size a
+ * backlog that comes due at one instant is drained as well. Java's consumer runs twice: with its default
  * limit for a reply, and with a raised one. All use a lock path.
  */
+import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { connect, DelayQueue, isZooKeeperError } from "@carillon/zookeeper";
 import { Curator } from "./delay-queue/curator.ts";
-import { itemText, type Order } from "./delay-queue/order.ts";
+import { itemText, type Order, type Schedule } from "./delay-queue/order.ts";
 import { type Figures, latenessFigures, rounded, suffixed } from "./measure/figures.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import type { Start } from "./measure/starts.ts";
@@ -121,7 +122,7 @@ async function measureAll(run: number): Promise<void> {
   }
   report.carillon.push(ours);
   for (const [name, figures] of theirs) report.peers[name]?.push(figures);
-  report.limit.push(suffixed(await bare(path), largest?.suffix ?? ""));
+  report.limit.push(suffixed({ ...(await bareTimer()), ...(await bareServer(path)) }, largest?.suffix ?? ""));
 }
 
 async function carillon(queue: DelayQueue, order: Order, pending: number, drains: boolean): Promise<Figures> {
@@ -132,7 +133,7 @@ async function carillon(queue: DelayQueue, order: Order, pending: number, drains
     const figures: Figures = { ready_ms: performance.now() - began };
     const { due } = await putSoon(queue);
     await told(() => subject.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
-    Object.assign(figures, account(due, subject.starts, `${pending} pending`, true));
+    Object.assign(figures, account(due, subject.starts, `${pending} pending`, true), { load_1m: loadavg()[0] });
     if (drains) Object.assign(figures, await drain(queue, subject, pending));
     figures.rss_mb = (await subject.usage()).rssBytes / 2 ** 20;
     const left = await queue.size();
@@ -215,8 +216,22 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
+async function bareTimer(): Promise<Figures> {
+  const { count, everyMs, leadMs } = soon;
+  const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };
+  const subject = new Subject(new URL("./delay-queue/bare.js", import.meta.url), schedule);
+  try {
+    await subject.started(10_000);
+    await told(() => subject.starts.length >= count, schedule.firstMs + count * everyMs + patienceMs);
+    await subject.stop();
+    return latenessFigures(subject.starts.map(({ atMs, slotMs }) => atMs - slotMs));
+  } finally {
+    subject.kill();
+  }
+}
+
 /** What the server does with nothing around it: transactions that lock an item and that end it, so many at a time. */
-async function bare(path: string): Promise<Figures> {
+async function bareServer(path: string): Promise<Figures> {
   const [items, locks, count] = [`${path}-bare`, `${path}-bare-locks`, 10_000];
   for (const parent of [items, locks]) await zk.create(parent);
   await each(count, (i) => zk.create(`${items}/${i}`, "x"));

@@ -48,7 +48,7 @@ export interface ConsumeOptions {
   readonly attempts?: number;
   /** ms to wait after so many failures, from 1 on. Default: from 1 s on twice as long each time, up to 5 min, jittered. */
   readonly backoffMs?: (failures: number) => number;
-  /** Of a delay queue with a lock path: so early it locks what comes due, to start it from a timer. Default 100. */
+  /** Of a delay queue with a lock path: so early it locks what comes due, to start it from a timer. Default 250. */
   readonly claimAheadMs?: number;
   /** Stops at once: aborts the items that run. `close` lets them end. */
   readonly signal?: AbortSignal;

@@ -92,7 +92,7 @@ export class QueuePath {
       attempts: options.attempts ?? 10,
       backoffMs: options.backoffMs ?? defaultBackoffMs,
       // Without a lock, claiming is deleting, and nothing that is not due yet should be in one process alone.
-      claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 100) : 0,
+      claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
       onFailure: options.onFailure,
       onTrouble: options.onTrouble,
       timed,
