@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
 import { joinCluster } from "./coordination/membership.ts";
+import { checkCoordination, openCoordination } from "./coordination/open.ts";
 import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
@@ -25,6 +26,7 @@ import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from ".
 import { StoreClock } from "./store-clock.ts";
 import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { version } from "./version.ts";
+import type { Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
 
 export interface RunHandle {
@@ -93,6 +95,7 @@ export class Carillon {
   constructor(given: CarillonOptions) {
     const options = withPreset(given);
     this.settings = settingsOf(options);
+    if (options.coordination !== undefined) checkCoordination(options.coordination);
     this.#options = options;
     this.#log = options.log ?? standardErrorLog;
     this.#node = this.settings.name ?? madeName();
@@ -281,7 +284,17 @@ export class Carillon {
     const { store, definitions } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#checkSlotPayloads();
-    const membership = await this.#join(store);
+    const witness = await openCoordination(this.#options.coordination, store.sessions, {
+      sessionTimeoutMs: settings.sessionTimeoutMs,
+      clock: systemClock,
+      log: this.#log,
+      signal: this.#stopping.signal,
+      failFast: settings.failFast,
+    });
+    const membership = await this.#join(store, witness).catch(async (error) => {
+      await witness?.leave();
+      throw error;
+    });
     const shared = {
       store,
       membership,
@@ -336,7 +349,7 @@ export class Carillon {
     ];
   }
 
-  async #join(store: Store): Promise<Membership> {
+  async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
     for (;;) {
       const identity: SessionIdentity = {
         node: this.#node,
@@ -349,6 +362,7 @@ export class Carillon {
       };
       const options = {
         store,
+        witness,
         clock: systemClock,
         storeClock: this.#storeClock,
         identity,

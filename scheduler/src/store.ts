@@ -105,6 +105,10 @@ export interface SessionStore {
   /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
+  /** Whose store this is, and what its nodes coordinate by: a service's id, `store`, or null before the first node. */
+  cluster(): Promise<{ clusterId: string; coordination: string | null }>;
+  /** From now on the cluster coordinates by `next`, if it still does by `before`. @returns whether it was so */
+  coordinateBy(before: string | null, next: string): Promise<boolean>;
   /** The members as last seen, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

@@ -289,16 +289,19 @@ class StoreMembership implements Membership {
 
   /** The first in line ends what the witness does not show any more: asked after the store, so no news is missed. */
   async #buryGone(pulse: Pulse): Promise<void> {
-    const { witness } = this.#options;
+    const { witness, log } = this.#options;
     if (!witness?.first()) return;
     const shown = witness.shown();
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
     if (missing.length === 0) return;
-    const gone = new Set(await witness.gone(missing.map(({ sessionId }) => sessionId)));
+    const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
+      log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
+      return [] as number[]; // nobody is judged; the next look asks again
+    });
     for (const member of missing) {
-      if (gone.has(member.sessionId))
+      if (gone.includes(member.sessionId))
         await this.#end(pulse, member, `not shown by ${witness.title} any more, seen by ${this.node}`);
     }
   }

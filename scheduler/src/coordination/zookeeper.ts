@@ -10,6 +10,7 @@
 import { randomUUID } from "node:crypto";
 import {
   ChildrenCache,
+  type ConnectOptions,
   connect,
   isZooKeeperError,
   LeaderLatch,
@@ -45,7 +46,11 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
     throw translated(error, options.url);
   });
   try {
-    const serviceId = await claimPath(zk, options);
+    const serviceId = await claimPath(zk, options).catch(async (error) => {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      await makeRoot(servers, { auth, tls: secure ? {} : undefined, signal: options.signal });
+      return claimPath(zk, options);
+    });
     return new ZooKeeperWitness(zk, options, serviceId);
   } catch (error) {
     await zk.close();
@@ -75,20 +80,31 @@ function translated(error: unknown, url: string): unknown {
   if (error.code === "CONNECT_STRING_INVALID" || error.code === "PATH_INVALID")
     return about("OPTION_INVALID", "not an address", "For example zookeeper://zk1:2181,zk2:2181/carillon.");
   if (error.code === "UNREACHABLE")
-    return about("COORDINATION_UNREACHABLE", "no answer", "Check that the servers run, have a quorum and can be reached.");
+    return about(
+      "COORDINATION_UNREACHABLE",
+      "no answer",
+      "Check that the servers run, have a quorum and can be reached.",
+    );
   return error;
 }
 
 /** Makes the path ours, or finds that it is. @returns the service's id, by which another ZooKeeper is told apart */
-async function claimPath(zk: ZooKeeper, { clusterId, url }: WitnessOptions, known: string = randomUUID()): Promise<string> {
-  for (const path of [members, service]) await createAll(zk, path, path === service ? JSON.stringify({ cluster: clusterId, service: known }) : "");
+async function claimPath(
+  zk: ZooKeeper,
+  { clusterId, url }: WitnessOptions,
+  known: string = randomUUID(),
+): Promise<string> {
+  await createOnce(zk, members, "");
+  await createOnce(zk, service, JSON.stringify({ cluster: clusterId, service: known }));
   const { data } = await zk.get(service);
   const found = parsed(data.toString("utf8"));
   if (found?.cluster === clusterId && typeof found.service === "string") return found.service;
   const where = url.replace(/\/\/[^@/]*@/, "//");
   throw new CarillonError(
     "COORDINATION_FOREIGN",
-    found ? `${where} belongs to another cluster, ${found.cluster}` : `${where}${service} holds what Carillon did not write`,
+    found
+      ? `${where} belongs to another cluster, ${found.cluster}`
+      : `${where}${service} holds what Carillon did not write`,
     { hint: "Give this cluster a path of its own: zookeeper://host:2181/another-path." },
   );
 }
@@ -102,15 +118,25 @@ function parsed(text: string): { cluster?: unknown; service?: unknown } | undefi
   }
 }
 
-async function createAll(zk: ZooKeeper, path: string, data: string): Promise<void> {
+async function createOnce(zk: ZooKeeper, path: string, data: string): Promise<void> {
   try {
     await zk.create(path, data);
   } catch (error) {
     if (isZooKeeperError(error, "NODE_EXISTS")) return;
-    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createAll(zk, path, data);
-    // The chroot itself is missing: it is made through a client of its own, whose root is above it.
-    if (isZooKeeperError(error, "NO_NODE")) throw error;
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createOnce(zk, path, data);
     throw error;
+  }
+}
+
+/** The cluster's path itself, through a client whose root is above it. */
+async function makeRoot(servers: string, options: ConnectOptions): Promise<void> {
+  const slash = servers.indexOf("/");
+  const names = servers.slice(slash + 1).split("/");
+  const zk = await connect(servers.slice(0, slash), options);
+  try {
+    for (let depth = 1; depth <= names.length; depth++) await createOnce(zk, `/${names.slice(0, depth).join("/")}`, "");
+  } finally {
+    await zk.close();
   }
 }
 
@@ -273,7 +299,9 @@ class ZooKeeperWitness implements Witness {
     };
     const look = (): void => {
       session
-        .exists(path, { watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()) })
+        .exists(path, {
+          watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
+        })
         .then((stat) => stat?.ephemeralOwner === session.id || lost())
         .catch(() => undefined); // the session has ended, which its own listener tells
     };

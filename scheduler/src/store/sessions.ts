@@ -110,11 +110,7 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async beat(sessionId, nowMs, witnessed = false): Promise<Pulse> {
-      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [
-        sessionId,
-        Math.round(nowMs),
-        witnessed,
-      ]);
+      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs), witnessed]);
       if (!row) throw new Error("the leadership row is missing");
       return {
         storeMs: Number(row.store_ms),
@@ -181,6 +177,24 @@ export function sessionStore(database: Database): SessionStore {
          from ${s}.term order by term desc limit $1`,
         [limit],
       );
+    },
+
+    async cluster() {
+      const [row] = await database.ask<{ clusterId: string; coordination: string | null }>(
+        "session-cluster",
+        `select id as "clusterId", coordination from ${s}.cluster`,
+      );
+      if (!row) throw new Error("the cluster row is missing");
+      return row;
+    },
+
+    async coordinateBy(before, next) {
+      const rows = await database.ask(
+        "session-coordinate-by",
+        `update ${s}.cluster set coordination = $2 where coordination is not distinct from $1 returning 1`,
+        [before, next],
+      );
+      return rows.length > 0;
     },
 
     async members() {
