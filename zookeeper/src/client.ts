@@ -229,8 +229,8 @@ class Client extends OperationsOf implements ZooKeeper {
       const reason = await connection.lost;
       this.trouble = `${host.host}:${host.port}: ${reason.message}`;
       if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
-      // A server that lets us in only to drop us is no better than one that does not.
-      if (performance.now() - began < limits.steadyMs) return this.#hosts.failed();
+      // A server that lets us in only to drop us is hardly better than one that does not.
+      if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
       this.#hosts.served();
       return 0;
     } finally {

@@ -23,6 +23,8 @@ export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
 }
 
+const inDoubt = "it may have been carried out or not: look before doing it again";
+
 export class SessionCore extends OperationsOf implements Session {
   timeoutMs: number;
   rewoundFrom: bigint | undefined;
@@ -175,7 +177,7 @@ export class SessionCore extends OperationsOf implements Session {
       call.fail(
         new ZooKeeperError("CONNECTION_LOSS", `${what}: the connection to ${connection.host.host} was lost`, {
           path,
-          hint: "it may have been carried out or not: look before doing it again",
+          hint: inDoubt,
           cause: reason,
         }),
       );
@@ -193,12 +195,12 @@ export class SessionCore extends OperationsOf implements Session {
     this.#state = "ended";
     clearTimeout(this.#deadline);
     this.#connection?.end(reason);
-    for (const call of [...unanswered, ...waiting]) {
+    const fail = (call: Call, hint: string) => {
       const { what, path } = call.question;
-      call.fail(
-        new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint: reason.hint, cause: reason }),
-      );
-    }
+      call.fail(new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason }));
+    };
+    for (const call of unanswered) fail(call, call.question.repeatable ? reason.hint : inDoubt);
+    for (const call of waiting) fail(call, reason.hint);
     // First of all the client, which listens to the signal: who hears of the end finds the next session there.
     this.#controller.abort(reason);
     this.watches.end(reason);
