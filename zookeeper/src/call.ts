@@ -13,6 +13,8 @@ export interface Question<T> {
   readonly path: string;
   /** Only reads: asked again on the next connection when this one is lost. */
   readonly repeatable: boolean;
+  /** Of the data in it, for the bound on what waits while there is no connection; default none to speak of. */
+  readonly dataBytes?: number;
   write(writer: Writer): void;
   /** Reads the body of a good answer. */
   read(reader: Reader): T;

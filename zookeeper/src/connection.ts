@@ -130,7 +130,7 @@ export class Connection {
         );
       }
     });
-    this.#socket.on("error", (error) => this.end(error));
+    this.#socket.on("error", (error) => this.end(open ? new Refused(error.message, { cause: error }) : error));
     this.#socket.on("close", () => this.end(open ? new Refused("the server hung up") : new Error("closed")));
   }
 
@@ -162,7 +162,7 @@ export class Connection {
 
   /** Bytes that the server has not taken yet. */
   get unsentBytes(): number {
-    return this.#socket.writableLength;
+    return this.#socket.writableLength + this.#writer.pending;
   }
 
   /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */

@@ -18,6 +18,8 @@ export const limits = {
   /** Between rounds through all hosts, doubled each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
+  /** A connection that lasted as long ends the back-off, which until then is no longer than this. */
+  steadyMs: 250,
   minConnectMs: 250,
   maxConnectMs: 5_000,
   /** How long `close` tries to tell the server. */

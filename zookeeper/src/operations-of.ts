@@ -44,14 +44,18 @@ export abstract class OperationsOf implements Operations {
 
   async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
     const target = this.target;
-    const question = this.questions.exists(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "exists"), options.signal);
+    const full = withChroot(this.chroot, path);
+    const asked = target.watches.needsServer(full);
+    const question = this.questions.exists(path, asked && options.watch !== undefined);
+    return target.ask(watched(target, question, full, options, "exists", asked), options.signal);
   }
 
   async get(path: string, options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {
     const target = this.target;
-    const question = this.questions.get(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "data"), options.signal);
+    const full = withChroot(this.chroot, path);
+    const asked = target.watches.needsServer(full);
+    const question = this.questions.get(path, asked && options.watch !== undefined);
+    return target.ask(watched(target, question, full, options, "data", asked), options.signal);
   }
 
   async set(path: string, data: Data, { version, signal }: VersionOptions = {}): Promise<Stat> {
@@ -60,8 +64,10 @@ export abstract class OperationsOf implements Operations {
 
   async children(path: string, options: ReadOptions = {}): Promise<{ names: string[]; stat: Stat }> {
     const target = this.target;
-    const question = this.questions.children(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "children"), options.signal);
+    const full = withChroot(this.chroot, path);
+    const asked = target.watches.needsServer(full);
+    const question = this.questions.children(path, asked && options.watch !== undefined);
+    return target.ask(watched(target, question, full, options, "children", asked), options.signal);
   }
 
   async eachChild(path: string, each: (name: string) => void, { signal }: CallOptions = {}): Promise<number> {
@@ -95,8 +101,10 @@ export abstract class OperationsOf implements Operations {
 
   async removeWatches(path: string, { signal }: CallOptions = {}): Promise<void> {
     const target = this.target;
-    await target.ask(this.questions.removeWatches(path), signal);
-    target.watches.remove(withChroot(this.chroot, path));
+    const question = this.questions.removeWatches(path);
+    // With the answer, at once: a watch that is set after it stays.
+    const read = () => target.watches.remove(withChroot(this.chroot, path));
+    return target.ask({ ...question, read }, signal);
   }
 
   async ephemerals(prefix = "/", { signal }: CallOptions = {}): Promise<string[]> {
@@ -114,12 +122,8 @@ export abstract class OperationsOf implements Operations {
   async config(options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {
     const target = this.target;
     const question = this.questions.config(options.watch !== undefined);
-    return target.ask(watched(target, question, question.path, options, "data"), options.signal);
+    return target.ask(watched(target, question, question.path, options, "data", true), options.signal);
   }
-}
-
-function needsServer(target: SessionCore, full: string, { watch }: ReadOptions): boolean {
-  return watch !== undefined && target.watches.needsServer(full);
 }
 
 /**
@@ -132,18 +136,19 @@ function watched<T>(
   full: string,
   { watch }: ReadOptions,
   kind: OnceKind,
+  asked: boolean,
 ): Question<T> {
   if (!watch) return question;
   return {
     ...question,
     read: (reader) => {
       const value = question.read(reader);
-      target.watches.addOnce(kind === "exists" ? "data" : kind, full, watch);
+      target.watches.addOnce(kind === "exists" ? "data" : kind, full, watch, asked);
       return value;
     },
     readError: (code) => {
       const value = question.readError?.(code);
-      if (value) target.watches.addOnce("exists", full, watch);
+      if (value) target.watches.addOnce("exists", full, watch, asked);
       return value;
     },
   };

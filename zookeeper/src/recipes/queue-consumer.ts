@@ -3,6 +3,7 @@
  * watch, so that what it costs does not depend on how many items wait. Items whose lock another consumer holds are laid
  * by until that lock goes, by a watch as well: nobody who lost a race asks again and again.
  */
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ZooKeeperError } from "../errors.ts";
 import type { NodeEvent, Watch } from "../operations.ts";
@@ -109,6 +110,8 @@ export class QueueConsumer implements Consumer {
   /** Names that went while the queue is being listed: the list may be older than the event. */
   #wentMeanwhile: Set<string> | undefined;
   #listing: Promise<void> = Promise.resolve();
+  /** What its locks hold. */
+  readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
   /** Claimed, their time has come, and no handler is free. */
@@ -380,7 +383,7 @@ export class QueueConsumer implements Consumer {
     };
     try {
       const item = this.#layout.names.parse(name);
-      const outcome = item ? await claim(session, this.#layout, name, item) : "gone";
+      const outcome = item ? await claim(session, this.#layout, name, item, this.#token) : "gone";
       if (outcome === "locked") again = "locked";
       else if (outcome === "moved") again = "offer";
       else if (outcome !== "gone") {

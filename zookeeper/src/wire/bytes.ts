@@ -33,6 +33,11 @@ export class Writer {
     return taken;
   }
 
+  /** Bytes that were not taken yet. */
+  get pending(): number {
+    return this.#at - this.#taken;
+  }
+
   int(value: number): void {
     this.#reserve(4);
     this.#at = this.#buffer.writeInt32BE(value, this.#at);
