@@ -25,28 +25,10 @@ import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
 import type { Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
-
-export interface RunHandle {
-  runId: number;
-  /** False: an unfinished run had the key already, and this is that run. */
-  created: boolean;
-}
-
-export interface Task<Input> {
-  readonly name: string;
-  enqueue(payload: Input, options?: EnqueueOptions): Promise<RunHandle>;
-  /** Runs it now, beside its schedule. */
-  run(payload: Input): Promise<RunHandle>;
-  pause(reason?: string): Promise<void>;
-  resume(): Promise<void>;
-  /** The next slots after now, by this process's definition. */
-  next(count?: number): Date[];
-}
-
-export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
 interface Defined {
   definition: TaskDefinition;

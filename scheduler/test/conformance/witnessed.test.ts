@@ -1,3 +1,4 @@
+import { connect, readAcl } from "@carillon/zookeeper";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
 import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
@@ -218,6 +219,13 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     await expect(openCoordination(`zookeeper://${ensemble.server.address}${path}`, other, away)).rejects.toMatchObject({
       code: "COORDINATION_FOREIGN",
     });
+    const root = await connect(ensemble.connectString());
+    await root.create("/closed", "", { acl: readAcl });
+    await root.create("/foreign");
+    await root.create("/foreign/service", "not ours");
+    await root.close();
+    await expect(at("/closed")).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
+    await expect(at("/foreign")).rejects.toMatchObject({ code: "COORDINATION_FOREIGN" });
     await expect(openCoordination("zookeeper://127.0.0.1:1/x", stage.store.sessions, away)).rejects.toMatchObject({
       code: "COORDINATION_UNREACHABLE",
     });

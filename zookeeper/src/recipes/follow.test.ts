@@ -8,9 +8,9 @@ class Client {
   readonly closing = new AbortController();
   readonly signal = this.closing.signal;
   sessions = 0;
-  current = this.next();
+  current: { id: bigint; live: boolean } = this.next();
 
-  next() {
+  next(): { id: bigint; live: boolean } {
     this.current = { id: BigInt(++this.sessions), live: true };
     return this.current;
   }
