@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DelayQueue } from "../../src/recipes/delay-queue.ts";
 import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
 import { Queue } from "../../src/recipes/queue.ts";
-import type { ConsumeOptions, ItemFailure, QueueItem } from "../../src/recipes/queue-consumer.ts";
+import type { ConsumeOptions, ItemFailure, QueueItem } from "../../src/recipes/queue-consuming.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
