@@ -272,6 +272,19 @@ describe(`queues on ${serverTitle()}`, () => {
       await Promise.all([slow.close(), queue.close()]);
     });
 
+    it("keeps two consumers of one client apart", async () => {
+      const count = 200;
+      const queue = new DelayQueue(zk, path, options());
+      const both = [new Notes(), new Notes()];
+      for (const { handler, options: more } of both) await queue.consume(handler, { ...more, concurrency: 5 });
+      await Promise.all(Array.from({ length: count }, (_, i) => queue.put(String(i), { at: Date.now() })));
+      await until("all are consumed", empty);
+      const all = both.flatMap(({ texts }) => texts).map(Number);
+      expect(all.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i));
+      expect(both.map(({ failures }) => failures)).toEqual([[], []]);
+      await queue.close();
+    });
+
     it("finds out an item that no attempt survives", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
