@@ -38,6 +38,7 @@ const window = 1_000;
 const concurrency = 200;
 /** After the last item was due: what has not come by then does not count as delivered. */
 const patienceMs = 10_000;
+const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;
 /** Wall clocks are read in whole milliseconds. */
 const clockErrorMs = 1;
@@ -168,8 +169,14 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const figures: Figures = { ready_ms: performance.now() - began };
   const { due, names } = await putSoon(queue);
   try {
-    await told(() => peer.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
-    Object.assign(figures, account(due, peer.starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
+    const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
+    // One that has told nothing by then will not: its list of the queue does not come through.
+    await told(() => peer.starts.length > 0, lastMs + patienceMs);
+    if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
+    const { starts } = peer;
+    Object.assign(figures, account(due, starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
+    // Behind what comes due, what it manages is what it could drain.
+    if (starts.length < due.length) figures.per_s = starts.length / ((Date.now() - firstMs) / 1_000);
   } finally {
     await peer.stop();
   }

@@ -44,6 +44,9 @@ export interface Welcome extends Credentials {
 /** A server that hung up during the handshake: it is behind us, has no quorum, or has too many connections. */
 export class Refused extends Error {}
 
+/** Where the system puts what came, one connection after the other: it is read before the next is. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+
 export class Connection {
   readonly host: Host;
   /** What the server said in the handshake. */
@@ -107,31 +110,49 @@ export class Connection {
     });
     const { host, port } = options.host;
     const secure = options.tls;
+    const frames = new FrameReader(options.maxReplyBytes, {
+      frame: (buffer, start, end) => this.#frame(buffer, start, end),
+      oversized: (head, bytes) => this.#oversized(head, bytes),
+    });
+    const onread = {
+      buffer: readBuffer,
+      callback: (bytes: number) => {
+        this.#receivedAt = performance.now();
+        try {
+          frames.push(readBuffer.subarray(0, bytes));
+        } catch (error) {
+          this.end(
+            new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
+          );
+        }
+        return !this.#rests(bytes);
+      },
+    };
+    const address = { host, port, onread };
     this.#socket = secure
-      ? tls.connect({ servername: net.isIP(host) ? "" : host, ...secure, host, port })
-      : net.connect(port, host);
+      ? tls.connect({ servername: net.isIP(host) ? "" : host, ...secure, ...address })
+      : net.connect(address);
     this.#socket.setNoDelay(true);
     let open = false;
     this.#socket.once(secure ? "secureConnect" : "connect", () => {
       open = true;
       this.#shakeHands(options);
     });
-    const frames = new FrameReader(options.maxReplyBytes, {
-      frame: (buffer, start, end) => this.#frame(buffer, start, end),
-      oversized: (head, bytes) => this.#oversized(head, bytes),
-    });
-    this.#socket.on("data", (chunk) => {
-      this.#receivedAt = performance.now();
-      try {
-        frames.push(chunk);
-      } catch (error) {
-        this.end(
-          new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
-        );
-      }
-    });
     this.#socket.on("error", (error) => this.end(open ? new Refused(error.message, { cause: error }) : error));
     this.#socket.on("close", () => this.end(open ? new Refused("the server hung up") : new Error("closed")));
+  }
+
+  /**
+   * While the server has much to answer it answers a few at a time, and waking up for those costs more than reading
+   * them. So once all that came is read, the next is looked for a millisecond later: by then there is more of it, and
+   * the server cannot have run out of work. @returns whether reading is paused
+   */
+  #rests(bytes: number): boolean {
+    if (this.unanswered < limits.restUnanswered || bytes === readBuffer.length || this.#over) return false;
+    setTimeout(() => {
+      if (!this.#over) this.#socket.resume();
+    }, limits.restMs);
+    return true;
   }
 
   get isLost(): boolean {
@@ -150,7 +171,9 @@ export class Connection {
   send(call: Call): void {
     this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
     call.xid = this.#xid;
-    call.sentAt = this.#sentAt = performance.now();
+    // One look at the clock for all that goes out together: too early is safe, it renews the session by less.
+    if (!this.#flushing) this.#sentAt = performance.now();
+    call.sentAt = this.#sentAt;
     call.bytes = this.#write(call.xid, call.question.op, (writer) => call.question.write(writer));
     this.#calls.push(call);
   }

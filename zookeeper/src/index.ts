@@ -39,7 +39,7 @@ export type { PriorityPutOptions } from "./recipes/priority-queue.ts";
 export { PriorityQueue } from "./recipes/priority-queue.ts";
 export type { PutOptions } from "./recipes/queue.ts";
 export { Queue } from "./recipes/queue.ts";
-export type { ConsumeOptions, Consumer, ItemFailure, ItemHandler, QueueItem } from "./recipes/queue-consumer.ts";
+export type { ConsumeOptions, Consumer, ItemFailure, ItemHandler, QueueItem } from "./recipes/queue-consuming.ts";
 export type { QueueOptions } from "./recipes/queue-path.ts";
 export { ReadWriteLock } from "./recipes/read-write-lock.ts";
 export type { CountedLeases, LeaseOptions } from "./recipes/semaphore.ts";

@@ -7,6 +7,9 @@ export const limits = {
   /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
   maxWaitingRequests: 200_000,
   maxWaitingBytes: 64 * 1024 * 1024,
+  /** With so many requests unanswered, answers are looked for only so often. */
+  restUnanswered: 256,
+  restMs: 1,
   /** Watches are set again in frames of about this size after a reconnect. */
   setWatchesBytes: 128 * 1024,
   /** Events that wait for a slow reader of a watch. */

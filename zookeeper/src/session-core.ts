@@ -86,8 +86,8 @@ export class SessionCore extends OperationsOf implements Session {
       const problem = this.#refusal(question, connection);
       if (problem) return reject(problem);
       const call = new Call(question, resolve, reject, signal);
-      call.sentAt = performance.now();
       if (connection) return this.#send(connection, call);
+      call.sentAt = performance.now();
       call.bytes = question.dataBytes ?? 0;
       this.#waitingBytes += call.bytes;
       this.#waiting.push(call);

@@ -92,8 +92,7 @@ export class Mailboxes {
         else throw notAlive(member, alive, error);
       }
     }
-    // It goes with the session at the latest.
-    deleteSurely(session, receipt).catch(() => undefined);
+    deleteSurely(session, receipt).catch(() => undefined); // it goes with the session at the latest
     return id;
   }
 

@@ -6,7 +6,8 @@ import type { CallOptions, Data } from "../operations.ts";
 import { checkPath } from "../paths.ts";
 import type { ZooKeeper } from "../session.ts";
 import { createQueuePaths, marginBytes, type QueueLayout } from "./queue-claims.ts";
-import { type ConsumeOptions, defaultBackoffMs, type ItemHandler, QueueConsumer } from "./queue-consumer.ts";
+import { defaultBackoffMs, QueueConsumer } from "./queue-consumer.ts";
+import type { ConsumeOptions, ItemHandler } from "./queue-consuming.ts";
 import { encodeItems } from "./queue-items.ts";
 import { delayNames, type QueueNames } from "./queue-names.ts";
 

@@ -124,7 +124,7 @@ export class Semaphore {
       const leases: Hold[] = [];
       let got = false;
       try {
-        const fences = await this.#add(turn.session, leases, count, options.signal);
+        const fences = await this.#add(turn.session, leases, count);
         const room = await this.#room(turn.session, leases, options);
         if (room === "none") return undefined;
         if (room === "enough") {
@@ -142,15 +142,11 @@ export class Semaphore {
   }
 
   /** @returns the fence of each */
-  async #add(
-    session: Session,
-    leases: Hold[],
-    count: number,
-    signal: AbortSignal,
-  ): Promise<(index: number) => Promise<bigint>> {
+  async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {
-      const options = { ephemeral: true, acl: this.#acl, signal };
+      // Not to be given up half-way: see line.ts.
+      const options = { ephemeral: true, acl: this.#acl };
       const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
       czxids.push(node.stat.czxid);
       leases.push(new Hold(session, node.path, this.#what));
