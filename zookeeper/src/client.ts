@@ -317,12 +317,20 @@ class Client extends OperationsOf implements ZooKeeper {
     if (this.#forgotten !== undefined && session.id === 0n) {
       await connection.ping();
       if (connection.isLost) return;
-      if (this.#progress.zxid < this.#forgotten) this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten;
+      if (this.#progress.zxid < this.#forgotten) {
+        this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten + unseenTransactions;
+      }
       this.#forgotten = undefined;
     }
     session.rewoundFrom = this.#rewoundFrom;
   }
 }
+
+/**
+ * How far others may have been ahead of what this client had seen when the data was lost: the rest of a leader's epoch,
+ * which is the upper half of a transaction's number.
+ */
+const unseenTransactions = 1n << 32n;
 
 const nothing = () => undefined;
 
