@@ -180,7 +180,9 @@ class Client extends OperationsOf implements ZooKeeper {
     while (!this.signal.aborted) {
       const session = this.#session;
       const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
-      if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+      // Never so long that a session that lives could not be taken up again in time.
+      const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
+      if (soonMs > 0) await sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
     }
   }
 
