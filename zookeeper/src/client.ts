@@ -151,13 +151,21 @@ class Client extends OperationsOf implements ZooKeeper {
     const reason = new ZooKeeperError("CLOSED", "the client has been closed", { hint: "connect anew" });
     const patience = AbortSignal.timeout(limits.closeMs);
     const session = this.#session;
-    if (session.state === "suspended") {
+    while (!patience.aborted && (session.state === "suspended" || session.state === "connected")) {
+      const connection = session.state === "connected" ? this.#connection : undefined;
+      if (connection && (await closeSession(connection, patience))) break;
+      // Lost, perhaps before anyone noticed: the next one will do.
       await new Promise<void>((resolve) => {
-        session.onState(() => resolve());
-        patience.addEventListener("abort", () => resolve(), { once: true });
+        const stop = session.onState(done);
+        function done() {
+          stop();
+          patience.removeEventListener("abort", done);
+          resolve();
+        }
+        patience.addEventListener("abort", done, { once: true });
+        if (patience.aborted) done();
       });
     }
-    if (session.state === "connected" && this.#connection) await closeSession(this.#connection, patience);
     this.#controller.abort(reason);
     this.#session.end(reason);
     this.#connection?.end(reason);
