@@ -18,6 +18,7 @@ import { Questions } from "./questions.ts";
 import { answerChallenge, parseChallenge, saslStep } from "./sasl.ts";
 import type { Session, ZooKeeper } from "./session.ts";
 import { SessionCore } from "./session-core.ts";
+import { heardByMany } from "./signals.ts";
 import { tell } from "./tell.ts";
 import { op } from "./wire/codes.ts";
 
@@ -75,6 +76,7 @@ class Client extends OperationsOf implements ZooKeeper {
       scheme,
       credentials: Buffer.from(credentials),
     }));
+    heardByMany(this.signal);
     this.#session = this.#newSession();
     void this.#keepUp();
   }
@@ -122,7 +124,7 @@ class Client extends OperationsOf implements ZooKeeper {
         signal?.removeEventListener("abort", givenUp);
       };
       this.signal.addEventListener("abort", closed, { once: true });
-      signal?.addEventListener("abort", givenUp, { once: true });
+      if (signal) heardByMany(signal).addEventListener("abort", givenUp, { once: true });
     });
   }
 
