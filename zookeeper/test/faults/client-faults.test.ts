@@ -118,7 +118,7 @@ describe("the client under faults", () => {
       const lost = proxy.swallowReply(op.create2, aftermath);
       const creating = promises.of("create", zk.create(node));
       await lost;
-      if (aftermath === "silence") await zk.exists(node).catch(() => undefined); // the answer that is not its turn yet
+      if (aftermath === "silence") await promises.of("exists", zk.exists(node)); // the answer that is not its turn yet
       expect(await creating).toEqual({ code: "CONNECTION_LOSS" });
       expect(await zk.exists(node)).toBeDefined();
 
@@ -126,7 +126,7 @@ describe("the client under faults", () => {
       const lostAgain = proxy.swallowReply(op.create2, aftermath);
       const protecting = protectedCreate(session, `${path}/line`, "lock-", "x", { ephemeral: true });
       await lostAgain; // of the node, or of the first try when the parent was missing
-      if (aftermath === "silence") await session.sync(path).catch(() => undefined);
+      if (aftermath === "silence") await promises.of("sync", session.sync(path));
       const created = await protecting;
       expect(created.stat.ephemeralOwner).toBe(session.id);
       const { names } = await zk.children(`${path}/line`);
