@@ -111,10 +111,14 @@ export class RedisConnection {
    * lost. Once per connection.
    */
   follow(channel: string, message: (text: string) => void, following: () => void): void {
+    let told = false;
     const subscribe = (client: Redis | Cluster) =>
       client.subscribe(channel).then(following, (error: unknown) => {
-        if (!this.#closed) this.#options.log(`${this.title}: cannot follow ${channel}: ${String(error)}`);
-        client.disconnect(true);
+        const trouble = redisTrouble(error, this.address.text);
+        // That it cannot be reached is told by those who ask something.
+        if (!told && isCarillonError(trouble, "COORDINATION_REFUSED")) this.#options.log(trouble.message);
+        told ||= isCarillonError(trouble, "COORDINATION_REFUSED");
+        this.#renew(client);
       });
     if (this.#requests instanceof Cluster) {
       // It keeps a connection of its own for messages, to any of its nodes, and subscribes anew by itself.
@@ -130,7 +134,7 @@ export class RedisConnection {
 
   /** Messages stay away: perhaps their connection is dead, and nobody said so. */
   refollow(): void {
-    this.#messages?.disconnect(true);
+    if (this.#messages) this.#renew(this.#messages);
   }
 
   /** Before the next attempt: longer with every failure, up to a second, and spread by chance. */
@@ -151,7 +155,7 @@ export class RedisConnection {
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
     } catch (error) {
-      this.#requests.disconnect(true);
+      this.#renew(this.#requests);
       throw error;
     }
     this.#failures = 0;
@@ -185,7 +189,7 @@ export class RedisConnection {
     let cancel: () => void = () => undefined;
     const late = new Promise<never>((_, reject) => {
       cancel = this.#clock.after(timeoutMs, () => {
-        client.disconnect(true);
+        this.#renew(client);
         reject(new CarillonError("COORDINATION_UNREACHABLE", `${this.title} did not answer within ${timeoutMs} ms`));
       });
     });
@@ -197,11 +201,16 @@ export class RedisConnection {
       return await Promise.race([answer, late]);
     } catch (error) {
       // A master that was demoted under us: the next connection finds the new one.
-      if (/^(?:READONLY|MASTERDOWN)/.test(String((error as Error).message))) client.disconnect(true);
+      if (/^(?:READONLY|MASTERDOWN)/.test(String((error as Error).message))) this.#renew(client);
       throw redisTrouble(error, this.address.text);
     } finally {
       cancel();
     }
+  }
+
+  /** Ends a connection, and another is made. One on its way must not be disturbed: ioredis would give up for good. */
+  #renew(client: Redis | Cluster): void {
+    if (client.status === "ready" || client.status === "connect") client.disconnect(true);
   }
 
   #connect(): Redis | Cluster {
@@ -247,6 +256,12 @@ export class RedisConnection {
           });
     client.on("error", (error) => {
       this.#lastError = error;
+    });
+    client.on("end", () => {
+      if (this.#closed) return;
+      this.#clock.after(this.retryMs(), () => {
+        if (!this.#closed && client.status === "end") client.connect().catch(() => undefined); // told by "error"
+      });
     });
     return client;
   }
