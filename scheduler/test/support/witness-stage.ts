@@ -84,7 +84,7 @@ const redis: WitnessDriver = {
   title: "Redis",
   async open() {
     const server = await RedisServer.start();
-    const sessionTimeoutMs = 1_000;
+    const sessionTimeoutMs = 1_500;
     return {
       sessionTimeoutMs,
       async make(options = {}) {
