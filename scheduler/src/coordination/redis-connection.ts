@@ -154,6 +154,12 @@ export class RedisConnection {
     await this.#ready();
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
+      // ioredis tells it as an event, and would go on in database 0. Its answer came before that of `look`.
+      if (/DB index|SELECT/i.test(String(this.#lastError))) {
+        throw new CarillonError("COORDINATION_UNSUPPORTED", `${this.title} has no such database`, {
+          hint: "Give the number of one that it has (setting `databases`), or none.",
+        });
+      }
     } catch (error) {
       this.#renew(this.#requests);
       throw error;

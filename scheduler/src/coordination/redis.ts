@@ -78,11 +78,13 @@ class RedisWitness implements Witness {
     this.#options = options;
     this.#members = new RedisMembers(options.log);
     connection.onLost = () => this.#doubt();
-    options.signal.addEventListener("abort", () => void this.leave(), { once: true });
     this.#beating = this.#beat();
+    options.signal.addEventListener("abort", () => void this.leave(), { once: true });
+    if (options.signal.aborted) void this.leave();
   }
 
   announce(shown: Shown): void {
+    if (this.#left.signal.aborted) return;
     const before = this.#shown;
     if (before && before.sessionId !== shown.sessionId) {
       this.#drop(droppedSession(before.sessionId));
