@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
 import { openRedisWitness, type RedisWitnessOptions } from "../../src/coordination/redis.ts";
+import { RedisLocks } from "../../src/coordination/redis-lock.ts";
 import type { Witness } from "../../src/witness.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
@@ -12,6 +13,9 @@ import { shownAs } from "../support/witness-stage.ts";
 
 const patienceMs = 25_000;
 const sessionTimeoutMs = 1_500;
+/** As docs/redis.md tells administrators. */
+const documentedRights =
+  "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
 const promptReplication = ["--repl-diskless-sync-delay", "0"];
 
 /** What only Redis has; what every witness must do is in witness.test.ts. */
@@ -64,7 +68,7 @@ describe("witness on Redis", () => {
       const server = await start("--requirepass", "good");
       const admin = new Redis(server.port, "127.0.0.1", { password: "good" });
       await admin.acl("SETUSER", "poor", "on", ">p", "~*", "&*", "+ping", "+info");
-      await admin.acl("SETUSER", "rich", "on", ">p", "~{carillon}:*", "&{carillon}:*", "+@all");
+      await admin.acl("SETUSER", "rich", "on", ">p", ...documentedRights.split(" "));
       admin.disconnect();
       const address = `127.0.0.1:${server.port}`;
       await expect(open(`${scheme}${address}${rest}`)).rejects.toMatchObject({
@@ -72,7 +76,19 @@ describe("witness on Redis", () => {
         message: expect.not.stringContaining("wrong@"),
         hint: expect.stringMatching(/\w/),
       });
-      expect(isShown(await contender(`redis://rich:p@${address}`, 1))).toBe(true);
+      const allowed = await contender(`redis://rich:p@${address}`, 1);
+      await soon("it follows the members", () => allowed.shown().has(1));
+      const locks = await RedisLocks.open({
+        url: `redis://rich:p@${address}`,
+        clusterId: "cluster-a",
+        fenceBase: async () => 1,
+        log: (line) => void log.push(line),
+      });
+      for (const fair of [false, true]) {
+        const held = await locks.lock("a", { fair }).acquire();
+        expect(await held.release()).toBe(true);
+      }
+      locks.close();
     });
 
     it("refuses one that throws keys away", async () => {
