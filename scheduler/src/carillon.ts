@@ -2,7 +2,8 @@ import { hostname } from "node:os";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
-import { joinPostgres } from "./coordination/postgres.ts";
+import { joinCluster } from "./coordination/membership.ts";
+import { checkCoordination, openCoordination } from "./coordination/open.ts";
 import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
@@ -24,27 +25,10 @@ import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
+import type { Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
-
-export interface RunHandle {
-  runId: number;
-  /** False: an unfinished run had the key already, and this is that run. */
-  created: boolean;
-}
-
-export interface Task<Input> {
-  readonly name: string;
-  enqueue(payload: Input, options?: EnqueueOptions): Promise<RunHandle>;
-  /** Runs it now, beside its schedule. */
-  run(payload: Input): Promise<RunHandle>;
-  pause(reason?: string): Promise<void>;
-  resume(): Promise<void>;
-  /** The next slots after now, by this process's definition. */
-  next(count?: number): Date[];
-}
-
-export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
 interface Defined {
   definition: TaskDefinition;
@@ -93,6 +77,7 @@ export class Carillon {
   constructor(given: CarillonOptions) {
     const options = withPreset(given);
     this.settings = settingsOf(options);
+    if (options.coordination !== undefined) checkCoordination(options.coordination);
     this.#options = options;
     this.#log = options.log ?? standardErrorLog;
     this.#node = this.settings.name ?? madeName();
@@ -281,7 +266,17 @@ export class Carillon {
     const { store, definitions } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#checkSlotPayloads();
-    const membership = await this.#join(store);
+    const witness = await openCoordination(this.#options.coordination, store.sessions, {
+      sessionTimeoutMs: settings.sessionTimeoutMs,
+      clock: systemClock,
+      log: this.#log,
+      signal: this.#stopping.signal,
+      failFast: settings.failFast,
+    });
+    const membership = await this.#join(store, witness).catch(async (error) => {
+      await witness?.leave();
+      throw error;
+    });
     const shared = {
       store,
       membership,
@@ -336,7 +331,7 @@ export class Carillon {
     ];
   }
 
-  async #join(store: Store): Promise<Membership> {
+  async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
     for (;;) {
       const identity: SessionIdentity = {
         node: this.#node,
@@ -349,6 +344,7 @@ export class Carillon {
       };
       const options = {
         store,
+        witness,
         clock: systemClock,
         storeClock: this.#storeClock,
         identity,
@@ -356,7 +352,7 @@ export class Carillon {
         log: this.#log,
       };
       try {
-        return await joinPostgres(options, this.#stopping.signal);
+        return await joinCluster(options, this.#stopping.signal);
       } catch (error) {
         if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
         else if (

@@ -1,4 +1,4 @@
-export { Carillon, carillon, type RunHandle, type Task } from "./carillon.ts";
+export { Carillon, carillon } from "./carillon.ts";
 export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
 export {
   type CrontabFile,
@@ -33,3 +33,4 @@ export {
 export type { CarillonOptions, CommandOptions } from "./settings.ts";
 export type { RunRecord, SqlClient, Store, TaskRecord } from "./store.ts";
 export { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+export type { RunHandle, Task } from "./task-handle.ts";

@@ -15,6 +15,11 @@ export interface CommandOptions {
 export interface CarillonOptions {
   /** A postgres:// URL. Without one, a private PostgreSQL is run in `directory`. */
   store?: string;
+  /**
+   * What else to coordinate by: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster gives
+   * the same. Default: the store alone.
+   */
+  coordination?: string;
   /** Of the embedded store; default ".carillon". */
   directory?: string;
   /** The PostgreSQL schema that holds everything; default "carillon". */
@@ -144,6 +149,7 @@ export function settingsOf(options: CarillonOptions): Settings {
 
 const optionNames: Record<keyof CarillonOptions, true> = {
   store: true,
+  coordination: true,
   directory: true,
   schema: true,
   name: true,

@@ -44,6 +44,8 @@ export interface SessionIdentity {
 export interface Member extends SessionIdentity {
   sessionId: number;
   beat: number;
+  /** It relies on a coordination service that shows it; its beats may be rare. */
+  witnessed: boolean;
   startedMs: number;
   seenMs: number;
 }
@@ -80,17 +82,33 @@ export interface Term {
 export interface SessionStore {
   /** @returns its number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
-  /** One statement: proves life and learns what a node must know. Repeatable. */
-  beat(sessionId: number, nowMs: number): Promise<Pulse>;
+  /**
+   * One statement: proves life and learns what a node must know. Repeatable.
+   * @param witnessed whether the session relies on a coordination service from now on
+   */
+  beat(sessionId: number, nowMs: number, witnessed?: boolean): Promise<Pulse>;
   /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
-  /** Takes the next term, if `observed` is still the truth and its session has ended. @returns the new term or null */
-  campaign(sessionId: number, node: string, observed: Leadership, nowMs: number): Promise<number | null>;
+  /**
+   * Takes the next term, if `observed` is still the truth and its session has ended.
+   * @param deposing also if it has not: another authority says who leads @returns the new term or null
+   */
+  campaign(
+    sessionId: number,
+    node: string,
+    observed: Leadership,
+    nowMs: number,
+    deposing?: boolean,
+  ): Promise<number | null>;
   /** Lays leadership down. A later term is left alone. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
   /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
+  /** Whose store this is, and what its nodes coordinate by: a service's id, `store`, or null before the first node. */
+  cluster(): Promise<{ clusterId: string; coordination: string | null }>;
+  /** From now on the cluster coordinates by `next`, if it still does by `before`. @returns whether it was so */
+  coordinateBy(before: string | null, next: string): Promise<boolean>;
   /** The members as last seen, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

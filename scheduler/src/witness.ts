@@ -9,6 +9,8 @@ import type { SessionIdentity } from "./store.ts";
 export interface Witness {
   /** For messages, such as "ZooKeeper". */
   readonly title: string;
+  /** Tells this service from another of its kind: kept by the service itself, made with its first use. */
+  readonly serviceId: string;
   /**
    * Shows this process under its store session, in place of what it showed before; goes on trying until it succeeds,
    * also after the service lost it. Never rejects.

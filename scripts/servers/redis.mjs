@@ -45,7 +45,7 @@ export const redis = {
         log: join(folder, "log"),
         ready: /Ready to accept connections/,
       });
-      return { url: `redis://127.0.0.1:${port}`, child, signals: ["SIGTERM", "SIGKILL"] };
+      return { url: `redis://127.0.0.1:${port}`, children: [child], signals: ["SIGTERM", "SIGKILL"] };
     });
   },
 };

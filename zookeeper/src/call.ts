@@ -3,6 +3,7 @@
  * first: the answer, the loss of the connection, the session's end, the caller's signal.
  */
 import { serverError, ZooKeeperError } from "./errors.ts";
+import { heardByMany } from "./signals.ts";
 import type { Reader, Writer } from "./wire/bytes.ts";
 
 export interface Question<T> {
@@ -13,6 +14,8 @@ export interface Question<T> {
   readonly path: string;
   /** Only reads: asked again on the next connection when this one is lost. */
   readonly repeatable: boolean;
+  /** Of the data in it, for the bound on what waits while there is no connection; default none to speak of. */
+  readonly dataBytes?: number;
   write(writer: Writer): void;
   /** Reads the body of a good answer. */
   read(reader: Reader): T;
@@ -45,7 +48,7 @@ export class Call {
     this.#signal = signal;
     if (signal) {
       this.#aborted = () => this.fail(aborted(question.what, question.path, signal));
-      signal.addEventListener("abort", this.#aborted, { once: true });
+      heardByMany(signal).addEventListener("abort", this.#aborted, { once: true });
     }
   }
 

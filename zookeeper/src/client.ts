@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { aborted, Call, type Question } from "./call.ts";
 import { parseConnectString } from "./connect-string.ts";
 import { Connection, type Credentials, maxConnectMs, noCredentials, type Progress, Refused } from "./connection.ts";
-import { ZooKeeperError } from "./errors.ts";
+import { isZooKeeperError, ZooKeeperError } from "./errors.ts";
 import { Hosts } from "./hosts.ts";
 import { limits } from "./limits.ts";
 import { OperationsOf } from "./operations-of.ts";
@@ -18,6 +18,8 @@ import { Questions } from "./questions.ts";
 import { answerChallenge, parseChallenge, saslStep } from "./sasl.ts";
 import type { Session, ZooKeeper } from "./session.ts";
 import { SessionCore } from "./session-core.ts";
+import { heardByMany } from "./signals.ts";
+import { tell } from "./tell.ts";
 import { op } from "./wire/codes.ts";
 
 /**
@@ -74,6 +76,7 @@ class Client extends OperationsOf implements ZooKeeper {
       scheme,
       credentials: Buffer.from(credentials),
     }));
+    heardByMany(this.signal);
     this.#session = this.#newSession();
     void this.#keepUp();
   }
@@ -99,6 +102,9 @@ class Client extends OperationsOf implements ZooKeeper {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) return reject(this.signal.reason);
       if (signal?.aborted) return reject(aborted("established", "", signal));
+      // A session of which anybody has heard that it is over must not come to life again by a late answer: whoever waits
+      // here waits for its successor.
+      this.#session.endIfOver();
       if (this.#session.live) return resolve(this.#session);
       const stop = this.onSession((session) => {
         done();
@@ -118,7 +124,7 @@ class Client extends OperationsOf implements ZooKeeper {
         signal?.removeEventListener("abort", givenUp);
       };
       this.signal.addEventListener("abort", closed, { once: true });
-      signal?.addEventListener("abort", givenUp, { once: true });
+      if (signal) heardByMany(signal).addEventListener("abort", givenUp, { once: true });
     });
   }
 
@@ -130,7 +136,8 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!connection) return;
     await new Promise<void>((resolve, reject) => {
       connection.sendAuth(scheme, auth.credentials, (error) => {
-        if (!(error instanceof ZooKeeperError)) return resolve(); // accepted, or lost: the next connection sends it again
+        // Accepted, or lost: the next connection sends it again.
+        if (!isZooKeeperError(error, "AUTH_FAILED", "CLOSED")) return resolve();
         this.#auth.splice(this.#auth.indexOf(auth), 1);
         reject(error);
       });
@@ -146,13 +153,21 @@ class Client extends OperationsOf implements ZooKeeper {
     const reason = new ZooKeeperError("CLOSED", "the client has been closed", { hint: "connect anew" });
     const patience = AbortSignal.timeout(limits.closeMs);
     const session = this.#session;
-    if (session.state === "suspended") {
+    while (!patience.aborted && (session.state === "suspended" || session.state === "connected")) {
+      const connection = session.state === "connected" ? this.#connection : undefined;
+      if (connection && (await closeSession(connection, patience))) break;
+      // Lost, perhaps before anyone noticed: the next one will do.
       await new Promise<void>((resolve) => {
-        session.onState(() => resolve());
-        patience.addEventListener("abort", () => resolve(), { once: true });
+        const stop = session.onState(done);
+        function done() {
+          stop();
+          patience.removeEventListener("abort", done);
+          resolve();
+        }
+        patience.addEventListener("abort", done, { once: true });
+        if (patience.aborted) done();
       });
     }
-    if (session.state === "connected" && this.#connection) await closeSession(this.#connection, patience);
     this.#controller.abort(reason);
     this.#session.end(reason);
     this.#connection?.end(reason);
@@ -175,14 +190,15 @@ class Client extends OperationsOf implements ZooKeeper {
     while (!this.signal.aborted) {
       const session = this.#session;
       const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
-      if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+      // Never so long that a session that lives could not be taken up again in time.
+      const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
+      if (soonMs > 0) await sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
     }
   }
 
   /** @returns when the connection is lost, ms to wait before the next @throws when there was none */
   async #serve(session: SessionCore): Promise<number> {
     const host = this.#hosts.take();
-    const giveUp = AbortSignal.any([this.signal, session.signal]);
     const open = (credentials: Credentials) =>
       Connection.open({
         host,
@@ -192,12 +208,16 @@ class Client extends OperationsOf implements ZooKeeper {
         connectMs: maxConnectMs(session.timeoutMs, this.#hosts.count),
         maxReplyBytes: this.#options.maxReplyBytes,
         progress: this.#progress,
-        signal: giveUp,
+        signal: session.signal,
         notified: (type, path) => session.watches.deliver(type, path),
       });
     await this.#bury(open);
     const again = session.id !== 0n;
     const connection = await open(again ? session.credentials : noCredentials);
+    // Until the session is attached nothing else would end a connection that is still being made ready for it.
+    const over = () => connection.end(session.signal.reason);
+    session.signal.addEventListener("abort", over);
+    if (session.signal.aborted) over();
     try {
       if (connection.welcome.timeoutMs <= 0) {
         session.end(
@@ -207,20 +227,26 @@ class Client extends OperationsOf implements ZooKeeper {
         );
         return 0;
       }
-      await this.#authenticate(connection);
+      await this.#logIn(connection);
       await this.#noticeRewind(connection, session);
-      if (connection.isLost || session.state === "ended") throw await connection.lost;
+      // Some may be added while others are on their way.
+      for (let told = 0; told < this.#auth.length; ) told = await this.#sendAuth(connection, told);
+      if (connection.isLost) throw await connection.lost;
       this.#connection = connection;
-      this.#hosts.served();
-      this.#servedAt = performance.now();
+      const began = performance.now();
+      this.#servedAt = began;
       if (again) setWatchesAgain(connection, session, this.#progress.zxid);
       session.attach(connection);
-      if (!again) for (const listener of [...this.#listeners]) listener(session);
+      if (!again) for (const listener of [...this.#listeners]) tell(listener, session);
       const reason = await connection.lost;
       this.trouble = `${host.host}:${host.port}: ${reason.message}`;
-      if (!this.signal.aborted) this.#options.log(`connection to ${this.trouble}`);
+      if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
+      // A server that lets us in only to drop us is hardly better than one that does not.
+      if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
+      this.#hosts.served();
       return 0;
     } finally {
+      session.signal.removeEventListener("abort", over);
       connection.end(new Error("no longer used"));
       this.#connection = undefined;
       session.detach(await connection.lost);
@@ -234,7 +260,7 @@ class Client extends OperationsOf implements ZooKeeper {
       return 0;
     }
     this.trouble = error.message || String(error);
-    if (!this.signal.aborted && session.state !== "ended") this.#options.log(`connecting: ${this.trouble}`);
+    if (!this.signal.aborted && session.state !== "ended") tell(this.#options.log, `connecting: ${this.trouble}`);
     const silentMs = performance.now() - this.#servedAt;
     if (session.id === 0n) {
       const waited = performance.now() - this.#options.sessionTimeoutMs;
@@ -250,13 +276,21 @@ class Client extends OperationsOf implements ZooKeeper {
   async #bury(open: (credentials: Credentials) => Promise<Connection>): Promise<void> {
     for (let old = this.#unburied[0]; old; old = this.#unburied[0]) {
       const connection = await open(old);
-      if (connection.welcome.timeoutMs > 0) await closeSession(connection, AbortSignal.timeout(limits.closeMs));
-      connection.end(new Error("no longer used"));
-      this.#unburied.shift();
+      try {
+        if (connection.welcome.timeoutMs > 0) {
+          await this.#logIn(connection);
+          // By taking it up again we have prolonged its life: so it is not left before we know that it is over.
+          const told = await closeSession(connection, AbortSignal.timeout(limits.closeMs));
+          if (!told) throw new Error("no answer to the end of the previous session");
+        }
+        this.#unburied.shift();
+      } finally {
+        connection.end(new Error("no longer used"));
+      }
     }
   }
 
-  async #authenticate(connection: Connection): Promise<void> {
+  async #logIn(connection: Connection): Promise<void> {
     const { sasl } = this.#options;
     if (sasl) {
       const { answer, proof } = answerChallenge(sasl, await askOn(connection, saslStep(Buffer.alloc(0))));
@@ -267,11 +301,17 @@ class Client extends OperationsOf implements ZooKeeper {
         });
       }
     }
-    const told = this.#auth.map(
+  }
+
+  /** @param from index of the first @returns how many have been told now @throws AUTH_FAILED */
+  async #sendAuth(connection: Connection, from: number): Promise<number> {
+    const sent = this.#auth.slice(from);
+    const told = sent.map(
       ({ scheme, credentials }) =>
         new Promise<Error | undefined>((resolve) => connection.sendAuth(scheme, credentials, resolve)),
     );
     for (const error of await Promise.all(told)) if (error) throw error;
+    return from + sent.length;
   }
 
   /**
@@ -281,7 +321,7 @@ class Client extends OperationsOf implements ZooKeeper {
    */
   #forgetProgress(): void {
     if (this.#progress.zxid === 0n) return;
-    this.#forgotten = this.#progress.zxid;
+    if (this.#progress.zxid > (this.#forgotten ?? 0n)) this.#forgotten = this.#progress.zxid;
     this.#progress.zxid = 0n;
   }
 
@@ -289,12 +329,20 @@ class Client extends OperationsOf implements ZooKeeper {
     if (this.#forgotten !== undefined && session.id === 0n) {
       await connection.ping();
       if (connection.isLost) return;
-      if (this.#progress.zxid < this.#forgotten) this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten;
+      if (this.#progress.zxid < this.#forgotten) {
+        this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten + unseenTransactions;
+      }
       this.#forgotten = undefined;
     }
     session.rewoundFrom = this.#rewoundFrom;
   }
 }
+
+/**
+ * How far others may have been ahead of what this client had seen when the data was lost: the rest of a leader's epoch,
+ * which is the upper half of a transaction's number.
+ */
+const unseenTransactions = 1n << 32n;
 
 const nothing = () => undefined;
 
@@ -316,10 +364,15 @@ function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
   });
 }
 
-/** Resolves when the server has ended the session, the connection is lost, or patience ends. */
-async function closeSession(connection: Connection, patience: AbortSignal): Promise<void> {
+/** Resolves when the server has ended the session, the connection is lost, or patience ends. @returns whether it answered */
+async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
   const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
-  const out = new Promise<void>((resolve) => patience.addEventListener("abort", () => resolve(), { once: true }));
-  // However this ends, the session is over for us; the server expires it if it did not hear us.
-  await Promise.race([askOn(connection, question).catch(() => undefined), out]);
+  const out = new Promise<false>((resolve) => {
+    patience.addEventListener("abort", () => resolve(false), { once: true });
+  });
+  const answered = askOn(connection, question).then(
+    () => true,
+    () => !connection.isLost, // a server that refuses will not do it the next time either
+  );
+  return Promise.race([answered, out]);
 }

@@ -44,6 +44,9 @@ export interface Welcome extends Credentials {
 /** A server that hung up during the handshake: it is behind us, has no quorum, or has too many connections. */
 export class Refused extends Error {}
 
+/** Where the system puts what came, one connection after the other: it is read before the next is. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+
 export class Connection {
   readonly host: Host;
   /** What the server said in the handshake. */
@@ -67,6 +70,8 @@ export class Connection {
   #xid = 0;
   #flushing = false;
   #receivedAt: number;
+  /** When the last answer to a call came, or a part of one. */
+  #answeredAt = 0;
   #sentAt: number;
   #pingSentAt: number | undefined;
   #pinged: (() => void)[] = [];
@@ -107,31 +112,50 @@ export class Connection {
     });
     const { host, port } = options.host;
     const secure = options.tls;
+    const frames = new FrameReader(options.maxReplyBytes, {
+      frame: (buffer, start, end) => this.#frame(buffer, start, end),
+      oversized: (head, bytes) => this.#oversized(head, bytes),
+    });
+    const onread = {
+      buffer: readBuffer,
+      callback: (bytes: number) => {
+        this.#receivedAt = performance.now();
+        try {
+          frames.push(readBuffer.subarray(0, bytes));
+          if (frames.inside) this.#answeredAt = this.#receivedAt;
+        } catch (error) {
+          this.end(
+            new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
+          );
+        }
+        return !this.#rests(bytes);
+      },
+    };
+    const address = { host, port, onread };
     this.#socket = secure
-      ? tls.connect({ servername: net.isIP(host) ? "" : host, ...secure, host, port })
-      : net.connect(port, host);
+      ? tls.connect({ servername: net.isIP(host) ? "" : host, ...secure, ...address })
+      : net.connect(address);
     this.#socket.setNoDelay(true);
     let open = false;
     this.#socket.once(secure ? "secureConnect" : "connect", () => {
       open = true;
       this.#shakeHands(options);
     });
-    const frames = new FrameReader(options.maxReplyBytes, {
-      frame: (buffer, start, end) => this.#frame(buffer, start, end),
-      oversized: (head, bytes) => this.#oversized(head, bytes),
-    });
-    this.#socket.on("data", (chunk) => {
-      this.#receivedAt = performance.now();
-      try {
-        frames.push(chunk);
-      } catch (error) {
-        this.end(
-          new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
-        );
-      }
-    });
-    this.#socket.on("error", (error) => this.end(error));
+    this.#socket.on("error", (error) => this.end(open ? new Refused(error.message, { cause: error }) : error));
     this.#socket.on("close", () => this.end(open ? new Refused("the server hung up") : new Error("closed")));
+  }
+
+  /**
+   * While the server has much to answer it answers a few at a time, and waking up for those costs more than reading
+   * them. So once all that came is read, the next is looked for a millisecond later: by then there is more of it, and
+   * the server cannot have run out of work. @returns whether reading is paused
+   */
+  #rests(bytes: number): boolean {
+    if (this.unanswered < limits.restUnanswered || bytes === readBuffer.length || this.#over) return false;
+    setTimeout(() => {
+      if (!this.#over) this.#socket.resume();
+    }, limits.restMs);
+    return true;
   }
 
   get isLost(): boolean {
@@ -150,7 +174,9 @@ export class Connection {
   send(call: Call): void {
     this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
     call.xid = this.#xid;
-    call.sentAt = this.#sentAt = performance.now();
+    // One look at the clock for all that goes out together: too early is safe, it renews the session by less.
+    if (!this.#flushing) this.#sentAt = performance.now();
+    call.sentAt = this.#sentAt;
     call.bytes = this.#write(call.xid, call.question.op, (writer) => call.question.write(writer));
     this.#calls.push(call);
   }
@@ -162,7 +188,7 @@ export class Connection {
 
   /** Bytes that the server has not taken yet. */
   get unsentBytes(): number {
-    return this.#socket.writableLength;
+    return this.#socket.writableLength + this.#writer.pending;
   }
 
   /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */
@@ -293,6 +319,7 @@ export class Connection {
 
   /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
   #next(id: number): Call {
+    this.#answeredAt = this.#receivedAt;
     const call = this.#calls[this.#head];
     if (!call || call.xid !== id) throw new RangeError(`an answer to request ${id} instead of ${call?.xid}`);
     this.#head += 1;
@@ -340,17 +367,25 @@ export class Connection {
     welcomed(undefined);
   }
 
-  /** Asks for a sign of life after a third of the session's timeout, and gives up after two thirds without one. */
+  /**
+   * Asks for a sign of life after a third of the session's timeout, and gives up after two thirds without one; also when
+   * signs of life come, and for the whole timeout no answer to the call whose turn it is.
+   */
   #beat(timeoutMs: number): void {
     const quietMs = Math.min(timeoutMs / 3, 10_000);
     const silentMs = (timeoutMs * 2) / 3;
     const isSilent = () => performance.now() - this.#receivedAt >= silentMs;
+    const isStuck = () => {
+      const oldest = this.#calls[this.#head];
+      return oldest !== undefined && performance.now() - Math.max(oldest.sentAt, this.#answeredAt) >= timeoutMs;
+    };
     this.#pulse = setInterval(
       () => {
-        if (isSilent()) {
+        if (isSilent() || isStuck()) {
           // After a pause of this process its answers may lie in the socket, unread: let it be read first.
           setImmediate(() => {
             if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
+            else if (isStuck()) this.end(new Error(`the server did not answer a call for ${timeoutMs} ms`));
           });
         } else if (performance.now() - this.#sentAt >= quietMs && this.#pingSentAt === undefined) this.#sendPing();
       },

@@ -7,6 +7,9 @@ export const limits = {
   /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
   maxWaitingRequests: 200_000,
   maxWaitingBytes: 64 * 1024 * 1024,
+  /** With so many requests unanswered, answers are looked for only so often. */
+  restUnanswered: 256,
+  restMs: 1,
   /** Watches are set again in frames of about this size after a reconnect. */
   setWatchesBytes: 128 * 1024,
   /** Events that wait for a slow reader of a watch. */
@@ -18,6 +21,8 @@ export const limits = {
   /** Between rounds through all hosts, doubled each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
+  /** A connection that lasted as long ends the back-off, which until then is no longer than this. */
+  steadyMs: 250,
   minConnectMs: 250,
   maxConnectMs: 5_000,
   /** How long `close` tries to tell the server. */

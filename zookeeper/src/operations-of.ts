@@ -34,54 +34,65 @@ export abstract class OperationsOf implements Operations {
 
   protected abstract get target(): SessionCore;
 
-  async create(path: string, data?: Data, options: CreateOptions = {}): Promise<Created> {
-    return this.target.ask(this.questions.create(path, data, options), options.signal);
+  /** What is wrong with the question rejects like everything else. An async function's second promise would cost more. */
+  #ask<T>(question: () => Question<T>, signal: AbortSignal | undefined): Promise<T> {
+    try {
+      return this.target.ask(question(), signal);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
-  async delete(path: string, { version, signal }: VersionOptions = {}): Promise<void> {
-    return this.target.ask(this.questions.delete(path, version), signal);
+  #read<T>(path: string, options: ReadOptions, kind: OnceKind, question: (watch: boolean) => Question<T>): Promise<T> {
+    if (!options.watch) return this.#ask(() => question(false), options.signal);
+    const { target } = this;
+    const full = withChroot(this.chroot, path);
+    const asked = target.watches.needsServer(full);
+    return this.#ask(() => watched(target, question(asked), full, options, kind, asked), options.signal);
   }
 
-  async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
-    const target = this.target;
-    const question = this.questions.exists(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "exists"), options.signal);
+  create(path: string, data?: Data, options: CreateOptions = {}): Promise<Created> {
+    return this.#ask(() => this.questions.create(path, data, options), options.signal);
   }
 
-  async get(path: string, options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {
-    const target = this.target;
-    const question = this.questions.get(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "data"), options.signal);
+  delete(path: string, { version, signal }: VersionOptions = {}): Promise<void> {
+    return this.#ask(() => this.questions.delete(path, version), signal);
   }
 
-  async set(path: string, data: Data, { version, signal }: VersionOptions = {}): Promise<Stat> {
-    return this.target.ask(this.questions.set(path, data, version), signal);
+  exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
+    return this.#read(path, options, "exists", (watch) => this.questions.exists(path, watch));
   }
 
-  async children(path: string, options: ReadOptions = {}): Promise<{ names: string[]; stat: Stat }> {
-    const target = this.target;
-    const question = this.questions.children(path, needsServer(target, withChroot(this.chroot, path), options));
-    return target.ask(watched(target, question, withChroot(this.chroot, path), options, "children"), options.signal);
+  get(path: string, options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {
+    return this.#read(path, options, "data", (watch) => this.questions.get(path, watch));
   }
 
-  async eachChild(path: string, each: (name: string) => void, { signal }: CallOptions = {}): Promise<number> {
-    return this.target.ask(this.questions.eachChild(path, each), signal);
+  set(path: string, data: Data, { version, signal }: VersionOptions = {}): Promise<Stat> {
+    return this.#ask(() => this.questions.set(path, data, version), signal);
   }
 
-  async multi(operations: readonly Operation[], { signal }: CallOptions = {}): Promise<OperationResult[]> {
-    return this.target.ask(this.questions.multi(operations), signal);
+  children(path: string, options: ReadOptions = {}): Promise<{ names: string[]; stat: Stat }> {
+    return this.#read(path, options, "children", (watch) => this.questions.children(path, watch));
   }
 
-  async sync(path: string, { signal }: CallOptions = {}): Promise<void> {
-    return this.target.ask(this.questions.sync(path), signal);
+  eachChild(path: string, each: (name: string) => void, { signal }: CallOptions = {}): Promise<number> {
+    return this.#ask(() => this.questions.eachChild(path, each), signal);
   }
 
-  async getAcl(path: string, { signal }: CallOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
-    return this.target.ask(this.questions.getAcl(path), signal);
+  multi(operations: readonly Operation[], { signal }: CallOptions = {}): Promise<OperationResult[]> {
+    return this.#ask(() => this.questions.multi(operations), signal);
   }
 
-  async setAcl(path: string, acl: readonly Acl[], { version, signal }: VersionOptions = {}): Promise<Stat> {
-    return this.target.ask(this.questions.setAcl(path, acl, version), signal);
+  sync(path: string, { signal }: CallOptions = {}): Promise<void> {
+    return this.#ask(() => this.questions.sync(path), signal);
+  }
+
+  getAcl(path: string, { signal }: CallOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+    return this.#ask(() => this.questions.getAcl(path), signal);
+  }
+
+  setAcl(path: string, acl: readonly Acl[], { version, signal }: VersionOptions = {}): Promise<Stat> {
+    return this.#ask(() => this.questions.setAcl(path, acl, version), signal);
   }
 
   async watch(path: string, options: WatchOptions = {}): Promise<Watch> {
@@ -95,31 +106,29 @@ export abstract class OperationsOf implements Operations {
 
   async removeWatches(path: string, { signal }: CallOptions = {}): Promise<void> {
     const target = this.target;
-    await target.ask(this.questions.removeWatches(path), signal);
-    target.watches.remove(withChroot(this.chroot, path));
+    const question = this.questions.removeWatches(path);
+    // With the answer, at once: a watch that is set after it stays.
+    const read = () => target.watches.remove(withChroot(this.chroot, path));
+    return target.ask({ ...question, read }, signal);
   }
 
-  async ephemerals(prefix = "/", { signal }: CallOptions = {}): Promise<string[]> {
-    return this.target.ask(this.questions.ephemerals(prefix), signal);
+  ephemerals(prefix = "/", { signal }: CallOptions = {}): Promise<string[]> {
+    return this.#ask(() => this.questions.ephemerals(prefix), signal);
   }
 
-  async descendantCount(path: string, { signal }: CallOptions = {}): Promise<number> {
-    return this.target.ask(this.questions.descendantCount(path), signal);
+  descendantCount(path: string, { signal }: CallOptions = {}): Promise<number> {
+    return this.#ask(() => this.questions.descendantCount(path), signal);
   }
 
-  async whoAmI({ signal }: CallOptions = {}): Promise<{ scheme: string; id: string }[]> {
-    return this.target.ask(this.questions.whoAmI(), signal);
+  whoAmI({ signal }: CallOptions = {}): Promise<{ scheme: string; id: string }[]> {
+    return this.#ask(() => this.questions.whoAmI(), signal);
   }
 
   async config(options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {
     const target = this.target;
     const question = this.questions.config(options.watch !== undefined);
-    return target.ask(watched(target, question, question.path, options, "data"), options.signal);
+    return target.ask(watched(target, question, question.path, options, "data", true), options.signal);
   }
-}
-
-function needsServer(target: SessionCore, full: string, { watch }: ReadOptions): boolean {
-  return watch !== undefined && target.watches.needsServer(full);
 }
 
 /**
@@ -132,18 +141,19 @@ function watched<T>(
   full: string,
   { watch }: ReadOptions,
   kind: OnceKind,
+  asked: boolean,
 ): Question<T> {
   if (!watch) return question;
   return {
     ...question,
     read: (reader) => {
       const value = question.read(reader);
-      target.watches.addOnce(kind === "exists" ? "data" : kind, full, watch);
+      target.watches.addOnce(kind === "exists" ? "data" : kind, full, watch, asked);
       return value;
     },
     readError: (code) => {
       const value = question.readError?.(code);
-      if (value) target.watches.addOnce("exists", full, watch);
+      if (value) target.watches.addOnce("exists", full, watch, asked);
       return value;
     },
   };

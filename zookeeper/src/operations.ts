@@ -3,7 +3,8 @@
  * settles in any case: with the answer, or when the connection is lost, the session ends or the signal aborts.
  *
  * Reads that a lost connection leaves without an answer are asked again on the next one, as long as the session lives;
- * a write is not, because it may have been carried out: it rejects with CONNECTION_LOSS.
+ * a write is not, because it may have been carried out: it rejects with CONNECTION_LOSS. The same doubt holds for a
+ * write on its way when the session ends or the client is closed: SESSION_EXPIRED or CLOSED; the hint says so.
  */
 import type { Acl } from "./acl.ts";
 import type { Stat } from "./stat.ts";

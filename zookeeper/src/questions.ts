@@ -6,6 +6,7 @@ import { limits } from "./limits.ts";
 import type { CreateOptions, Data, Operation, OperationResult } from "./operations.ts";
 import { checkPath, withChroot, withoutChroot } from "./paths.ts";
 import { readStat, type Stat } from "./stat.ts";
+import { tell } from "./tell.ts";
 import type { Reader, Writer } from "./wire/bytes.ts";
 import { addWatchMode, flag, op, watcherType } from "./wire/codes.ts";
 
@@ -45,6 +46,11 @@ function checkData(what: string, path: string, data: Data | undefined): void {
   );
 }
 
+/** As near as a bound needs it: a text counts its characters. */
+function bytesOf(data: Data | undefined): number {
+  return data?.length ?? 0;
+}
+
 function checkVersion(what: string, path: string, version: number): void {
   if (Number.isInteger(version) && version >= -1 && version <= 2_147_483_647) return;
   throw new ZooKeeperError("OPTION_INVALID", `${what}: the version is ${version}`, {
@@ -69,6 +75,7 @@ export class Questions {
       what: `create ${path}`,
       path,
       repeatable: false,
+      dataBytes: bytesOf(data),
       write,
       read: (reader) => ({ path: withoutChroot(this.#chroot, reader.string()), stat: readStat(reader) }),
     };
@@ -93,7 +100,8 @@ export class Questions {
   }
 
   set(path: string, data: Data, version = -1): Question<Stat> {
-    return this.#plain(op.setData, "set", path, false, this.#set(path, data, version), readStat);
+    const question = this.#plain(op.setData, "set", path, false, this.#set(path, data, version), readStat);
+    return { ...question, dataBytes: bytesOf(data) };
   }
 
   #set(path: string, data: Data, version: number): (writer: Writer) => void {
@@ -142,7 +150,7 @@ export class Questions {
   eachChild(path: string, each: (name: string) => void): Question<number> {
     return this.#watched(op.getChildren2, "children", path, false, (reader) => {
       const count = reader.int();
-      for (let index = 0; index < count; index++) each(reader.string());
+      for (let index = 0; index < count; index++) tell(each, reader.string());
       return count;
     });
   }
@@ -227,6 +235,7 @@ export class Questions {
       what,
       path: operations[0]?.path ?? "",
       repeatable: false,
+      dataBytes: operations.reduce((sum, one) => sum + ("data" in one ? bytesOf(one.data) : 0), 0),
       write: (writer) => {
         for (const part of parts) {
           writeMultiHeader(writer, part.op, false);

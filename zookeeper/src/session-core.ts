@@ -12,6 +12,8 @@ import { OperationsOf } from "./operations-of.ts";
 import { withChroot } from "./paths.ts";
 import type { Questions } from "./questions.ts";
 import type { Session, SessionState } from "./session.ts";
+import { heardByMany } from "./signals.ts";
+import { tell } from "./tell.ts";
 import { PersistentWatch, Watches } from "./watches.ts";
 
 /**
@@ -21,6 +23,8 @@ import { PersistentWatch, Watches } from "./watches.ts";
 export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
 }
+
+const inDoubt = "it may have been carried out or not: look before doing it again";
 
 export class SessionCore extends OperationsOf implements Session {
   timeoutMs: number;
@@ -33,6 +37,7 @@ export class SessionCore extends OperationsOf implements Session {
   #renewedAt = 0;
   /** Calls to be sent on the next connection, oldest first. */
   #waiting: Call[] = [];
+  #waitingBytes = 0;
   #deadline: NodeJS.Timeout | undefined;
   readonly #listeners = new Set<(state: SessionState) => void>();
 
@@ -40,6 +45,7 @@ export class SessionCore extends OperationsOf implements Session {
     super(questions, chroot);
     this.timeoutMs = timeoutMs;
     this.watches = new Watches(chroot);
+    heardByMany(this.signal);
   }
 
   protected override get target(): SessionCore {
@@ -77,14 +83,16 @@ export class SessionCore extends OperationsOf implements Session {
   ask<T>(question: Question<T>, signal: AbortSignal | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(aborted(question.what, question.path, signal));
-      this.#endIfOver();
+      this.endIfOver();
       const connection = this.#state === "connected" ? this.#connection : undefined;
       const problem = this.#refusal(question, connection);
       if (problem) return reject(problem);
       const call = new Call(question, resolve, reject, signal);
+      if (connection) return this.#send(connection, call);
       call.sentAt = performance.now();
-      if (connection) this.#send(connection, call);
-      else this.#waiting.push(call);
+      call.bytes = question.dataBytes ?? 0;
+      this.#waitingBytes += call.bytes;
+      this.#waiting.push(call);
     });
   }
 
@@ -94,7 +102,7 @@ export class SessionCore extends OperationsOf implements Session {
       return new ZooKeeperError(code, `${what}: ${message}`, { path, hint, cause: this.signal.reason });
     }
     const requests = connection ? connection.unanswered : this.#waiting.length;
-    const bytes = connection ? connection.unsentBytes : 0;
+    const bytes = connection ? connection.unsentBytes : this.#waitingBytes;
     if (requests < limits.maxWaitingRequests && bytes < limits.maxWaitingBytes) return undefined;
     return new ZooKeeperError("OVERLOADED", `${what}: ${requests} requests (${bytes} bytes) wait for the server`, {
       path,
@@ -115,25 +123,28 @@ export class SessionCore extends OperationsOf implements Session {
   async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
     const question = this.questions.addWatch(path, recursive);
     const full = withChroot(this.chroot, path);
-    this.#endIfOver();
+    this.endIfOver();
     this.watches.checkMode(full, recursive);
-    const watch = new PersistentWatch(path, maxWaiting ?? limits.maxWaitingEvents, async () => {
-      signal?.removeEventListener("abort", close);
+    const forget = async () => {
       if (this.watches.removePersistent(full, watch) && this.#state === "connected") {
         // Nobody is left to tell: a server that does not answer forgets the watch with the connection.
         await this.ask(this.questions.removeWatches(path), undefined).catch(() => undefined);
       }
+    };
+    const watch = new PersistentWatch(path, maxWaiting ?? limits.maxWaitingEvents, () => {
+      signal?.removeEventListener("abort", close);
+      return forget();
     });
     const close = () => void watch.close();
     this.watches.addPersistent(full, recursive, watch);
     try {
       await this.ask(question, signal);
     } catch (error) {
-      this.watches.removePersistent(full, watch);
+      void forget(); // when it was given up, the server may have been asked already
       watch.finish(undefined);
       throw error;
     }
-    signal?.addEventListener("abort", close, { once: true });
+    if (signal) heardByMany(signal).addEventListener("abort", close, { once: true });
     return watch;
   }
 
@@ -147,6 +158,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#state = "connected";
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#waitingBytes = 0;
     for (const call of waiting) this.#send(connection, call);
     this.#watchDeadline();
     this.#tell();
@@ -167,7 +179,7 @@ export class SessionCore extends OperationsOf implements Session {
       call.fail(
         new ZooKeeperError("CONNECTION_LOSS", `${what}: the connection to ${connection.host.host} was lost`, {
           path,
-          hint: "it may have been carried out or not: look before doing it again",
+          hint: inDoubt,
           cause: reason,
         }),
       );
@@ -181,17 +193,19 @@ export class SessionCore extends OperationsOf implements Session {
     const unanswered = this.#connection?.takeUnanswered() ?? [];
     const waiting = this.#waiting;
     this.#waiting = [];
+    this.#waitingBytes = 0;
     this.#state = "ended";
     clearTimeout(this.#deadline);
     this.#connection?.end(reason);
-    for (const call of [...unanswered, ...waiting]) {
+    const fail = (call: Call, hint: string) => {
       const { what, path } = call.question;
-      call.fail(
-        new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint: reason.hint, cause: reason }),
-      );
-    }
-    this.watches.end(reason);
+      call.fail(new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason }));
+    };
+    for (const call of unanswered) fail(call, call.question.repeatable ? reason.hint : inDoubt);
+    for (const call of waiting) fail(call, reason.hint);
+    // First of all the client, which listens to the signal: who hears of the end finds the next session there.
     this.#controller.abort(reason);
+    this.watches.end(reason);
     this.#tell();
   }
 
@@ -199,6 +213,7 @@ export class SessionCore extends OperationsOf implements Session {
   failWaitingSince(time: number, problem: () => string): void {
     while (this.#waiting[0] && this.#waiting[0].sentAt <= time) {
       const call = this.#waiting.shift() as Call;
+      this.#waitingBytes -= call.bytes;
       const { what, path } = call.question;
       const hint = "check that the servers run and can be reached";
       call.fail(new ZooKeeperError("UNREACHABLE", `${what}: ${problem()}`, { path, hint }));
@@ -208,13 +223,13 @@ export class SessionCore extends OperationsOf implements Session {
   #watchDeadline(): void {
     clearTimeout(this.#deadline);
     this.#deadline = setTimeout(() => {
-      this.#endIfOver();
+      this.endIfOver();
       if (this.#state !== "ended") this.#watchDeadline();
     }, Math.ceil(this.remainingMs));
   }
 
   /** Timers of a process that was stopped come late; whoever asks first finds out. */
-  #endIfOver(): void {
+  endIfOver(): void {
     if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;
     this.end(
       new ZooKeeperError("SESSION_EXPIRED", `no server answered within the session's ${this.timeoutMs} ms`, {
@@ -225,6 +240,6 @@ export class SessionCore extends OperationsOf implements Session {
 
   #tell(): void {
     const state = this.#state;
-    for (const listener of [...this.#listeners]) listener(state);
+    for (const listener of [...this.#listeners]) tell(listener, state);
   }
 }

@@ -24,8 +24,8 @@ export function readStat(reader: Reader): Stat {
   return {
     czxid: reader.long(),
     mzxid: reader.long(),
-    ctimeMs: Number(reader.long()),
-    mtimeMs: Number(reader.long()),
+    ctimeMs: reader.time(),
+    mtimeMs: reader.time(),
     version: reader.int(),
     cversion: reader.int(),
     aversion: reader.int(),

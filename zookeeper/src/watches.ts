@@ -10,6 +10,7 @@ import { ZooKeeperError } from "./errors.ts";
 import { limits } from "./limits.ts";
 import type { NodeEvent, OnceEvent, Watch } from "./operations.ts";
 import { parentOf, withoutChroot } from "./paths.ts";
+import { tell } from "./tell.ts";
 import type { Writer } from "./wire/bytes.ts";
 import { eventType } from "./wire/codes.ts";
 
@@ -39,7 +40,14 @@ export class Watches {
     return !this.#persistent.has(path);
   }
 
-  addOnce(kind: OnceKind, path: string, told: Told): void {
+  /** @param asked whether the server was asked for the watch; else a persistent one serves it, if it still does */
+  addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
+    if (!asked && this.needsServer(path)) {
+      // It was closed while the read was on its way. Nobody knows what happens from now on, so that is what is told.
+      const event: OnceEvent = { type: kind === "children" ? kind : "changed", path: this.#plain(path) };
+      setImmediate(tell, told, event);
+      return;
+    }
     const map = this.#once[kind];
     const all = map.get(path);
     if (all) all.add(told);
@@ -166,7 +174,7 @@ export class Watches {
     const all = map.get(path);
     if (!all) return;
     map.delete(path);
-    for (const told of all) told({ type, path: this.#plain(path) });
+    for (const told of all) tell(told, { type, path: this.#plain(path) });
   }
 
   #plain(path: string): string {

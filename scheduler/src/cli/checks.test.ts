@@ -8,7 +8,7 @@ import { checkCluster, checkNode, checkServer } from "./checks.ts";
 const nowMs = Date.parse("2026-11-28T12:00:00Z");
 const member = (over: Partial<Member> = {}): Member => ({
   ...{ node: "atlas", role: "node", host: "vm", pid: 1, version: "0.1.0", timeoutMs: 6_000, groups: ["default"] },
-  ...{ sessionId: 1, beat: 9, startedMs: nowMs - 60_000, seenMs: nowMs - 1_000 },
+  ...{ sessionId: 1, beat: 9, witnessed: false, startedMs: nowMs - 60_000, seenMs: nowMs - 1_000 },
   ...over,
 });
 const task = (name: string, group = "default", paused = false): TaskRecord => ({

@@ -147,7 +147,7 @@ export class GraceLockRow<Kept extends object> {
     for (const over of this.#over) if (over !== holder && over !== this.#holding?.holder) this.#over.delete(over);
     if (holder === null) this.#silence = undefined;
     else if (this.#taking === holder || this.#over.has(holder)) {
-      const ours = this.#holding?.holder === holder && !this.#holding.signal.aborted;
+      const ours = this.#holding?.holder === holder && this.#holding.remainingMs > 0;
       if (!ours && this.#taking !== holder) {
         await this.#store.vacate(this.name, holder, null);
         return undefined;

@@ -8,6 +8,7 @@ import { type RedisConnection, redisScript } from "./redis-connection.ts";
  * What Redis keeps, and how it tells who is gone without trusting its own clock or memory.
  *
  *   {prefix}:cluster    the id of the cluster that all this belongs to
+ *   {prefix}:service    tells this Redis from another; made with the first use, and after a wipe by those who know it
  *   {prefix}:state      server, epoch, clock, born, ttl, version, turn, head
  *   {prefix}:members    store session → what it shows
  *   {prefix}:line       contender → its turn; the lowest is first
@@ -25,8 +26,8 @@ import { type RedisConnection, redisScript } from "./redis-connection.ts";
  * answering them while another was promoted elsewhere.
  */
 const prelude = `
-local cluster, channel, given, credit, nonce, patience =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local cluster, channel, given, credit, nonce, patience, known =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= cluster then return redis.error_reply('FOREIGN ' .. owner) end
 
@@ -42,6 +43,7 @@ elseif given == epoch and credit > clock then
 end
 if patience > ttl then ttl = patience end
 if not owner then redis.call('SET', KEYS[1], cluster) end
+redis.call('SETNX', KEYS[6], known ~= '' and known or nonce)
 redis.call('HSET', KEYS[2], 'server', server, 'epoch', epoch, 'clock', clock, 'born', born, 'ttl', ttl)
 local doubt = born + ttl - clock
 if doubt < 0 then doubt = 0 end
@@ -71,10 +73,10 @@ local function tell()
 end
 `;
 
-/** ARGV from 7: session or '', what it shows, contender or '', then what is to be dropped. */
+/** ARGV from 8: session or '', what it shows, contender or '', then what is to be dropped. */
 const renew = redisScript(`${prelude}
-local session, shown, contender = ARGV[7], ARGV[8], ARGV[9]
-for i = 10, #ARGV do drop(ARGV[i]) end
+local session, shown, contender = ARGV[8], ARGV[9], ARGV[10]
+for i = 11, #ARGV do drop(ARGV[i]) end
 if session ~= '' then
   if redis.call('HGET', KEYS[4], session) ~= shown then
     redis.call('HSET', KEYS[4], session, shown)
@@ -99,11 +101,11 @@ end
 return {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0), first, vacant}
 `);
 
-/** ARGV from 7: sessions. */
+/** ARGV from 8: sessions. */
 const gone = redisScript(`${prelude}
 tell()
 local answer = {epoch, clock, doubt}
-for i = 7, #ARGV do
+for i = 8, #ARGV do
   if not redis.call('ZSCORE', KEYS[3], 'm' .. ARGV[i]) then answer[#answer + 1] = ARGV[i] end
 end
 return answer
@@ -111,7 +113,8 @@ return answer
 
 const members = redisScript(`${prelude}
 tell()
-local answer = {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0)}
+local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
+local answer = {epoch, clock, doubt, redis.call('GET', KEYS[6]), version}
 for _, shown in ipairs(redis.call('HVALS', KEYS[4])) do answer[#answer + 1] = shown end
 return answer
 `);
@@ -145,6 +148,7 @@ export class RedisRegistry {
   readonly #clusterId: string;
   readonly #ttlMs: number;
   readonly #keys: readonly string[];
+  #serviceId = "";
   /** What the service's clock stood at in the newest answer, and when that came. */
   #heard: { epoch: string; clockMs: number; atMono: number } | undefined;
 
@@ -154,9 +158,14 @@ export class RedisRegistry {
     this.#clock = clock;
     this.#clusterId = clusterId;
     this.#ttlMs = ttlMs;
-    this.#keys = ["cluster", "state", "deadlines", "members", "line"].map((name) => `{${prefix}}:${name}`);
+    this.#keys = ["cluster", "state", "deadlines", "members", "line", "service"].map((name) => `{${prefix}}:${name}`);
     // Channels are common to all databases of a server.
     this.channel = `{${prefix}}:changes:${database}`;
+  }
+
+  /** Known from the first reading of the members on; "" before. */
+  get serviceId(): string {
+    return this.#serviceId;
   }
 
   async renew({ shown, contender, dropped }: Renewal): Promise<Renewed> {
@@ -180,7 +189,9 @@ export class RedisRegistry {
   }
 
   async members(): Promise<{ version: number; shown: readonly string[] }> {
-    const [, , , version, ...shown] = (await this.#ask(members, [])) as [string, number, number, number, ...string[]];
+    const answer = (await this.#ask(members, [])) as [string, number, number, string, number, ...string[]];
+    const [, , , service, version, ...shown] = answer;
+    if (this.#serviceId === "") this.#serviceId = service;
     return { version, shown };
   }
 
@@ -188,7 +199,15 @@ export class RedisRegistry {
     const heard = this.#heard;
     // Rounded down: the service's clock may lag, and must not lead.
     const credit = heard ? Math.floor(heard.clockMs + this.#clock.monotonic() - heard.atMono) : 0;
-    const common = [this.#clusterId, this.channel, heard?.epoch ?? "", credit, randomUUID(), this.#ttlMs];
+    const common = [
+      this.#clusterId,
+      this.channel,
+      heard?.epoch ?? "",
+      credit,
+      randomUUID(),
+      this.#ttlMs,
+      this.#serviceId,
+    ];
     const answer = (await this.#connection.run(script, this.#keys, [...common, ...args])) as unknown[];
     this.#heard = { epoch: answer[0] as string, clockMs: answer[1] as number, atMono: this.#clock.monotonic() };
     return answer;

@@ -48,6 +48,7 @@ type Change = "first" | "sure" | "members";
 
 class RedisWitness implements Witness {
   readonly title = "Redis";
+  readonly serviceId: string;
   readonly #connection: RedisConnection;
   readonly #registry: RedisRegistry;
   readonly #clock: Clock;
@@ -74,6 +75,7 @@ class RedisWitness implements Witness {
   constructor(connection: RedisConnection, registry: RedisRegistry, clock: Clock, options: RedisWitnessOptions) {
     this.#connection = connection;
     this.#registry = registry;
+    this.serviceId = registry.serviceId;
     this.#clock = clock;
     this.#options = options;
     this.#members = new RedisMembers(options.log);

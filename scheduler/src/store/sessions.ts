@@ -9,6 +9,7 @@ interface MemberRow {
   pid: number;
   version: string;
   beat: number;
+  witnessed: boolean;
   timeout_ms: number;
   started_ms: number;
   seen_ms: number;
@@ -37,6 +38,7 @@ const asMember = (row: MemberRow): Member => ({
   pid: row.pid,
   version: row.version,
   beat: row.beat,
+  witnessed: row.witnessed,
   timeoutMs: row.timeout_ms,
   startedMs: row.started_ms,
   seenMs: row.seen_ms,
@@ -45,12 +47,12 @@ const asMember = (row: MemberRow): Member => ({
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
-  const memberFields = "id, node, role, host, pid, version, beat, timeout_ms, started_ms, seen_ms, groups";
+  const memberFields = "id, node, role, host, pid, version, beat, witnessed, timeout_ms, started_ms, seen_ms, groups";
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
     with me as (
-      update ${s}.session set beat = beat + 1, seen_ms = $2 where id = $1 and ended_ms is null returning id
+      update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null returning id
     )
     select extract(epoch from clock_timestamp()) * 1000 as store_ms,
            exists (select from me) as alive,
@@ -69,11 +71,11 @@ export function sessionStore(database: Database): SessionStore {
     with won as (
       update ${s}.leadership l set term = l.term + 1, session_id = $1
       where l.term = $3
-        and (l.session_id is null or exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is not null))
+        and (l.session_id is null or $5 or exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is not null))
         and exists (select from ${s}.session me where me.id = $1 and me.ended_ms is null)
       returning l.term
     ), closed as (
-      update ${s}.term t set ended_ms = $4, ended_why = coalesce(o.ended_why, 'left vacant')
+      update ${s}.term t set ended_ms = $4, ended_why = coalesce(o.ended_why, case when $5 then 'deposed: another is first in line' else 'left vacant' end)
       from won, ${s}.session o where t.term = won.term - 1 and t.ended_ms is null and o.id = t.session_id
     ), told as (
       insert into ${s}.term (term, session_id, node, elected_ms) select term, $1, $2, $4 from won
@@ -107,8 +109,8 @@ export function sessionStore(database: Database): SessionStore {
       return holder ? { taken: asMember(holder) } : this.open(identity, nowMs);
     },
 
-    async beat(sessionId, nowMs): Promise<Pulse> {
-      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs)]);
+    async beat(sessionId, nowMs, witnessed = false): Promise<Pulse> {
+      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs), witnessed]);
       if (!row) throw new Error("the leadership row is missing");
       return {
         storeMs: Number(row.store_ms),
@@ -131,12 +133,13 @@ export function sessionStore(database: Database): SessionStore {
       return rows.length > 0;
     },
 
-    async campaign(sessionId, node, observed: Leadership, nowMs) {
+    async campaign(sessionId, node, observed: Leadership, nowMs, deposing = false) {
       const rows = await database.ask<{ term: number }>("session-campaign", campaignSql, [
         sessionId,
         node,
         observed.term,
         Math.round(nowMs),
+        deposing,
       ]);
       return rows[0]?.term ?? null;
     },
@@ -174,6 +177,24 @@ export function sessionStore(database: Database): SessionStore {
          from ${s}.term order by term desc limit $1`,
         [limit],
       );
+    },
+
+    async cluster() {
+      const [row] = await database.ask<{ clusterId: string; coordination: string | null }>(
+        "session-cluster",
+        `select id as "clusterId", coordination from ${s}.cluster`,
+      );
+      if (!row) throw new Error("the cluster row is missing");
+      return row;
+    },
+
+    async coordinateBy(before, next) {
+      const rows = await database.ask(
+        "session-coordinate-by",
+        `update ${s}.cluster set coordination = $2 where coordination is not distinct from $1 returning 1`,
+        [before, next],
+      );
+      return rows.length > 0;
     },
 
     async members() {

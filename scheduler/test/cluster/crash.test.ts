@@ -4,11 +4,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { seeded } from "../../src/random.ts";
 import { postgres } from "../support/servers.ts";
 import { Programs, readSeen, type Seen } from "./programs.ts";
 
-const rounds = 20;
+const ways = [
+  { by: "the store alone", rounds: 20, coordination: () => undefined },
+  { by: "ZooKeeper", rounds: 8, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
+];
 const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 /** A slot that no dead process had claimed starts within this. */
@@ -36,8 +40,10 @@ function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, T[]> {
   return groups;
 }
 
-describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, () => {
-  const schema = `crash_${process.pid}`;
+describe.each(ways)(`two processes coordinated by $by, one killed with -9, $rounds times (seed ${seed})`, (way) => {
+  const { rounds } = way;
+  const options = { coordination: way.coordination() };
+  const schema = `crash_${rounds}_${process.pid}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-crash-"));
   const log = join(folder, "seen.log");
   const programs = new Programs();
@@ -55,7 +61,8 @@ describe(`two processes, one killed with -9, ${rounds} times (seed ${seed})`, ()
   beforeAll(async () => {
     await database.connect();
     const random = seeded(seed);
-    const start = (name: string) => programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300 });
+    const start = (name: string) =>
+      programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300, options });
     await start("node-0");
     await start("node-1");
     const alive = ["node-0", "node-1"];

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { joinPostgres } from "../../src/coordination/postgres.ts";
+import { joinCluster } from "../../src/coordination/membership.ts";
 import type { Membership } from "../../src/coordination.ts";
 import { CarillonError } from "../../src/errors.ts";
 import type { Store } from "../../src/store.ts";
@@ -10,7 +10,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const timeoutMs = 6_000;
 const beatMs = 3_000;
-/** From joinPostgres: trust ends this long before the timeout. */
+/** From joinCluster: trust ends this long before the timeout. */
 const marginMs = 500;
 
 describe.each(everyPostgres())("membership on $title", (server) => {
@@ -59,7 +59,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       } satisfies Store;
       const identity = { node: name, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs };
       const storeClock = new StoreClock(this.clock);
-      this.membership = await joinPostgres({
+      this.membership = await joinCluster({
         store,
         clock: this.clock,
         storeClock,

@@ -99,6 +99,8 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     for (const who of [a, b]) await soon("both see both", () => sees(who, [a.id, b.id]));
     expect(b.witness.shown().get(a.id)).toEqual(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
     expect(isShown(a) && a.witness.sure()).toBe(true);
+    expect(a.witness.serviceId).toMatch(/./);
+    expect(b.witness.serviceId).toBe(a.witness.serviceId);
     expect(a.witness.shownUntil()).toBeLessThan(mono() + stage.sessionTimeoutMs);
     expect(await goneFor(b, [a.id, b.id, 900_001])).toEqual([900_001]);
     expect(await goneFor(b, [])).toEqual([]);
@@ -254,6 +256,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("one is first again", () => members.some(isFirst));
     expect(await goneFor(observer, [...ids, 900_001])).toEqual([900_001]);
     expect(await end()).toMatchObject({ wrong: [] });
+    expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
   });
 
   it("passes through fifty contenders, each first once", async () => {

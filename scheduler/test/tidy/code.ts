@@ -90,7 +90,7 @@ export interface Import {
 export function importsOf(text: string): readonly Import[] {
   const { code } = partsOf(text);
   const found: Import[] = [];
-  for (const match of text.matchAll(/\b(from|import)\b\s*\(?\s*(["'])([^"'\n]+)\2/g)) {
+  for (const match of text.matchAll(/(?<!\.)\b(from|import)\b\s*\(?\s*(["'])([^"'\n]+)\2/g)) {
     const [, word = "", , specifier = ""] = match;
     if (code.startsWith(word, match.index)) found.push({ specifier, index: match.index });
   }

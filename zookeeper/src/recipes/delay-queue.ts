@@ -1,6 +1,6 @@
 import type { CallOptions, Data } from "../operations.ts";
 import type { ZooKeeper } from "../session.ts";
-import type { ConsumeOptions, Consumer, ItemHandler } from "./queue-consumer.ts";
+import type { ConsumeOptions, Consumer, ItemHandler } from "./queue-consuming.ts";
 import { delayNames, delayPrefix } from "./queue-names.ts";
 import { type QueueOptions, QueuePath } from "./queue-path.ts";
 

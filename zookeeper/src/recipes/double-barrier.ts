@@ -84,7 +84,7 @@ export class DoubleBarrier {
     await this.#clear(session, signal);
     const path = `${this.path}/${randomUUID()}`;
     try {
-      await this.#create(session, path, signal);
+      await this.#create(session, path);
       if (!(await this.#allIn(session, limits))) {
         await leave(session, path);
         return undefined;
@@ -105,14 +105,15 @@ export class DoubleBarrier {
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
-  async #create(session: Session, path: string, signal: AbortSignal): Promise<void> {
+  /** Not to be given up half-way: see line.ts. */
+  async #create(session: Session, path: string): Promise<void> {
     for (;;) {
       try {
-        await session.create(path, undefined, { ephemeral: true, signal });
+        await session.create(path, undefined, { ephemeral: true });
         return;
       } catch (error) {
         if (isZooKeeperError(error, "NODE_EXISTS")) return; // the name is random: it is ours, the answer was lost
-        if (isZooKeeperError(error, "NO_NODE")) await createContainers(session, this.path, signal);
+        if (isZooKeeperError(error, "NO_NODE")) await createContainers(session, this.path);
         else if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       }
     }

@@ -13,6 +13,7 @@ import { fenceOf } from "./fence.ts";
 import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
 import type { Holding, LockPlace, LockRecord, Sight } from "./grace-lock-place.ts";
 import { createPersistent } from "./protect.ts";
+import { pause } from "./waiting.ts";
 
 /** A grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
 export function graceLock(client: ZooKeeper, path: string, options: GraceLockOptions): GraceLock {
@@ -60,6 +61,8 @@ class LockNodes implements LockPlace {
       } catch (error) {
         if (signal?.aborted || this.#client.signal.aborted) throw error;
         if (!isZooKeeperError(error, "CONNECTION_LOSS") && session.live) throw error;
+        // Lets timers run, should a stopped process have found out by the clock before its client did.
+        await pause(0, signal);
       }
     }
   }
@@ -75,8 +78,7 @@ class LockNodes implements LockPlace {
         const taken = await this.#tryTake(session, put, token);
         if (taken === "lost") return undefined;
         if (taken === "again") continue;
-        const fence = await fenceOf(session, this.name, taken.czxid);
-        return new HeldNodes(session, this.name, taken, fence);
+        return new HeldNodes(session, this.name, taken, await this.#fence(session, taken, record));
       }
     } catch (error) {
       // The holder node, if it came to be, goes with its session.
@@ -140,6 +142,16 @@ class LockNodes implements LockPlace {
       }
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       return (await this.#findTaken(session, token)) ?? "again";
+    }
+  }
+
+  /** Whoever cannot know the fence must not keep the lock. */
+  async #fence(session: Session, taken: Taken, record: LockRecord): Promise<bigint> {
+    try {
+      return await fenceOf(session, this.name, taken.czxid);
+    } catch (error) {
+      if (session.live) await new HeldNodes(session, this.name, taken, 0n).release({ ...record, released: true });
+      throw error;
     }
   }
 

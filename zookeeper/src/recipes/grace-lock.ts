@@ -346,6 +346,8 @@ export class GraceLock {
     if (this.#holding !== holding) return;
     this.#hold(undefined);
     this.#step("session ended");
+    this.#cancelTimer();
+    this.#onTimer();
     this.#onChange();
   }
 

@@ -33,16 +33,15 @@ export interface TurnOptions {
 /**
  * Gets in line and waits for its turn. Whoever's node somebody else deletes meanwhile gets in line again, at its end.
  * @returns undefined when someone is in the way and it should not wait; it has left the line then
- * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to
+ * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. ABORTED may take until the
+ * server answers: who asked has been told by then, see `limited`.
  */
 export async function takeTurn(session: Session, line: Line, options: TurnOptions): Promise<Created | undefined> {
   const { signal, wait } = options;
   for (;;) {
-    const node = await protectedCreate(session, line.path, line.marker, line.data, {
-      ephemeral: true,
-      acl: line.acl,
-      signal,
-    });
+    // Without the signal: a creation that is given up half-way may have made a node that nobody knows of, and that would
+    // hold up everyone behind it until the session ends. So it is seen through first, and its node deleted.
+    const node = await protectedCreate(session, line.path, line.marker, line.data, { ephemeral: true, acl: line.acl });
     try {
       const turn = await ownTurn(session, line, node, { signal, wait });
       if (turn === "ours") return node;

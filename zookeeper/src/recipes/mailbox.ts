@@ -105,7 +105,7 @@ export class Mailbox {
           this.#session = session;
           live();
           if (await this.#receive(session, onChange)) continue;
-        }
+        } else this.#session = undefined;
         await woken;
       }
     } finally {
@@ -121,6 +121,7 @@ export class Mailbox {
     const at = this.#paths.member(this.member);
     for (;;) {
       await createContainers(session, this.#paths.box(this.member));
+      await createContainers(session, this.#paths.marks(this.member));
       const stat = await session.exists(at, { watch });
       if (stat) return stat.ephemeralOwner === session.id;
       try {

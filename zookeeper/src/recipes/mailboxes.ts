@@ -30,7 +30,7 @@ export interface Reclaimed {
   readonly to: string;
 }
 
-/** @returns who shall have it; undefined: it stays where it is until the next time */
+/** @returns which of the members shall have it; anything else: it stays where it is until the next time */
 export type Route = (letter: Stranded, members: readonly string[]) => string | undefined;
 
 export interface KeepOptions extends CallOptions {
@@ -92,14 +92,19 @@ export class Mailboxes {
         else throw notAlive(member, alive, error);
       }
     }
-    // It goes with the session at the latest.
-    deleteSurely(session, receipt).catch(() => undefined);
+    deleteSurely(session, receipt).catch(() => undefined); // it goes with the session at the latest
     return id;
   }
 
-  /** Gives every letter in a dead member's box to whom `route` names. @returns those that this call moved */
+  /**
+   * Gives every letter in a dead member's box to whom `route` names.
+   * @returns those that this call moved
+   * @throws the first error, once every other letter was tried
+   */
   async reclaim(route: Route, { signal }: CallOptions = {}): Promise<Reclaimed[]> {
-    return this.#reclaimIn(await this.#zk.established(signal), route, signal);
+    const moved: Reclaimed[] = [];
+    await this.#reclaimIn(await this.#zk.established(signal), route, (one) => moved.push(one), signal);
+    return moved;
   }
 
   /**
@@ -119,7 +124,7 @@ export class Mailboxes {
           });
           await createContainers(session, this.#paths.members, stop);
           await session.children(this.#paths.members, { watch: onChange, signal: stop });
-          for (const moved of await this.#reclaimIn(session, route, stop)) onReclaimed?.(moved);
+          await this.#reclaimIn(session, route, (moved) => onReclaimed?.(moved), stop);
           await woken;
         }
       } finally {
@@ -130,8 +135,12 @@ export class Mailboxes {
     await follow(this.#zk, stop, serve, (error) => onTrouble?.(error));
   }
 
-  async #reclaimIn(session: Session, route: Route, signal?: AbortSignal): Promise<Reclaimed[]> {
-    const reclaimed: Reclaimed[] = [];
+  async #reclaimIn(
+    session: Session,
+    route: Route,
+    moved: (one: Reclaimed) => void,
+    signal?: AbortSignal,
+  ): Promise<void> {
     let failure: unknown;
     const boxes = await namesIn(session, this.#paths.boxes);
     const members = new Set(await namesIn(session, this.#paths.members));
@@ -140,10 +149,10 @@ export class Mailboxes {
       // Asked after the listing: a letter that lay there was delivered to a session that has ended by now.
       if (await session.exists(this.#paths.member(from), { signal })) continue;
       for (const id of ids) {
-        if (signal?.aborted) return reclaimed;
+        if (signal?.aborted) return;
         try {
           const to = await this.#reroute(session, { id, from, members, route });
-          if (to !== undefined) reclaimed.push({ id, from, to });
+          if (to !== undefined) moved({ id, from, to });
         } catch (error) {
           if (!session.live) throw error;
           failure ??= error; // one letter that cannot be moved keeps no other back
@@ -151,7 +160,6 @@ export class Mailboxes {
       }
     }
     if (failure !== undefined) throw failure;
-    return reclaimed;
   }
 
   /** @returns where it went, if it was this call that moved it, or may have been */
@@ -163,8 +171,7 @@ export class Mailboxes {
       const { data } = await session.get(this.#paths.letter(from, id));
       for (;;) {
         const to = route({ id, data, from }, [...members]);
-        if (to === undefined) return undefined;
-        if (to === from) return undefined; // it stays
+        if (to === undefined || !members.has(to)) return undefined; // it stays
         if (await this.#move(session, id, data, from, to)) return to;
         members.delete(to);
       }

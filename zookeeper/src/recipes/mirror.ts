@@ -232,8 +232,9 @@ export class Mirror {
     const node = await readNode(session, path);
     work.meet(path, round);
     this.#keep(path, node);
-    // In a newer round the list below it is asked for anew.
-    if (round !== work.round || !deep || !node || depthBelow(this.path, path) >= this.#depth) return;
+    // In a newer round the list below it is asked for anew. Of a child that comes later an event tells.
+    if (round !== work.round || !deep || !node || node.stat.childCount === 0) return;
+    if (depthBelow(this.path, path) >= this.#depth) return;
     // By one name after the other, so that a list that is longer than what may be held is never kept whole.
     const prefix = path === "/" ? "/" : `${path}/`;
     try {

@@ -54,12 +54,16 @@ export async function createQueuePaths(session: Session, layout: QueueLayout, si
   }
 }
 
-/** @throws what neither another consumer nor the item's end explains */
+/**
+ * @param owner the consumer's own token, which its locks hold: a session may have several consumers
+ * @throws what neither another consumer nor the item's end explains
+ */
 export async function claim(
   session: Session,
   layout: QueueLayout,
   name: string,
   item: ItemName,
+  owner: string,
 ): Promise<ClaimOutcome> {
   const path = `${layout.path}/${name}`;
   try {
@@ -75,17 +79,14 @@ export async function claim(
     try {
       const [written] = await session.multi([
         counted ? { type: "set", path, data, version: stat.version } : { type: "check", path, version: stat.version },
-        { type: "create", path: lock, ephemeral: true, acl: layout.acl },
+        { type: "create", path: lock, data: owner, ephemeral: true, acl: layout.acl },
       ]);
       if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction's number
       return { ...common, fence: (await session.exists(lock))?.czxid };
     } catch (error) {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
-      await session.sync(lock);
-      const held = await session.exists(lock);
-      // This process claims a name once at a time, so a lock of this session's is what came of this attempt.
-      if (held?.ephemeralOwner !== session.id) return held ? "locked" : "moved";
-      return { ...common, fence: held.czxid };
+      const held = await holderOf(session, lock, owner);
+      return typeof held === "bigint" ? { ...common, fence: held } : held;
     }
   } catch (error) {
     if (isZooKeeperError(error, "NODE_EXISTS")) return "locked";
@@ -94,6 +95,26 @@ export async function claim(
     if (error.path === path || layout.lockPath === undefined) return "gone";
     await createQueuePaths(session, layout);
     return "moved";
+  }
+}
+
+/**
+ * What came of a claim whose answer was lost. A consumer claims a name once at a time, so a lock with its token in its
+ * session is that claim's.
+ * @returns the lock's number if it is ours
+ */
+async function holderOf(session: Session, lock: string, owner: string): Promise<bigint | "locked" | "moved"> {
+  for (;;) {
+    try {
+      // The server that we are connected to now may not know yet what the other one did.
+      await session.sync(lock);
+      const { data, stat } = await session.get(lock);
+      return stat.ephemeralOwner === session.id && data.toString() === owner ? stat.czxid : "locked";
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return "moved";
+      if (isZooKeeperError(error, "NO_AUTH")) return "locked";
+      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+    }
   }
 }
 

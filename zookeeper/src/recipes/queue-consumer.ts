@@ -1,80 +1,21 @@
 /**
- * One consumer of a queue. It lists the queue once per session and from then on keeps its names current by a recursive
- * watch, so that what it costs does not depend on how many items wait. Items whose lock another consumer holds are laid
- * by until that lock goes, by a watch as well: nobody who lost a race asks again and again.
+ * One consumer of a queue: claims what is due, as much as may run at a time, runs it, and settles it. What it costs does
+ * not depend on how many items wait, and nobody who lost a race for an item asks again and again: see queue-view.ts.
  */
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { ZooKeeperError } from "../errors.ts";
-import type { NodeEvent, Watch } from "../operations.ts";
 import type { Session, ZooKeeper } from "../session.ts";
 import { follow, isPassing } from "./follow.ts";
 import type { Claim, QueueLayout } from "./queue-claims.ts";
 import { claim, complete, createQueuePaths, release, sendBack, setAside } from "./queue-claims.ts";
-import { ItemIndex } from "./queue-index.ts";
+import type { ConsumeOptions, Consumer, ItemFailure, ItemHandler } from "./queue-consuming.ts";
 import { decodeItems, encodeItems } from "./queue-items.ts";
+import { QueueView } from "./queue-view.ts";
 import { pause } from "./waiting.ts";
 
-export interface QueueItem {
-  readonly data: Buffer;
-  /** Of its node, without the path. */
-  readonly name: string;
-  /** From 1. With a lock path, attempts that ended with their process count too. */
-  readonly attempt: number;
-  /** With a lock path: larger for every later attempt of whomever (the lock's czxid). */
-  readonly fence: bigint | undefined;
-  /** Aborts when the item's lock is lost with its session, so that another may run it, or the consumer is stopped. */
-  readonly signal: AbortSignal;
-  /** Of a delay queue: epoch ms it was put for. 0 where Java sent it back without its time. */
-  readonly dueMs?: number;
-  /** Of a priority queue. */
-  readonly priority?: number;
-  /** Of a queue with ids. */
-  readonly id?: string;
-}
-
-/** An item whose handler threw, or that is no item of Curator's layout. */
-export interface ItemFailure {
-  readonly name: string;
-  readonly attempt: number;
-  readonly error: unknown;
-  /** Epoch ms before which it is not tried again; undefined: it was set aside into the poison path. */
-  readonly retryAtMs: number | undefined;
-}
-
-export interface ConsumeOptions {
-  /** Items that run at a time. Default 1, which keeps their order; of a delay queue 100. */
-  readonly concurrency?: number;
-  /** After so many an item that fails is set aside. Default 10. */
-  readonly attempts?: number;
-  /** ms to wait after so many failures, from 1 on. Default: from 1 s on twice as long each time, up to 5 min, jittered. */
-  readonly backoffMs?: (failures: number) => number;
-  /** Of a delay queue with a lock path: so early it locks what comes due, to start it from a timer. Default 100. */
-  readonly claimAheadMs?: number;
-  /** Stops at once: aborts the items that run. `close` lets them end. */
-  readonly signal?: AbortSignal;
-  /** Is told each failure of an item. Must not throw. */
-  readonly onFailure?: (failure: ItemFailure) => void;
-  /** Is told what keeps the consumer from working, while it goes on trying. Must not throw. */
-  readonly onTrouble?: (error: unknown) => void;
-}
-
-/** What is thrown or rejected is a failure of the item; it goes back, and is tried again later. */
-export type ItemHandler = (item: QueueItem) => unknown;
-
-export interface Consumer {
-  /** Items it knows of: those that wait, and those it works on. */
-  readonly known: number;
-  /** Resolves when it was closed; rejects with what makes the queue unusable (say NO_AUTH): it does not go on then. */
-  readonly ended: Promise<void>;
-  /** Takes no more items, gives back what has not started, and waits for the handlers that run. Never rejects. */
-  close(): Promise<void>;
-}
-
-const maxWaitingEvents = 200_000;
 /** Looked at the clock at least so often: it may be set while we sleep. */
 const longestSleepMs = 1_000;
-/** Until an item is looked at again that could not be claimed or settled for a reason of its own. */
-const deferMs = 5_000;
 
 export function defaultBackoffMs(failures: number): number {
   return Math.min(300_000, 1_000 * 2 ** Math.min(failures - 1, 20)) * (0.5 + Math.random() / 2);
@@ -97,18 +38,9 @@ export class QueueConsumer implements Consumer {
   readonly #layout: QueueLayout;
   readonly #handler: ItemHandler;
   readonly #settings: ConsumerSettings;
-  /** Of a queue by time: everything. Otherwise what may be taken at once. */
-  readonly #waiting: ItemIndex;
-  /** Of a queue that is not by time: what waits for its next attempt. */
-  readonly #later: ItemIndex;
-  /** Names that are being claimed, wait here for their time, or run. */
-  readonly #held = new Set<string>();
-  /** Names whose lock another consumer holds. */
-  readonly #locked = new Set<string>();
-  readonly #deferred = new Map<string, NodeJS.Timeout>();
-  /** Names that went while the queue is being listed: the list may be older than the event. */
-  #wentMeanwhile: Set<string> | undefined;
-  #listing: Promise<void> = Promise.resolve();
+  readonly #view: QueueView;
+  /** What its locks hold. */
+  readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
   /** Claimed, their time has come, and no handler is free. */
@@ -129,8 +61,12 @@ export class QueueConsumer implements Consumer {
     this.#layout = layout;
     this.#handler = handler;
     this.#settings = settings;
-    this.#waiting = new ItemIndex(layout.names);
-    this.#later = new ItemIndex(layout.names, ({ notBeforeMs }) => notBeforeMs);
+    this.#view = new QueueView(
+      layout,
+      settings.timed,
+      () => this.#wake(),
+      (error) => settings.onTrouble?.(error),
+    );
     // As many listeners as items: no leak.
     setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
@@ -140,7 +76,7 @@ export class QueueConsumer implements Consumer {
   }
 
   get known(): number {
-    return this.#waiting.size + this.#later.size + this.#held.size + this.#locked.size + this.#deferred.size;
+    return this.#view.known;
   }
 
   /** Stops now: those that run are told by their signal. */
@@ -173,10 +109,9 @@ export class QueueConsumer implements Consumer {
     }
     this.#stop.abort();
     clearTimeout(this.#timer);
-    for (const timer of this.#deferred.values()) clearTimeout(timer);
-    this.#deferred.clear();
+    this.#view.close();
     for (const start of this.#startable.splice(0)) start();
-    if (this.#held.size > 0) {
+    if (this.#view.held > 0) {
       await new Promise<void>((resolve) => {
         this.#idle = resolve;
       });
@@ -193,34 +128,21 @@ export class QueueConsumer implements Consumer {
   /** One session's time. */
   async #serve(session: Session): Promise<"again" | "done"> {
     const signal = this.#stop.signal;
-    const { path, lockPath } = this.#layout;
     await createQueuePaths(session, this.#layout, signal);
-    const watches: Watch[] = [];
     const ending = new AbortController();
     setMaxListeners(0, ending.signal);
     const end = () => ending.abort();
     session.signal.addEventListener("abort", end, { once: true });
     this.#abort.signal.addEventListener("abort", end, { once: true });
     if (session.signal.aborted || this.#abort.signal.aborted) end();
+    this.#itemSignal = this.#layout.lockPath === undefined ? this.#abort.signal : ending.signal;
     try {
-      const options = { recursive: true, maxWaiting: maxWaitingEvents, signal };
-      const watch = await session.watch(path, options);
-      watches.push(watch);
-      const followed = [this.#follow(watch, (event) => this.#itemEvent(session, event))];
-      if (lockPath !== undefined) {
-        const locks = await session.watch(lockPath, options);
-        watches.push(locks);
-        followed.push(this.#follow(locks, (event) => this.#lockEvent(event)));
-      }
-      const watching = Promise.all(followed);
-      watching.catch(() => undefined); // while the list is fetched; waited for below
-      this.#itemSignal = lockPath === undefined ? this.#abort.signal : ending.signal;
-      await this.#list(session);
-      this.#session = session;
-      this.#begun?.resolve();
-      this.#begun = undefined;
-      this.#wake();
-      await watching;
+      await this.#view.keep(session, signal, () => {
+        this.#session = session;
+        this.#begun?.resolve();
+        this.#begun = undefined;
+        this.#wake();
+      });
       return signal.aborted ? "done" : "again";
     } finally {
       this.#session = undefined;
@@ -230,105 +152,7 @@ export class QueueConsumer implements Consumer {
         session.signal.removeEventListener("abort", end);
         this.#abort.signal.removeEventListener("abort", end);
       }
-      for (const watch of watches) void watch.close();
     }
-  }
-
-  async #follow(watch: Watch, tell: (event: NodeEvent) => void): Promise<void> {
-    for await (const event of watch) {
-      if (this.#stop.signal.aborted) return;
-      tell(event);
-    }
-  }
-
-  /** One after the other: a listing in the middle of another would drop what the other has found. */
-  #list(session: Session): Promise<void> {
-    const before = this.#listing;
-    const next = before.then(() => this.#listNow(session));
-    this.#listing = next.catch(() => undefined); // told to who asked for it
-    return next;
-  }
-
-  async #listNow(session: Session): Promise<void> {
-    const went = new Set<string>();
-    this.#wentMeanwhile = went;
-    for (const index of [this.#waiting, this.#later]) index.beginListing();
-    this.#unlockAll();
-    try {
-      const each = (name: string) => {
-        if (!went.has(name)) this.#add(name);
-      };
-      await session.eachChild(this.#layout.path, each, { signal: this.#stop.signal });
-      for (const index of [this.#waiting, this.#later]) index.endListing();
-    } finally {
-      if (this.#wentMeanwhile === went) this.#wentMeanwhile = undefined;
-    }
-  }
-
-  #itemEvent(session: Session, { type, path }: NodeEvent): void {
-    if (type === "gap") {
-      this.#list(session).then(
-        () => this.#wake(),
-        (error) => {
-          // With the session it is listed anew; otherwise the next gap or session does it, and this is worth telling.
-          if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
-        },
-      );
-      return;
-    }
-    const name = this.#nameIn(this.#layout.path, path);
-    if (name === undefined) return;
-    if (type === "created") {
-      const [before, beforeLater] = [this.#waiting.firstRank, this.#later.firstRank];
-      this.#add(name);
-      if (this.#waiting.firstRank < before || this.#later.firstRank < beforeLater) this.#wake();
-    } else if (type === "deleted") {
-      this.#wentMeanwhile?.add(name);
-      this.#locked.delete(name);
-      clearTimeout(this.#deferred.get(name));
-      this.#deferred.delete(name);
-      this.#remove(name);
-    }
-  }
-
-  #lockEvent({ type, path }: NodeEvent): void {
-    if (type === "gap") this.#unlockAll();
-    const name = this.#nameIn(this.#layout.lockPath ?? "", path);
-    if (name === undefined) return;
-    if (type === "deleted" && this.#locked.delete(name)) this.#offer(name);
-    // Another one's: no use in trying.
-    if (type === "created" && !this.#held.has(name) && this.#remove(name)) this.#locked.add(name);
-  }
-
-  #remove(name: string): boolean {
-    const item = this.#layout.names.parse(name);
-    return item !== undefined && (this.#waiting.delete(name, item) || this.#later.delete(name, item));
-  }
-
-  /** Looks again at what others had locked. */
-  #unlockAll(): void {
-    const names = [...this.#locked];
-    this.#locked.clear();
-    for (const name of names) this.#offer(name);
-  }
-
-  #nameIn(parent: string, path: string): string | undefined {
-    const name = path.startsWith(`${parent}/`) ? path.slice(parent.length + 1) : "";
-    return name === "" || name.includes("/") ? undefined : name;
-  }
-
-  #offer(name: string): void {
-    if (this.#stop.signal.aborted) return;
-    this.#add(name);
-    this.#wake();
-  }
-
-  #add(name: string): void {
-    if (this.#held.has(name) || this.#locked.has(name) || this.#deferred.has(name)) return;
-    const item = this.#layout.names.parse(name);
-    if (!item) return;
-    if (!this.#settings.timed && item.notBeforeMs > 0 && item.notBeforeMs > Date.now()) this.#later.add(name, item);
-    else this.#waiting.add(name, item);
   }
 
   /** Soon, once for many events. */
@@ -346,28 +170,24 @@ export class QueueConsumer implements Consumer {
     clearTimeout(this.#timer);
     const session = this.#session;
     if (!session?.live || this.#stop.signal.aborted) return;
-    const { concurrency, claimAheadMs, timed } = this.#settings;
+    const { concurrency, claimAheadMs } = this.#settings;
     const now = Date.now();
-    while (this.#later.firstRank <= now) this.#offerLater();
-    while (this.#waiting.size > 0) {
-      const early = timed && this.#waiting.firstRank > now;
-      if (early && this.#waiting.firstRank > now + claimAheadMs) break;
+    for (;;) {
+      const first = this.#view.firstMs(now);
+      const early = first > now;
+      if (first > now + claimAheadMs) {
+        if (first === Number.POSITIVE_INFINITY) return;
+        const waitMs = Math.max(1, Math.min(longestSleepMs, first - claimAheadMs - now));
+        this.#timer = setTimeout(() => this.#advance(), waitMs);
+        return;
+      }
       // What is claimed early has room of its own, so that it keeps nothing waiting that is due already.
-      if (early ? this.#held.size >= concurrency : this.#held.size - this.#early >= concurrency) return;
-      const name = this.#waiting.take() as string;
-      this.#held.add(name);
+      if (early ? this.#view.held >= concurrency : this.#view.held - this.#early >= concurrency) return;
+      const name = this.#view.take();
+      if (name === undefined) return;
       if (early) this.#early++;
       void this.#handle(session, name, early);
     }
-    const next = timed ? this.#waiting.firstRank - claimAheadMs : this.#later.firstRank;
-    if (next === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#advance(), Math.max(1, Math.min(longestSleepMs, next - now)));
-  }
-
-  #offerLater(): void {
-    const name = this.#later.take();
-    const item = name === undefined ? undefined : this.#layout.names.parse(name);
-    if (name !== undefined && item) this.#waiting.add(name, item);
   }
 
   /** From the claim to the end. Never rejects. */
@@ -380,7 +200,7 @@ export class QueueConsumer implements Consumer {
     };
     try {
       const item = this.#layout.names.parse(name);
-      const outcome = item ? await claim(session, this.#layout, name, item) : "gone";
+      const outcome = item ? await claim(session, this.#layout, name, item, this.#token) : "gone";
       if (outcome === "locked") again = "locked";
       else if (outcome === "moved") again = "offer";
       else if (outcome !== "gone") {
@@ -394,14 +214,11 @@ export class QueueConsumer implements Consumer {
       if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
     }
     noLongerEarly();
-    this.#held.delete(name);
-    if (this.#stop.signal.aborted) {
-      if (this.#held.size === 0) this.#idle?.();
-      return;
-    }
-    if (again === "offer") this.#add(name);
-    else if (again === "locked") this.#layBy(session, name);
-    else if (again === "defer") this.#defer(name);
+    if (again === "drop" || this.#stop.signal.aborted) this.#view.drop(name);
+    else if (again === "offer") this.#view.giveBack(name);
+    else if (again === "locked") this.#view.layBy(session, name);
+    else this.#view.defer(name);
+    if (this.#stop.signal.aborted && this.#view.held === 0) this.#idle?.();
     this.#wake();
   }
 
@@ -446,8 +263,7 @@ export class QueueConsumer implements Consumer {
     const locking = this.#layout.lockPath !== undefined;
     if (locking && !claim.session.live) return "offer";
     if (this.#stop.signal.aborted) {
-      if (locking) await release(this.#layout, claim);
-      else await this.#sendBack(claim, claim.data, claim.begun, claim.item.notBeforeMs);
+      await this.#giveBack(claim);
       return "drop";
     }
     const { attempts } = this.#settings;
@@ -471,12 +287,20 @@ export class QueueConsumer implements Consumer {
       } catch (error) {
         // Of several items in one node, those that are done do not come again.
         const rest = i === 0 ? claim.data : encodeItems(items.slice(i));
-        await this.#fail(claim, rest, claim.begun + 1, error, claim.begun + 1 < attempts);
+        // One that was stopped has not failed.
+        if (this.#abort.signal.aborted) await this.#giveBack({ ...claim, data: rest }, i > 0);
+        else await this.#fail(claim, rest, claim.begun + 1, error, claim.begun + 1 < attempts);
         return "drop";
       }
     }
     await complete(this.#layout, claim);
     return "drop";
+  }
+
+  /** As if it had not been claimed; only that with a lock, the attempt is counted. */
+  async #giveBack(claim: Claim, changed = false): Promise<void> {
+    if (this.#layout.lockPath !== undefined && !changed) await release(this.#layout, claim);
+    else await this.#sendBack(claim, claim.data, claim.begun, claim.item.notBeforeMs);
   }
 
   async #fail(claim: Claim, data: Buffer, attempt: number, error: unknown, again: boolean): Promise<void> {
@@ -499,26 +323,5 @@ export class QueueConsumer implements Consumer {
         await pause(0); // the client may not have found out yet what the clock says: give its timers a turn
       }
     }
-  }
-
-  /** Until the lock's end is reported; unless it went before anyone would have told us. */
-  #layBy(session: Session, name: string): void {
-    this.#locked.add(name);
-    session.exists(`${this.#layout.lockPath}/${name}`).then(
-      (lock) => {
-        if (!lock && this.#locked.delete(name)) this.#offer(name);
-      },
-      () => {
-        // The session ended, and the next one looks at all of them again.
-      },
-    );
-  }
-
-  #defer(name: string): void {
-    const offer = () => {
-      this.#deferred.delete(name);
-      this.#offer(name);
-    };
-    this.#deferred.set(name, setTimeout(offer, deferMs));
   }
 }

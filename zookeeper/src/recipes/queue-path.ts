@@ -6,7 +6,8 @@ import type { CallOptions, Data } from "../operations.ts";
 import { checkPath } from "../paths.ts";
 import type { ZooKeeper } from "../session.ts";
 import { createQueuePaths, marginBytes, type QueueLayout } from "./queue-claims.ts";
-import { type ConsumeOptions, defaultBackoffMs, type ItemHandler, QueueConsumer } from "./queue-consumer.ts";
+import { defaultBackoffMs, QueueConsumer } from "./queue-consumer.ts";
+import type { ConsumeOptions, ItemHandler } from "./queue-consuming.ts";
 import { encodeItems } from "./queue-items.ts";
 import { delayNames, type QueueNames } from "./queue-names.ts";
 
@@ -92,7 +93,7 @@ export class QueuePath {
       attempts: options.attempts ?? 10,
       backoffMs: options.backoffMs ?? defaultBackoffMs,
       // Without a lock, claiming is deleting, and nothing that is not due yet should be in one process alone.
-      claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 100) : 0,
+      claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
       onFailure: options.onFailure,
       onTrouble: options.onTrouble,
       timed,

@@ -9,6 +9,8 @@ export type Read = (path: string, deep: boolean, round: number) => Promise<void>
 
 export class Readings {
   readonly #waiting = new Map<string, boolean>();
+  /** Goes on where it stood: starting over, it would step over all that was deleted, which is slow among many. */
+  #next = this.#waiting.entries();
   readonly #reading = new Set<string>();
   readonly #most: number;
   #met: Set<string> | undefined = new Set();
@@ -91,8 +93,16 @@ export class Readings {
   }
 
   #begin(one: (path: string, deep: boolean) => Promise<void>): void {
-    for (const [path, deep] of this.#waiting) {
-      if (this.#reading.size >= this.#most) return;
+    let again = false;
+    while (this.#reading.size < this.#most && this.#waiting.size > 0) {
+      const { done, value } = this.#next.next();
+      if (done) {
+        if (again) return; // nothing waits but what is being read
+        again = true;
+        this.#next = this.#waiting.entries();
+        continue;
+      }
+      const [path, deep] = value;
       if (this.#reading.has(path)) continue;
       this.#waiting.delete(path);
       this.#reading.add(path);

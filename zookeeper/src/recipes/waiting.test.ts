@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { ZooKeeperError } from "../errors.ts";
-import { backOffMs, isPassing } from "./follow.ts";
 import { Listeners } from "./listeners.ts";
 import { pause, waitFor } from "./waiting.ts";
 
@@ -81,22 +79,6 @@ describe("waiting", () => {
     await paused;
     await pause(3_600_000, control.signal);
     await pause(1);
-  });
-});
-
-describe("back-off", () => {
-  it("doubles up to a bound, spread by chance", () => {
-    expect(backOffMs(0, 0)).toBe(10);
-    expect(backOffMs(0, 1)).toBe(20);
-    expect(backOffMs(3, 1)).toBe(160);
-    expect(backOffMs(1_000, 0)).toBe(1_000);
-    expect(backOffMs(1_000, 1)).toBe(2_000);
-  });
-
-  it("is for what passes by itself", () => {
-    expect(isPassing(new ZooKeeperError("CONNECTION_LOSS", "x"))).toBe(true);
-    expect(isPassing(new ZooKeeperError("NO_AUTH", "x"))).toBe(false);
-    expect(isPassing(new Error("x"))).toBe(false);
   });
 });
 

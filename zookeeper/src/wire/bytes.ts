@@ -1,10 +1,18 @@
 /** Jute's encoding: big-endian, texts and buffers with a 4-byte length before them, −1 for none. */
 
 const chunkBytes = 64 * 1024;
+/** Up to here a text of ASCII alone is quicker copied letter by letter than by a call out of JavaScript. */
+const shortText = 128;
 
-/** Encodes frames one behind the other; `take` hands over what was finished since the last time. */
+const viewOf = (buffer: Buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+
+/**
+ * Encodes frames one behind the other; `take` hands over what was finished since the last time. Numbers go through a
+ * DataView, which the compiler knows, instead of Buffer's own methods: half the time of a whole call.
+ */
 export class Writer {
   #buffer = Buffer.allocUnsafeSlow(chunkBytes);
+  #view = viewOf(this.#buffer);
   #taken = 0;
   #at = 0;
   #frame = 0;
@@ -17,7 +25,7 @@ export class Writer {
   /** @returns the frame's length with its prefix */
   endFrame(): number {
     const bytes = this.#at - this.#frame;
-    this.#buffer.writeInt32BE(bytes - 4, this.#frame);
+    this.#view.setInt32(this.#frame, bytes - 4);
     return bytes;
   }
 
@@ -33,26 +41,46 @@ export class Writer {
     return taken;
   }
 
+  /** Bytes that were not taken yet. */
+  get pending(): number {
+    return this.#at - this.#taken;
+  }
+
   int(value: number): void {
     this.#reserve(4);
-    this.#at = this.#buffer.writeInt32BE(value, this.#at);
+    this.#view.setInt32(this.#at, value);
+    this.#at += 4;
   }
 
   long(value: bigint): void {
     this.#reserve(8);
-    this.#at = this.#buffer.writeBigInt64BE(value, this.#at);
+    this.#view.setBigInt64(this.#at, value);
+    this.#at += 8;
   }
 
   bool(value: boolean): void {
     this.#reserve(1);
-    this.#at = this.#buffer.writeUInt8(value ? 1 : 0, this.#at);
+    this.#buffer[this.#at++] = value ? 1 : 0;
   }
 
   string(text: string): void {
     this.#reserve(4 + 3 * text.length);
-    const bytes = this.#buffer.write(text, this.#at + 4);
-    this.#buffer.writeInt32BE(bytes, this.#at);
-    this.#at += 4 + bytes;
+    const start = this.#at + 4;
+    const bytes = this.#writeAscii(text, start) ? text.length : this.#buffer.write(text, start);
+    this.#view.setInt32(this.#at, bytes);
+    this.#at = start + bytes;
+  }
+
+  /** @returns false for a text that is not short, or not of ASCII */
+  #writeAscii(text: string, start: number): boolean {
+    if (text.length > shortText) return false;
+    const buffer = this.#buffer;
+    for (let index = 0; index < text.length; index++) {
+      const code = text.charCodeAt(index);
+      if (code > 127) return false;
+      buffer[start + index] = code;
+    }
+    return true;
   }
 
   /** A text is written as UTF-8; undefined as no buffer at all. */
@@ -82,6 +110,7 @@ export class Writer {
     this.#at = kept;
     this.#taken = 0;
     this.#buffer = next;
+    this.#view = viewOf(next);
   }
 }
 
@@ -90,11 +119,15 @@ const empty = Buffer.alloc(0);
 /** Decodes one frame. Reading beyond its end throws a RangeError, which the connection takes as a broken protocol. */
 export class Reader {
   #buffer: Buffer = empty;
+  #view = viewOf(empty);
   #at = 0;
   #end = 0;
 
   over(buffer: Buffer, start: number, end: number): this {
-    this.#buffer = buffer;
+    if (buffer !== this.#buffer) {
+      this.#buffer = buffer;
+      this.#view = viewOf(buffer);
+    }
     this.#at = start;
     this.#end = end;
     return this;
@@ -105,15 +138,21 @@ export class Reader {
   }
 
   int(): number {
-    return this.#buffer.readInt32BE(this.#step(4));
+    return this.#view.getInt32(this.#step(4));
   }
 
   long(): bigint {
-    return this.#buffer.readBigInt64BE(this.#step(8));
+    return this.#view.getBigInt64(this.#step(8));
+  }
+
+  /** A long that a number holds exactly, as times are: quicker than by way of a bigint. */
+  time(): number {
+    const start = this.#step(8);
+    return this.#view.getInt32(start) * 2 ** 32 + this.#view.getUint32(start + 4);
   }
 
   bool(): boolean {
-    return this.#buffer.readUInt8(this.#step(1)) !== 0;
+    return this.#buffer[this.#step(1)] !== 0;
   }
 
   string(): string {
@@ -126,7 +165,9 @@ export class Reader {
   buffer(): Buffer {
     const bytes = Math.max(0, this.int());
     const start = this.#step(bytes);
-    return Buffer.from(this.#buffer.subarray(start, start + bytes));
+    const copy = Buffer.allocUnsafe(bytes);
+    this.#buffer.copy(copy, 0, start, start + bytes);
+    return copy;
   }
 
   list<T>(read: () => T): T[] {

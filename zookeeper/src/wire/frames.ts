@@ -3,7 +3,7 @@
  * mix with the next one's bytes.
  */
 export interface FrameSink {
-  /** The frame lies in `buffer` from `start` to `end`; the buffer is not written to again. */
+  /** The frame lies in `buffer` from `start` to `end`; it is to be read during the call: the buffer is used again. */
   frame(buffer: Buffer, start: number, end: number): void;
   /** A frame over the limit: only its first bytes, enough for a reply's header. The rest passes by unread. */
   oversized(head: Buffer, bytes: number): void;
@@ -28,6 +28,11 @@ export class FrameReader {
   constructor(maxBytes: number, sink: FrameSink) {
     this.#maxBytes = maxBytes;
     this.#sink = sink;
+  }
+
+  /** A frame has begun and not ended. */
+  get inside(): boolean {
+    return this.#partial !== undefined || this.#skip > 0;
   }
 
   /** @throws RangeError when the bytes cannot be frames */

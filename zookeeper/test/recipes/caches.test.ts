@@ -206,4 +206,35 @@ describe(`caches on ${serverTitle()}`, () => {
     await expect(ready).rejects.toMatchObject({ code: "CLOSED" });
     await cache.close();
   });
+
+  it("work under a chroot, and at its root", async () => {
+    await writer.create(path);
+    const zk = await clients.connect({}, `${sharedServer()}${path}`);
+    const tree = new TreeCache(zk, "/");
+    const children = new ChildrenCache(zk, "/");
+    await Promise.all([tree.ready, children.ready]);
+    await writer.create(`${path}/a`, "1");
+    await writer.create(`${path}/a/b`, "2");
+    await until("both know", () => tree.get("/a/b") && children.get("a"));
+    expect([...tree.nodes.keys()].sort()).toEqual(["/", "/a", "/a/b"]);
+    expect(tree.children("/")).toEqual(["a"]);
+    expect(children.names).toEqual(["a"]);
+    await Promise.all([tree.close(), children.close()]);
+  });
+
+  it("share a path within one client when they watch it alike, and say so when they do not", async () => {
+    await writer.create(path, "1");
+    const one = new NodeCache(reader, path);
+    const two = new NodeCache(reader, path);
+    await Promise.all([one.ready, two.ready]);
+    const other = new TreeCache(reader, path);
+    await expect(other.ready).rejects.toMatchObject({ code: "WATCH_CONFLICT", path });
+    await one.close();
+    await writer.set(path, "2");
+    await until("the other goes on", () => two.node?.data.toString() === "2");
+    await two.close();
+    const now = new TreeCache(reader, path);
+    await now.ready;
+    await Promise.all([now.close(), other.close()]);
+  });
 });

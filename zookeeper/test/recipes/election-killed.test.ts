@@ -88,22 +88,33 @@ describe("a leader killed", () => {
     }
   });
 
-  it("latch: a stopped leader believes no more when it goes on", async () => {
-    const first = await contender("latch");
-    try {
-      await first.said("leads");
-      const latch = await latchBehind();
-      first.signal("SIGSTOP");
-      expect(await latch.awaitLeadership({ limitMs })).toBeDefined();
-      first.signal("SIGCONT");
-      await first.said("lost");
-      await until("it is in line again", async () => (await latch.participants()).length === 2);
-      expect((await latch.participants()).map(({ id }) => id)).toEqual(["next", "first"]);
-      expect(first.lines.filter((line) => line.startsWith("leads")).length).toBe(1);
-    } finally {
-      await first.kill();
-    }
-  });
+  for (const recipe of ["latch", "selector"] as const) {
+    it(`${recipe}: a stopped leader believes no more when it goes on`, async () => {
+      const first = await contender(recipe);
+      try {
+        await first.said("leads");
+        const latch = recipe === "latch" ? await latchBehind() : undefined;
+        const behind = latch ? undefined : await selectorBehind();
+        await first.said("ready");
+        first.signal("SIGSTOP");
+        await latch?.awaitLeadership({ limitMs });
+        await until("the next leads", () => latch?.hasLeadership || behind?.led.length === 1);
+        const taken = process.hrtime.bigint();
+        first.signal("SIGCONT");
+        const believed = BigInt((await first.said("lost")).split(" ")[1] ?? "");
+        expect(believed).toBeGreaterThan(0n);
+        expect(believed).toBeLessThan(taken);
+        const line = async () => (await (latch ?? behind?.selector)?.participants())?.map(({ id }) => id);
+        await until("it is in line again", async () => (await line())?.join() === "next,first");
+        expect(first.lines.filter((said) => said.startsWith("leads")).length).toBe(1);
+        await latch?.close();
+        await behind?.selector.close();
+        await behind?.running;
+      } finally {
+        await first.kill();
+      }
+    });
+  }
 
   it("latch and selector: Java after ours, ours after Java", async () => {
     await using java = await startJava(ensemble.connectString(), { sessionTimeout: sessionTimeoutMs });

@@ -89,7 +89,9 @@ describe(`leader selector on ${serverTitle()}`, () => {
   it("queues again by itself, in turn with others, until it is closed", async () => {
     const a = await stage("a", { autoRequeue: true });
     const b = await stage("b", { autoRequeue: true });
-    const running = [a.selector.run(), b.selector.run()];
+    const running = [a.selector.run()];
+    await a.led(1);
+    running.push(b.selector.run());
     for (let round = 1; round <= 3; round++) {
       for (const one of [a, b]) {
         await one.led(round);

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { DelayQueue } from "../../src/recipes/delay-queue.ts";
 import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
 import { Queue } from "../../src/recipes/queue.ts";
-import type { QueueItem } from "../../src/recipes/queue-consumer.ts";
+import type { QueueItem } from "../../src/recipes/queue-consuming.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { type Java, startJava } from "../support/java.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";

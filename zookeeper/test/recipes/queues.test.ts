@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DelayQueue } from "../../src/recipes/delay-queue.ts";
 import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
 import { Queue } from "../../src/recipes/queue.ts";
-import type { ConsumeOptions, ItemFailure, QueueItem } from "../../src/recipes/queue-consumer.ts";
+import type { ConsumeOptions, ItemFailure, QueueItem } from "../../src/recipes/queue-consuming.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
@@ -270,6 +270,19 @@ describe(`queues on ${serverTitle()}`, () => {
       await until("the queue is empty", empty);
       proxy.resume();
       await Promise.all([slow.close(), queue.close()]);
+    });
+
+    it("keeps two consumers of one client apart", async () => {
+      const count = 200;
+      const queue = new DelayQueue(zk, path, options());
+      const both = [new Notes(), new Notes()];
+      for (const { handler, options: more } of both) await queue.consume(handler, { ...more, concurrency: 5 });
+      await Promise.all(Array.from({ length: count }, (_, i) => queue.put(String(i), { at: Date.now() })));
+      await until("all are consumed", empty);
+      const all = both.flatMap(({ texts }) => texts).map(Number);
+      expect(all.toSorted((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i));
+      expect(both.map(({ failures }) => failures)).toEqual([[], []]);
+      await queue.close();
     });
 
     it("finds out an item that no attempt survives", async () => {

@@ -1,16 +1,25 @@
 /**
  * A process that stands in line until it is killed. Told by CARILLON_TEST_CONTENDER (JSON) where and as whom; writes
- * `ready`, then a line for each thing that happens: `leads FENCE` and `lost`.
+ * `ready`, then a line for each thing that happens: `leads FENCE`, and `lost BELIEVED`: when it last looked whether it
+ * leads, and did, in ns of the machine's monotonic clock. It looks in each turn of its event loop that it gets.
  */
 import { connect, LeaderLatch, LeaderSelector } from "../../../dist/index.js";
 
 const { hosts, recipe, path, id, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_CONTENDER ?? "");
 const say = (line) => process.stdout.write(`${line}\n`);
 
+/** As the last look at it said. */
+let believed = 0n;
+const look = (leader) => {
+  const now = process.hrtime.bigint(); // before the look: a stop in between must not make it later
+  if (leader.hasLeadership) believed = now;
+};
+
 const zk = await connect(hosts, { sessionTimeoutMs });
 if (recipe === "latch") {
   const latch = new LeaderLatch(zk, path, { id });
-  latch.listen({ isLeader: ({ fence }) => say(`leads ${fence}`), notLeader: () => say("lost") });
+  latch.listen({ isLeader: ({ fence }) => say(`leads ${fence}`), notLeader: () => say(`lost ${believed}`) });
+  setInterval(() => look(latch), 1);
   await latch.start();
 } else {
   const selector = new LeaderSelector(
@@ -19,10 +28,11 @@ if (recipe === "latch") {
     async ({ fence, signal }) => {
       say(`leads ${fence}`);
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      say("lost");
+      say(`lost ${believed}`);
     },
     { id, autoRequeue: true },
   );
+  setInterval(() => look(selector), 1);
   void selector.run(); // until it is killed
 }
 say("ready");

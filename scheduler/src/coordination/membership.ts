@@ -5,9 +5,13 @@ import { CarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Member, Pulse, SessionIdentity, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
+import type { Witness } from "../witness.ts";
+import { type Backing, Trust } from "./trust.ts";
 
-export interface PostgresCoordinationOptions {
+export interface JoinOptions {
   store: Store;
+  /** A coordination service; without one the store is all there is. */
+  witness?: Witness | undefined;
   clock: Clock;
   storeClock: StoreClock;
   identity: SessionIdentity;
@@ -27,24 +31,30 @@ const clockSamples = 5;
  * the watcher itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a
  * beat that arrives first wins. Leadership follows: it is free once its holder's session has ended.
  *
+ * With a witness, a session that it shows says so in its row and is judged by that: the one who is first in its line ends
+ * what it does not show any more. A session that is in doubt of the witness says in its next beat that it relies on the
+ * store again, and goes on; so a service that is away costs the leader, whose work the rescuers do, and nothing else. To
+ * lead, a node must be first in line and heard by the store; it may then depose a leader that is not, whose term's
+ * number the store refuses from then on.
+ *
  * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name
  */
-export async function joinPostgres(options: PostgresCoordinationOptions, signal?: AbortSignal): Promise<Membership> {
+export async function joinCluster(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   for (let i = 0; i < clockSamples; i++) await sampleClock(options);
   const sessionId = await openSession(options, signal);
-  const membership = new PostgresMembership(options, sessionId);
+  const membership = new StoreMembership(options, sessionId);
   await membership.begin();
   return membership;
 }
 
-async function sampleClock({ store, clock, storeClock }: PostgresCoordinationOptions): Promise<void> {
+async function sampleClock({ store, clock, storeClock }: JoinOptions): Promise<void> {
   const began = clock.monotonic();
   const storeMs = await store.clock();
   storeClock.sample(began, storeMs, clock.monotonic());
 }
 
 /** Opens a session; a former holder of the name gets its timeout to show that it lives. */
-async function openSession(options: PostgresCoordinationOptions, signal?: AbortSignal): Promise<number> {
+async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;
   let rival: { member: Member; sinceMono: number } | undefined;
   for (;;) {
@@ -52,11 +62,7 @@ async function openSession(options: PostgresCoordinationOptions, signal?: AbortS
     if ("sessionId" in opened) return opened.sessionId;
     const { taken } = opened;
     if (rival && rival.member.sessionId === taken.sessionId && rival.member.beat !== taken.beat) {
-      throw new CarillonError(
-        "NODE_NAME_TAKEN",
-        `the name ${identity.node} is used by a live process: pid ${taken.pid} on ${taken.host}`,
-        { hint: "Give this process another name, or leave the name out and one is made." },
-      );
+      throw nameTaken(taken);
     }
     if (!rival || rival.member.sessionId !== taken.sessionId) {
       rival = { member: taken, sinceMono: clock.monotonic() };
@@ -65,17 +71,36 @@ async function openSession(options: PostgresCoordinationOptions, signal?: AbortS
         "the name is in use; waiting to see whether its holder lives",
       );
     }
-    if (clock.monotonic() - rival.sinceMono >= taken.timeoutMs) {
+    const isOver = taken.witnessed
+      ? await isGone(options, taken)
+      : clock.monotonic() - rival.sinceMono >= taken.timeoutMs;
+    if (isOver) {
       await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
-    }
+    } else if (taken.witnessed && clock.monotonic() - rival.sinceMono >= 2 * taken.timeoutMs) throw nameTaken(taken);
     await pause(clock, hurryMs, signal);
     if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
   }
 }
 
-class PostgresMembership implements Membership {
+function nameTaken({ node, pid, host }: Member): CarillonError {
+  return new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a live process: pid ${pid} on ${host}`, {
+    hint: "Give this process another name, or leave the name out and one is made.",
+  });
+}
+
+/** Whether the witness says so; while it cannot tell, and without one, nobody is. */
+async function isGone({ witness, log }: JoinOptions, member: Member): Promise<boolean> {
+  try {
+    return (await witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
+  } catch (error) {
+    log.warn({ node: member.node, error: messageOf(error) }, "cannot tell whether the name's holder lives");
+    return false;
+  }
+}
+
+class StoreMembership implements Membership {
   readonly node: string;
-  readonly #options: PostgresCoordinationOptions;
+  readonly #options: JoinOptions;
   readonly #left = new AbortController();
   readonly #silence = new Map<number, { beat: number; sinceMono: number }>();
   readonly #pulseListeners: ((pulse: Pulse) => void)[] = [];
@@ -83,20 +108,21 @@ class PostgresMembership implements Membership {
   readonly #leadershipListeners: ((term: number | null) => void)[] = [];
   /** Sessions that ended under this process and whose end is not told yet. */
   readonly #lost: number[] = [];
+  readonly #trust: Trust;
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
   #toldTerm: number | null = null;
-  #trustedUntil = 0;
   #sawStoreAt = 0;
   #wake: () => void = () => undefined;
   #refreshWanted = false;
   #loop: Promise<void> | undefined;
 
-  constructor(options: PostgresCoordinationOptions, sessionId: number) {
+  constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
     this.node = options.identity.node;
     this.#sessionId = sessionId;
+    this.#trust = new Trust(options.identity.timeoutMs - marginMs);
   }
 
   get sessionId(): number {
@@ -108,11 +134,13 @@ class PostgresMembership implements Membership {
   }
 
   doubtMs(): number {
-    return Math.max(0, this.#options.clock.monotonic() - this.#trustedUntil);
+    return Math.max(0, this.#options.clock.monotonic() - this.#trust.until(this.#options.witness?.shownUntil() ?? 0));
   }
 
   term(): number | null {
-    return this.trusted() ? this.#term : null;
+    if (this.#term === null || !this.trusted()) return null;
+    const { witness, clock } = this.#options;
+    return !witness || (witness.first() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
   }
 
   refresh(): void {
@@ -134,6 +162,9 @@ class PostgresMembership implements Membership {
 
   /** The first beat succeeds before anyone sees this membership. */
   async begin(): Promise<void> {
+    const { witness } = this.#options;
+    witness?.onChange((what) => this.#onWitness(what));
+    this.#announce();
     await this.#beat();
     this.#loop = this.#run();
   }
@@ -143,7 +174,7 @@ class PostgresMembership implements Membership {
     this.#left.abort();
     this.#wake();
     await this.#loop;
-    const { store, storeClock, log } = this.#options;
+    const { store, storeClock, log, witness } = this.#options;
     try {
       if (this.#term !== null) await store.sessions.resign(this.#term, storeClock.now(), why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
@@ -152,8 +183,22 @@ class PostgresMembership implements Membership {
       log.warn({ error: messageOf(error) }, "could not say goodbye to the store");
     }
     this.#term = null;
-    this.#trustedUntil = 0;
+    this.#trust.over(0);
     this.#tellTerm();
+    // After the store knows: the next in line finds leadership vacant.
+    await witness?.leave();
+  }
+
+  /** What the witness tells matters to the one who is first in its line, and to those whose own standing changed. */
+  #onWitness(what: "first" | "sure" | "members"): void {
+    this.#tellTerm();
+    if (what !== "members" || this.#options.witness?.first()) this.refresh();
+  }
+
+  #announce(): void {
+    const { witness, identity } = this.#options;
+    const { node, role, host, pid, version, groups = [] } = identity;
+    witness?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups });
   }
 
   async #run(): Promise<void> {
@@ -174,21 +219,25 @@ class PostgresMembership implements Membership {
           );
         failing = true;
         this.#tellTerm();
+        // First in line, and cut off from the store: another can lead.
+        if (this.#trust.heardUntil() < this.#options.clock.monotonic()) await this.#options.witness?.stepDown();
       }
     }
   }
 
   async #beat(): Promise<void> {
-    const { store, clock, storeClock, identity, beatMs } = this.#options;
+    const { store, clock, storeClock, beatMs } = this.#options;
     const began = clock.monotonic();
-    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now());
+    const backing = this.#backing();
+    this.#trust.beating(backing, began);
+    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), backing === "witness");
     const ended = clock.monotonic();
     storeClock.sample(began, pulse.storeMs, ended);
     // Blind for longer than two beats: what stood still meanwhile may have been as blind as we were.
     if (ended - this.#sawStoreAt > 2 * beatMs + marginMs) this.#silence.clear();
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
-    this.#trustedUntil = began + identity.timeoutMs - marginMs;
+    this.#trust.beaten(backing, began);
     for (const lost of this.#lost.splice(0)) {
       for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
     }
@@ -203,24 +252,29 @@ class PostgresMembership implements Membership {
   async #rejoin(): Promise<void> {
     const lost = this.#sessionId;
     this.#term = null;
-    // Whoever ended the session may act already, however young the last proof of life is.
-    this.#trustedUntil = Math.min(this.#trustedUntil, this.#options.clock.monotonic());
+    this.#trust.over(this.#options.clock.monotonic());
     this.#tellTerm();
     this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await openSession(this.#options, this.#left.signal);
     // Told with the first beat that succeeds: should this one fail, what hung from the lost session is not forgotten.
     this.#lost.push(lost);
+    this.#announce();
     await this.#beat();
+  }
+
+  /** On the witness only while it shows this session for sure. */
+  #backing(): Backing {
+    const { witness, clock } = this.#options;
+    return witness?.sure() && witness.shownUntil() > clock.monotonic() ? "witness" : "store";
   }
 
   /** Ends the sessions that stood still for too long. */
   async #bury(pulse: Pulse): Promise<void> {
-    const { store, clock, storeClock, log } = this.#options;
-    const mono = clock.monotonic();
+    const mono = this.#options.clock.monotonic();
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      if (member.sessionId === this.#sessionId) continue;
+      if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
       if (!known || known.beat !== member.beat) {
         this.#silence.set(member.sessionId, { beat: member.beat, sinceMono: mono });
@@ -228,30 +282,60 @@ class PostgresMembership implements Membership {
       }
       const silentMs = mono - known.sinceMono;
       if (silentMs < member.timeoutMs) continue;
-      const why = `silent for ${Math.round(silentMs)} ms, seen by ${this.node}`;
-      if (await store.sessions.end(member.sessionId, member.beat, storeClock.now(), why)) {
-        log.warn(
-          { node: member.node, session: member.sessionId, silentMs: Math.round(silentMs) },
-          "a member fell silent; its session is over",
-        );
-        alive.delete(member.sessionId);
-        pulse.members = pulse.members.filter(({ sessionId }) => sessionId !== member.sessionId);
-        this.refresh();
-      }
+      await this.#end(pulse, member, `silent for ${Math.round(silentMs)} ms, seen by ${this.node}`);
     }
+    await this.#buryGone(pulse);
+  }
+
+  /** The first in line ends what the witness does not show any more: asked after the store, so no news is missed. */
+  async #buryGone(pulse: Pulse): Promise<void> {
+    const { witness, log } = this.#options;
+    if (!witness?.first()) return;
+    const shown = witness.shown();
+    const missing = pulse.members.filter(
+      ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
+    );
+    if (missing.length === 0) return;
+    const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
+      log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
+      return [] as number[]; // nobody is judged; the next look asks again
+    });
+    for (const member of missing) {
+      if (gone.includes(member.sessionId))
+        await this.#end(pulse, member, `not shown by ${witness.title} any more, seen by ${this.node}`);
+    }
+  }
+
+  async #end(pulse: Pulse, member: Member, why: string): Promise<void> {
+    const { store, storeClock, log } = this.#options;
+    if (!(await store.sessions.end(member.sessionId, member.beat, storeClock.now(), why))) return;
+    log.warn({ node: member.node, session: member.sessionId, why }, "a member is gone; its session is over");
+    pulse.members = pulse.members.filter(({ sessionId }) => sessionId !== member.sessionId);
+    this.refresh();
   }
 
   /** Stands for leadership where it is vacant. */
   async #stand({ leadership, members }: Pulse): Promise<void> {
-    const { store, storeClock, identity, log } = this.#options;
+    const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || this.#left.signal.aborted) return;
-    if (leadership.sessionId === this.#sessionId) {
+    witness?.contend();
+    const mine = leadership.sessionId === this.#sessionId;
+    if (witness && !witness.first()) {
+      this.#term = null;
+      if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${witness.title}'s line`);
+      return;
+    }
+    if (mine) {
       this.#term = leadership.term;
       return;
     }
-    if (leadership.sessionId !== null && members.some(({ sessionId }) => sessionId === leadership.sessionId)) return;
-    const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now());
-    if (term === null) return this.refresh();
+    const held = members.some(({ sessionId }) => sessionId === leadership.sessionId);
+    if (held && !witness) return;
+    const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), held);
+    if (term === null) {
+      this.refresh();
+      return;
+    }
     this.#term = term;
     log.info({ node: this.node, term }, "this node leads");
   }

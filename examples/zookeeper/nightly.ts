@@ -1,0 +1,106 @@
+/**
+ * Nightly work on two machines, of which one does it: five batches that take a while. In the second night whoever does it
+ * is killed. The other waits the grace, in case it is only cut off for a moment, takes over, reads how far the dead one
+ * came, and does the rest; in the third night it simply goes on.
+ *
+ *   node examples/dist/zookeeper/nightly.js HOST:PORT,HOST:PORT,… [PATH]
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { connect, graceLock } from "@carillon/zookeeper";
+
+const batches = 5;
+const graceMs = 1_000;
+
+/** What a machine tells of: a batch of a night done, the night done. */
+interface Told {
+  machine: string;
+  night: number;
+  batch?: number;
+  fence: string;
+}
+
+/** One machine. Night falls when it is told so; on real ones, by the clock. */
+async function machine(name: string, hosts: string, path: string): Promise<void> {
+  let tonight = 0;
+  const client = await connect(hosts, { sessionTimeoutMs: 2_000 });
+  const lock = graceLock(client, path, {
+    owner: name,
+    graceMs,
+    // Whoever had it is gone, perhaps with work undone.
+    onState: (state) => state === "WAITING" && void work(),
+    onLost: (why) => console.log(`${name}: ${why.message}`),
+  });
+
+  async function work(): Promise<void> {
+    await using use = await lock.tryLock();
+    if (!use) return; // the other does it
+    let from = 1;
+    const cutOff = use.takenOver?.use;
+    if (use.takenOver) {
+      console.log(`${name}: took over from ${use.takenOver.owner}`);
+      if (!cutOff || cutOff.endedMs !== null) return; // it had nothing to do, or had finished
+      const [night = 0, batch = 0] = (cutOff.note ?? "").split(" ").map(Number);
+      if (night === tonight) from = batch + 1;
+    }
+    for (let batch = from; batch <= batches; batch++) {
+      // Real work would hand use.signal on, and use.fence to a store that rejects an older one.
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      if (use.signal.aborted) return;
+      await use.note(`${tonight} ${batch}`);
+      process.send?.({ machine: name, night: tonight, batch, fence: String(use.fence) } satisfies Told);
+    }
+    await use.end();
+    process.send?.({ machine: name, night: tonight, fence: String(use.fence) } satisfies Told);
+  }
+
+  process.on("message", (night: number) => {
+    tonight = night;
+    void work();
+  });
+  process.on("disconnect", () => void lock.close().then(() => client.close()));
+  process.send?.("awake");
+}
+
+async function night(): Promise<void> {
+  const [hosts = "127.0.0.1:2181", path = "/nightly"] = process.argv.slice(2);
+  const machines = new Map<string, ChildProcess>();
+  const told: Told[] = [];
+  let wake: () => void = () => undefined;
+  for (const name of ["anna", "bert"]) {
+    const child = fork(fileURLToPath(import.meta.url), ["machine", name, hosts, path]);
+    machines.set(name, child);
+    await new Promise((resolve) => child.once("message", resolve));
+    child.on("message", (message) => {
+      told.push(message as Told);
+      wake();
+    });
+  }
+  const until = async (happened: (one: Told) => boolean): Promise<Told> => {
+    for (;;) {
+      const found = told.find(happened);
+      if (found) return found;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  };
+
+  for (const night of [1, 2, 3]) {
+    for (const child of machines.values()) child.send(night);
+    if (night === 2) {
+      const { machine } = await until((one) => one.night === 2 && one.batch === 2);
+      console.log(`kill -9 ${machine}, in the middle of night 2`);
+      machines.get(machine)?.kill("SIGKILL");
+      machines.delete(machine);
+    }
+    const { machine, fence } = await until((one) => one.night === night && one.batch === undefined);
+    const done = told.filter((one) => one.night === night && one.batch !== undefined);
+    const missing = batches - new Set(done.map(({ batch }) => batch)).size;
+    console.log(`night ${night}: finished by ${machine}, fence ${fence}, ${missing} of ${batches} batches missing`);
+  }
+  for (const child of machines.values()) child.disconnect();
+}
+
+if (process.argv[2] === "machine") await machine(...(process.argv.slice(3) as [string, string, string]));
+else await night();

@@ -1,0 +1,90 @@
+import { type Clock, pause } from "../clock.ts";
+import { CarillonError, isCarillonError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { SessionStore } from "../store.ts";
+import type { Witness } from "../witness.ts";
+import { openZooKeeper } from "./zookeeper.ts";
+
+const schemes = /^(zookeepers?):\/\/./;
+
+/** @throws OPTION_INVALID: an unknown scheme is found before anything is opened */
+export function checkCoordination(url: string): void {
+  if (schemes.test(url)) return;
+  throw new CarillonError(
+    "OPTION_INVALID",
+    `coordination cannot be ${JSON.stringify(url.replace(/\/\/[^@/]*@/, "//"))}`,
+    {
+      hint: "Give zookeeper://host:2181,host:2181/path, or leave it out: the store alone is enough.",
+    },
+  );
+}
+
+export interface OpenOptions {
+  sessionTimeoutMs: number;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+  /** Reject when the service is away, instead of going on trying. */
+  failFast: boolean;
+}
+
+const retryMs = 1_000;
+
+/**
+ * Opens what else than the store the cluster coordinates by, and sees to it that all its nodes use the same.
+ * @param url undefined: the store alone
+ * @throws COORDINATION_…, STORE_…
+ */
+export async function openCoordination(
+  url: string | undefined,
+  sessions: SessionStore,
+  { clock, log, signal, failFast, sessionTimeoutMs }: OpenOptions,
+): Promise<Witness | undefined> {
+  const { clusterId } = await sessions.cluster();
+  const say = (line: string) => log.warn({}, line);
+  for (let told = false; ; told = true) {
+    let witness: Witness | undefined;
+    try {
+      witness =
+        url === undefined
+          ? undefined
+          : await openZooKeeper({ url, clusterId, sessionTimeoutMs, clock, log: say, signal });
+      await agreeOnCoordination(sessions, witness);
+      return witness;
+    } catch (error) {
+      await witness?.leave();
+      if (!isCarillonError(error, "COORDINATION_UNREACHABLE") || failFast || signal.aborted) throw error;
+      if (!told) log.warn({ error: error.message }, "the coordination service is away; going on trying");
+      await pause(clock, retryMs, signal);
+    }
+  }
+}
+
+/** What the store remembers of nodes that use no service. */
+const storeAlone = "store";
+
+/**
+ * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
+ * live member may change.
+ * @throws COORDINATION_DIFFERS
+ */
+async function agreeOnCoordination(sessions: SessionStore, witness: Witness | undefined): Promise<void> {
+  const mine = witness?.serviceId ?? storeAlone;
+  for (;;) {
+    const { coordination } = await sessions.cluster();
+    if (coordination === mine) return;
+    const { members } = await sessions.members();
+    const [live] = members;
+    if (coordination !== null && live) {
+      const [theirs, ours] = [coordination, mine].map((id) =>
+        id === storeAlone ? "the store alone" : `service ${id}`,
+      );
+      throw new CarillonError(
+        "COORDINATION_DIFFERS",
+        `the live node ${live.node} on ${live.host} coordinates by ${theirs}, and this one would by ${ours}`,
+        { hint: "Give every node the same `coordination`, or stop them all before you change it." },
+      );
+    }
+    if (await sessions.coordinateBy(coordination, mine)) return;
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * ZooKeeper as a witness. Under the cluster's path:
+ *
+ *   service               {"cluster": …, "service": …}: whose path this is
+ *   members/<session>     ephemeral: who is shown
+ *   leader/_c_…-latch-…   the line of those who want to lead
+ *
+ * Only scheduler nodes watch, one recursive watch each; a worker that comes or goes costs no request.
+ */
+import {
+  ChildrenCache,
+  connect,
+  isZooKeeperError,
+  LeaderLatch,
+  type Session,
+  type ZooKeeper,
+} from "@carillon/zookeeper";
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import { messageOf } from "../errors.ts";
+import type { Shown, Witness, WitnessOptions } from "../witness.ts";
+import { ClusterPath, members } from "./zookeeper-path.ts";
+
+const retryMs = 250;
+type Told = (what: "first" | "sure" | "members") => void;
+
+/** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID */
+export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
+  const path = new ClusterPath(options.url, options.clusterId);
+  let zk: ZooKeeper | undefined;
+  try {
+    zk = await connect(path.servers, {
+      ...path.access,
+      sessionTimeoutMs: options.sessionTimeoutMs,
+      connectTimeoutMs: Math.max(5_000, options.sessionTimeoutMs),
+      signal: options.signal,
+      log: options.log,
+    });
+    const serviceId = await path.claim(zk);
+    return new ZooKeeperWitness(zk, options, path, serviceId);
+  } catch (error) {
+    await zk?.close();
+    throw path.translated(error);
+  }
+}
+
+class ZooKeeperWitness implements Witness {
+  readonly title = "ZooKeeper";
+  readonly serviceId: string;
+  readonly #zk: ZooKeeper;
+  readonly #options: WitnessOptions & { clock: Clock };
+  readonly #path: ClusterPath;
+  readonly #left = new AbortController();
+  readonly #listeners: Told[] = [];
+  #announced: Shown | undefined;
+  #wake: () => void = () => undefined;
+  #showing: Promise<void> | undefined;
+  /** In which session which member is shown. */
+  #shown: { session: Session; sessionId: number } | undefined;
+  #cache: ChildrenCache | undefined;
+  #latch: LeaderLatch | undefined;
+
+  constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, path: ClusterPath, serviceId: string) {
+    this.#zk = zk;
+    this.#options = options;
+    this.#path = path;
+    this.serviceId = serviceId;
+  }
+
+  announce(shown: Shown): void {
+    this.#announced = shown;
+    this.#showing ??= this.#show();
+    this.#wake();
+  }
+
+  shownUntil(): number {
+    const shown = this.#shown;
+    if (!shown || shown.sessionId !== this.#announced?.sessionId || !shown.session.live) return 0;
+    return this.#options.clock.monotonic() + shown.session.remainingMs;
+  }
+
+  sure(): boolean {
+    return this.#shown?.session.state === "connected" && this.shownUntil() > 0;
+  }
+
+  async gone(sessionIds: readonly number[]): Promise<number[]> {
+    // The server asked may lag behind the others: first it has to catch up.
+    const session = this.#zk.session;
+    await session.sync(members);
+    const there = await Promise.all(sessionIds.map((id) => session.exists(`${members}/${id}`)));
+    return sessionIds.filter((_, index) => there[index] === undefined);
+  }
+
+  shown(): ReadonlyMap<number, Shown> {
+    const found = new Map<number, Shown>();
+    for (const name of this.#cache?.names ?? []) {
+      const shown = parsedMember(this.#cache?.get(name)?.data);
+      if (shown) found.set(shown.sessionId, shown);
+    }
+    return found;
+  }
+
+  contend(): void {
+    if (this.#latch || this.#left.signal.aborted) return;
+    if (!this.#cache) {
+      this.#cache = new ChildrenCache(this.#zk, members);
+      this.#cache.ready.catch((error) => this.#trouble(error));
+      this.#cache.listen({ event: () => this.#tell("members"), trouble: (error) => this.#trouble(error) });
+    }
+    const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "", acl: this.#path.acl });
+    latch.listen({
+      isLeader: () => this.#tell("first"),
+      notLeader: () => this.#tell("first"),
+      trouble: (error) => this.#trouble(error),
+    });
+    this.#latch = latch;
+    latch.start().catch((error) => {
+      this.#trouble(error);
+      if (this.#latch === latch) this.#latch = undefined; // the next beat contends again
+    });
+  }
+
+  async stepDown(): Promise<void> {
+    const latch = this.#latch;
+    this.#latch = undefined;
+    await latch?.close().catch((error) => this.#trouble(error));
+    if (latch) this.#tell("first");
+  }
+
+  first(): boolean {
+    return this.#latch?.hasLeadership ?? false;
+  }
+
+  onChange(listener: Told): void {
+    this.#listeners.push(listener);
+  }
+
+  async leave(): Promise<void> {
+    this.#left.abort();
+    this.#wake();
+    await this.stepDown();
+    await this.#cache?.close();
+    await this.#zk.close();
+    await this.#showing;
+  }
+
+  /** Keeps the announced member shown, from session to session. */
+  async #show(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#left.signal.aborted) {
+      const woken = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      try {
+        const session = await this.#zk.established(this.#left.signal);
+        if (this.#shown?.session !== session || this.#shown.sessionId !== this.#announced?.sessionId)
+          await this.#showIn(session);
+        await woken;
+      } catch (error) {
+        if (this.#left.signal.aborted || this.#zk.signal.aborted) return;
+        this.#trouble(error);
+        await pause(clock, retryMs, this.#left.signal);
+      }
+    }
+  }
+
+  async #showIn(session: Session): Promise<void> {
+    const member = this.#announced as Shown;
+    const before = this.#shown;
+    this.#shown = undefined;
+    if (before?.session === session) await this.#remove(session, before.sessionId);
+    await this.#path.claim(this.#zk, this.serviceId);
+    const path = `${members}/${member.sessionId}`;
+    for (;;) {
+      try {
+        await session.create(path, JSON.stringify(member), { ephemeral: true, acl: this.#path.acl });
+        break;
+      } catch (error) {
+        if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
+        const there = await session.exists(path);
+        if (there?.ephemeralOwner === session.id) break;
+        // Our own, of a session that has ended: it is about to go, and must not be taken for this one's.
+        if (there) await this.#remove(session, member.sessionId);
+      }
+    }
+    this.#shown = { session, sessionId: member.sessionId };
+    const stop = session.onState((state) => {
+      if (state === "ended") {
+        stop();
+        this.#wake();
+      }
+      this.#tell("sure");
+    });
+    this.#watchOwn(session, path);
+    this.#tell("sure");
+  }
+
+  /** Someone may delete our node, or wipe the service under a session that lives on: then we are not shown. */
+  #watchOwn(session: Session, path: string): void {
+    const lost = () => {
+      if (this.#shown?.session !== session || !path.endsWith(`/${this.#shown.sessionId}`)) return;
+      this.#shown = undefined;
+      this.#wake();
+      this.#tell("sure");
+    };
+    const look = (): void => {
+      session
+        .exists(path, {
+          watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
+        })
+        .then((stat) => stat?.ephemeralOwner === session.id || lost())
+        .catch(() => undefined); // the session has ended, which its own listener tells
+    };
+    look();
+  }
+
+  async #remove(session: Session, sessionId: number): Promise<void> {
+    try {
+      await session.delete(`${members}/${sessionId}`);
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    }
+  }
+
+  #tell(what: Parameters<Told>[0]): void {
+    for (const listener of this.#listeners) listener(what);
+  }
+
+  #trouble(error: unknown): void {
+    if (!this.#left.signal.aborted) this.#options.log(`ZooKeeper: ${messageOf(error)}`);
+  }
+}
+
+function parsedMember(data: Buffer | undefined): Shown | undefined {
+  try {
+    const value: unknown = JSON.parse(data?.toString("utf8") ?? "");
+    return typeof value === "object" && value !== null && "sessionId" in value ? (value as Shown) : undefined;
+  } catch {
+    return undefined; // foreign data under our path: it shows nobody, and `gone` asks for the path alone
+  }
+}

@@ -1,0 +1,22 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { EnqueueOptions } from "./enqueue-options.ts";
+import type { TaskOptions } from "./task.ts";
+
+export interface RunHandle {
+  runId: number;
+  /** False: an unfinished run had the key already, and this is that run. */
+  created: boolean;
+}
+
+export interface Task<Input> {
+  readonly name: string;
+  enqueue(payload: Input, options?: EnqueueOptions): Promise<RunHandle>;
+  /** Runs it now, beside its schedule. */
+  run(payload: Input): Promise<RunHandle>;
+  pause(reason?: string): Promise<void>;
+  resume(): Promise<void>;
+  /** The next slots after now, by this process's definition. */
+  next(count?: number): Date[];
+}
+
+export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };

@@ -1,0 +1,173 @@
+/** What only PostgreSQL's grace lock meets. What both drivers must do: grace-lock.test.ts */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock.ts";
+import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock-place.ts";
+import { GraceLockRow, type GraceLockRowOptions } from "../../src/coordination/grace-lock.ts";
+import { CarillonError } from "../../src/errors.ts";
+import type { GraceLockStore } from "../../src/grace-lock-store.ts";
+import { postgres } from "../support/servers.ts";
+import { openStage, type Stage, until } from "../support/store-stage.ts";
+import { VirtualClock } from "../support/virtual-clock.ts";
+
+const times = { timeoutMs: 1_000, beatMs: 100, pollMs: 25 };
+const patienceMs = 20_000;
+const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
+
+describe("grace lock's row", () => {
+  let stage: Stage;
+  let name: string;
+  let names = 0;
+  const closing: (() => Promise<void> | void)[] = [];
+  beforeAll(async () => {
+    stage = await openStage(postgres());
+  });
+  afterEach(async () => {
+    for (const close of closing.splice(0)) await close();
+  });
+  afterAll(() => stage.close());
+
+  const fresh = () => {
+    name = `row-${++names}`;
+  };
+  const contend = (owner: string, graceMs = 60_000, store: GraceLockStore = stage.store.graceLocks): GraceLock => {
+    const lock = new GraceLock(new GraceLockRow<LockRecord>(store, name, times), { owner, graceMs });
+    closing.push(() => lock.close());
+    return lock;
+  };
+  const place = (options: GraceLockRowOptions = times, store: GraceLockStore = stage.store.graceLocks) =>
+    new GraceLockRow<LockRecord>(store, name, options);
+
+  it("the holder's connections are killed again and again: it keeps the lock", async () => {
+    fresh();
+    const store = await stage.another({ connectionsMax: 2 });
+    const [a, b] = [contend("a", 60_000, store.graceLocks), contend("b")];
+    const use = await a.lock();
+    for (let times = 0; times < 5; times++) {
+      await stage.sql.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where query like '%grace_lock%' and pid <> pg_backend_pid()",
+      );
+      expect(await use.note(`after ${times}`)).toBe(true);
+      expect(await b.tryLock()).toBeUndefined();
+    }
+    expect([use.held, use.fence, a.fence]).toEqual([true, 1n, 1n]);
+    expect(await b.lastUse()).toMatchObject({ note: "after 4" });
+  });
+
+  it("is held by the store's table: a take on an old version, a write and a beat of an old holder change nothing", async () => {
+    fresh();
+    const { graceLocks } = stage.store;
+    const [one, two, three] = ["1", "2", "3"].map((digit) => `00000000-0000-4000-8000-00000000000${digit}`) as [
+      string,
+      string,
+      string,
+    ];
+    expect(await graceLocks.read(name)).toBeNull();
+    expect(await graceLocks.take(name, 0, one, 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, null, one, 1_000, record)).toEqual({ fence: 1 });
+    expect(await graceLocks.take(name, null, two, 1_000, record)).toBeNull();
+    const row = await graceLocks.read(name);
+    expect(await graceLocks.take(name, row?.version ?? -1, two, 1_000, record)).toBeNull();
+    expect([await graceLocks.beat(name, one), await graceLocks.beat(name, two)]).toEqual([true, false]);
+    expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // it has beaten since
+    expect(await graceLocks.vacate(name, one, (row?.beat ?? -1) + 1)).toBe(true);
+    expect(await graceLocks.beat(name, one)).toBe(false);
+    expect(await graceLocks.write(name, one, record, true)).toBe(false);
+    expect(await graceLocks.take(name, row?.version ?? -1, two, 1_000, record)).toBeNull();
+    const vacant = await graceLocks.read(name);
+    expect(vacant).toMatchObject({ holder: null, fence: 1, record });
+    expect(await graceLocks.take(name, vacant?.version ?? -1, two, 1_000, record)).toEqual({ fence: 2 });
+    expect(await graceLocks.write(name, two, record, true)).toBe(true);
+    const released = await graceLocks.read(name);
+    expect(await graceLocks.take(name, released?.version ?? -1, three, 1_000, record)).toEqual({ fence: 3 });
+  });
+
+  it("judges silence by its own clock, and not where it lost sight of the store meanwhile", async () => {
+    fresh();
+    const holder = "00000000-0000-4000-8000-000000000009";
+    await stage.store.graceLocks.take(name, null, holder, 1_000, record);
+    const clock = new VirtualClock(0);
+    let away = false;
+    const store: GraceLockStore = {
+      ...stage.store.graceLocks,
+      read: (lock) => {
+        if (away) return Promise.reject(new CarillonError("STORE_UNREACHABLE", "away"));
+        return stage.store.graceLocks.read(lock);
+      },
+    };
+    const observer = place({ ...times, clock }, store);
+    expect((await observer.look()).held).toBe(true);
+    clock.advance(999);
+    expect((await observer.look()).held).toBe(true);
+
+    away = true;
+    const looking = observer.look();
+    await new Promise((resolve) => setImmediate(resolve));
+    away = false;
+    const moving = setInterval(() => clock.advance(25), 1);
+    expect((await looking).held).toBe(true);
+    clearInterval(moving);
+    clock.advance(999);
+    expect((await observer.look()).held).toBe(true);
+    await stage.store.graceLocks.beat(name, holder);
+    clock.advance(500);
+    expect((await observer.look()).held).toBe(true);
+    clock.advance(999);
+    expect((await observer.look()).held).toBe(true);
+    clock.advance(1);
+    const seen = await observer.look();
+    expect([seen.held, seen.record]).toEqual([false, record]);
+  });
+
+  it("the store is away for longer than the timeout, for all: the use stops believing in time, and has it back", async () => {
+    fresh();
+    let away = false;
+    const gate = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
+      return async (...args: Args): Promise<Result> => {
+        if (away) throw new CarillonError("STORE_UNREACHABLE", "away");
+        return call(...args);
+      };
+    };
+    const { read, take, beat, write, vacate } = stage.store.graceLocks;
+    const store = { read: gate(read), take: gate(take), beat: gate(beat), write: gate(write), vacate: gate(vacate) };
+    const [a, b] = [contend("a", 60_000, store), contend("b", 60_000, store)];
+    const use = await a.lock();
+    expect(await b.tryLock()).toBeUndefined();
+    away = true;
+    await until("its holding is over", () => a.state === "WAITING", patienceMs);
+    expect([use.held, use.signal.aborted, a.fence]).toEqual([true, false, undefined]);
+    away = false;
+    await until("it has it back", () => a.fence !== undefined, patienceMs);
+    expect([use.fence, a.fence, a.state]).toEqual([2n, 2n, "OWN"]);
+  });
+
+  it("a take whose answer was lost is given back, so that nobody waits for it", async () => {
+    fresh();
+    let lose = true;
+    const store: GraceLockStore = {
+      ...stage.store.graceLocks,
+      async take(...args) {
+        const taken = await stage.store.graceLocks.take(...args);
+        if (!lose) return taken;
+        lose = false;
+        throw new CarillonError("STORE_UNREACHABLE", "the answer was lost");
+      },
+    };
+    const use = await contend("a", 60_000, store).tryLock();
+    expect([use?.held, use?.fence, use?.takenOver]).toEqual([true, 2n, undefined]);
+  });
+
+  it("refuses times that cannot work", () => {
+    fresh();
+    const code = (options: GraceLockRowOptions) => {
+      try {
+        place(options);
+      } catch (error) {
+        return (error as CarillonError).code;
+      }
+    };
+    expect(code({ timeoutMs: 0 })).toBe("OPTION_INVALID");
+    expect(code({ beatMs: Number.NaN })).toBe("OPTION_INVALID");
+    expect(code({ timeoutMs: 1_000, beatMs: 600 })).toBe("OPTION_INVALID");
+    expect(code({})).toBeUndefined();
+  });
+});

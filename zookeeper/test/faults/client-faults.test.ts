@@ -1,0 +1,241 @@
+/** One client, one server and a proxy between them that fails: nothing hangs, nothing is doubled, nothing is left. */
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ConnectOptions, NodeEvent, ZooKeeper } from "../../src/index.ts";
+import { protectedCreate } from "../../src/recipes/protect.ts";
+import { Clients, until } from "../recipes/stage.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath } from "../support/servers.ts";
+import { Child } from "./child.ts";
+import { Promises } from "./promises.ts";
+
+const sessionTimeoutMs = 2_000;
+
+describe("the client under faults", () => {
+  let ensemble: Ensemble;
+  let proxy: ZooKeeperProxy;
+  let clients: Clients;
+  let path: string;
+  beforeAll(async () => {
+    ensemble = await Ensemble.start({ tickTime: 100 });
+  });
+  afterAll(() => ensemble?.stop());
+  beforeEach(async () => {
+    proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    clients = new Clients(proxy.address);
+    path = ownPath("fault");
+    const zk = await clients.connect({}, ensemble.connectString());
+    await zk.create(path);
+  });
+  afterEach(async () => {
+    await clients.closeAll();
+    await proxy.close();
+    await until("no ephemeral node is left", async () => (await ensemble.server.ephemerals()).size === 0);
+  });
+
+  const through = (options: ConnectOptions = {}): Promise<ZooKeeper> =>
+    clients.connect({ sessionTimeoutMs, ...options });
+  const ownersOf = async (node: string) =>
+    [...(await ensemble.server.ephemerals())].filter(([, paths]) => paths.includes(node)).map(([session]) => session);
+
+  test("paused past its session: it knows at the first moment, nothing hangs, and it starts anew", async () => {
+    await using child = new Child("paused.mjs", "CARILLON_TEST_PAUSED", {
+      hosts: proxy.address,
+      path,
+      sessionTimeoutMs,
+    });
+    const { session } = await child.next<{ session: string }>("ready");
+    expect(await ownersOf(`${path}/own`)).toEqual([`0x${BigInt(session).toString(16)}`]);
+    child.send({ say: "stop" });
+    const stopped = () => /^\d+ \(.*\) T/.test(readFileSync(`/proc/${child.process.pid}/stat`, "latin1"));
+    await until("it has stopped", process.platform === "linux" ? stopped : () => sleep(500, true));
+    await until("the server has ended its session", async () => (await ownersOf(`${path}/own`)).length === 0);
+    child.signal("SIGCONT");
+    const back = await child.next("back");
+    expect(back).toMatchObject({
+      live: false,
+      remainingMs: 0,
+      refused: "SESSION_EXPIRED",
+      reason: "SESSION_EXPIRED",
+      own: false,
+    });
+    const { outcomes, next } = back as { outcomes: string[]; next: string };
+    expect(next).not.toBe(session);
+    // What was under way was done before the stop, or its session ended; what was asked of the client was that too.
+    for (const outcome of outcomes) expect(["done", "SESSION_EXPIRED", "CONNECTION_LOSS"]).toContain(outcome);
+    expect(await child.gone).toEqual({ code: 0, signal: null });
+  });
+
+  test("the server hangs while connected: everything settles, belief ends before the server ends the session", async () => {
+    const zk = await through();
+    const first = zk.session;
+    await zk.create(`${path}/own`, "", { ephemeral: true });
+    const promises = new Promises();
+    const states: string[] = [];
+    first.onState((state) => states.push(state));
+    ensemble.server.freeze();
+    const got = promises.of("get", zk.get(path));
+    const made = promises.of("create", zk.create(`${path}/late`, "", { ephemeral: true }));
+    await until("the session has ended", () => first.signal.aborted);
+    expect(first.live).toBe(false);
+    expect(states).toEqual(["suspended", "ended"]);
+    expect(await got).toEqual({ code: "SESSION_EXPIRED" });
+    expect([{ code: "CONNECTION_LOSS" }, { code: "SESSION_EXPIRED" }]).toContainEqual(await made);
+    const later = promises.of("get, waiting for the next session", zk.get(path));
+    ensemble.server.thaw();
+    expect(await later).toMatchObject({ value: { stat: expect.anything() } });
+    expect(zk.session.id).not.toBe(first.id);
+    // The new session began after the end of the old one, wherever that was decided.
+    expect(await zk.exists(`${path}/own`)).toBeUndefined();
+    await promises.settled();
+  });
+
+  test("a reply cut in the middle of a frame: reads are asked again, writes are in doubt, nothing is misread", async () => {
+    const zk = await through({ sessionTimeoutMs: 20_000 });
+    const { id } = zk.session;
+    const data = Buffer.alloc(50_000, "abc");
+    await zk.set(path, data);
+    for (const bytes of [1, 3, 4, 7, 20, 1_000, 49_000]) {
+      const cut = proxy.swallowReply(op.getData, { bytes });
+      const [one, two] = await Promise.all([zk.get(path), zk.get(path)]);
+      await cut;
+      expect(one.data.equals(data) && two.data.equals(data)).toBe(true);
+    }
+    const cut = proxy.swallowReply(op.setData, { bytes: 18 });
+    await expect(zk.set(path, "new")).rejects.toMatchObject({ code: "CONNECTION_LOSS", path });
+    await cut;
+    expect((await zk.get(path)).data.toString()).toBe("new");
+    expect(zk.session.id).toBe(id);
+  });
+
+  test("the reply to a create is lost: a plain one says so, a protected one is made once", async () => {
+    const zk = await through();
+    const promises = new Promises();
+    for (const aftermath of ["reset", "silence", { bytes: 10 }] as const) {
+      const node = `${path}/plain-${typeof aftermath === "string" ? aftermath : "cut"}`;
+      const lost = proxy.swallowReply(op.create2, aftermath);
+      const creating = promises.of("create", zk.create(node));
+      await lost;
+      if (aftermath === "silence") await zk.exists(node).catch(() => undefined); // the answer that is not its turn yet
+      expect(await creating).toEqual({ code: "CONNECTION_LOSS" });
+      expect(await zk.exists(node)).toBeDefined();
+
+      const session = await zk.established();
+      const lostAgain = proxy.swallowReply(op.create2, aftermath);
+      const protecting = protectedCreate(session, `${path}/line`, "lock-", "x", { ephemeral: true });
+      await lostAgain; // of the node, or of the first try when the parent was missing
+      if (aftermath === "silence") await session.sync(path).catch(() => undefined);
+      const created = await protecting;
+      expect(created.stat.ephemeralOwner).toBe(session.id);
+      const { names } = await zk.children(`${path}/line`);
+      expect(names.map((name) => `${path}/line/${name}`)).toEqual([created.path]);
+      await zk.delete(created.path);
+    }
+    await promises.settled();
+  });
+
+  test("10 MB of children; a limit fails that request alone", async () => {
+    const zk = await through({ sessionTimeoutMs: 20_000 });
+    const small = await through({ sessionTimeoutMs: 20_000, maxReplyBytes: 1_000_000 });
+    const { id } = small.session;
+    const name = (index: number) => `${index}`.padStart(6, "0").padEnd(1_000, "x");
+    for (let from = 0; from < 10_000; from += 500) {
+      const some = Array.from({ length: 500 }, (_, index) => `${path}/${name(from + index)}`);
+      await zk.multi(some.map((one) => ({ type: "create", path: one })));
+    }
+    const { names } = await zk.children(path);
+    expect(names.length).toBe(10_000);
+    expect(new Set(names).has(name(9_999))).toBe(true);
+    let bytes = 0;
+    expect(await zk.eachChild(path, (one) => (bytes += one.length))).toBe(10_000);
+    expect(bytes).toBe(10_000_000);
+
+    const accepted = proxy.accepted;
+    const around = await Promise.allSettled([
+      small.get(path),
+      small.children(path, { watch: () => expect.unreachable("the read failed, so there is no watch") }),
+      small.get(path),
+      small.eachChild(path, () => undefined),
+      small.exists(path),
+    ]);
+    expect(around.map((one) => (one.status === "fulfilled" ? "done" : one.reason.code))).toEqual([
+      "done",
+      "REPLY_TOO_LARGE",
+      "done",
+      "REPLY_TOO_LARGE",
+      "done",
+    ]);
+    expect(small.session.id).toBe(id);
+    expect(proxy.accepted).toBe(accepted);
+    for (let from = 0; from < 10_000; from += 500) {
+      const some = Array.from({ length: 500 }, (_, index) => `${path}/${name(from + index)}`);
+      await zk.multi(some.map((one) => ({ type: "delete", path: one })));
+    }
+  });
+
+  test("a watch storm: what waits is bounded, one gap stands for the rest, and the last state is found", async () => {
+    const zk = await through({ sessionTimeoutMs: 20_000 });
+    const writer = await clients.connect({ sessionTimeoutMs: 20_000 }, ensemble.connectString());
+    const maxWaiting = 100;
+    const watch = await zk.watch(path, { recursive: true, maxWaiting });
+    const once = Array.from({ length: 1_000 }, (_, index) => `${path}/once-${index}`);
+    let fired = 0;
+    await Promise.all(once.map((node) => zk.exists(node, { watch: () => fired++ })));
+    const sets = Array.from({ length: 10_000 }, (_, index) => writer.set(path, `${index}`));
+    await Promise.all([...sets, ...once.map((node) => writer.create(node, "", { ephemeral: true }))]);
+    await writer.set(path, "last");
+    await until("all that fire once have fired", () => fired === once.length);
+    await zk.sync(path);
+    await zk.get(path); // whatever was told before this answer is here
+    const events: NodeEvent[] = [];
+    for await (const event of watch) {
+      events.push(event);
+      if (events.length === 1) await zk.set(path, "after"); // one more, for the end of this loop
+      if ((await zk.get(path)).data.toString() === "after" && event.type === "changed" && events.length > 1) break;
+    }
+    expect(events[0]).toEqual({ type: "gap", path });
+    expect(events.length).toBeLessThanOrEqual(maxWaiting + 2);
+    await until("the server has forgotten it", async () => !(await ensemble.server.watched()).has(path));
+  });
+
+  test("closed, whatever happens: soon, and nothing keeps the process alive", async () => {
+    const faults: { name: string; before(proxy: ZooKeeperProxy): unknown; reachable?: boolean }[] = [
+      { name: "none", before: () => undefined, reachable: true },
+      { name: "hung", before: (one) => one.pause() },
+      { name: "gone", before: (one) => one.refuse() },
+      { name: "lost just now", before: (one) => one.reset(), reachable: true },
+      { name: "slow", before: (one) => one.delay(50), reachable: true },
+      {
+        name: "lost while it logs in",
+        before: (one) => {
+          const swallowed = one.swallowReply(op.auth, "silence");
+          one.reset();
+          return swallowed;
+        },
+      },
+    ];
+    await Promise.all(
+      faults.map(async ({ name, before, reachable }, index) => {
+        const line = `${path}-closing-${index}`;
+        await using its = await ZooKeeperProxy.before(ensemble.server.address);
+        await using child = new Child("closing.mjs", "CARILLON_TEST_CLOSING", {
+          hosts: its.address,
+          path: line,
+          sessionTimeoutMs,
+          auth: [{ scheme: "digest", credentials: "ann:secret" }],
+        });
+        await child.next("ready");
+        await before(its);
+        child.send({ say: "close" });
+        const { afterMs } = await child.next<{ afterMs: number }>("closed");
+        expect(afterMs, name).toBeLessThan(15_000);
+        // A client that can reach a server ends its session there.
+        const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
+        if (reachable) expect(left, name).toEqual([]);
+        expect(await child.gone, name).toEqual({ code: 0, signal: null });
+      }),
+    );
+  });
+});

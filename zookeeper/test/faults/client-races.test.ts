@@ -1,0 +1,225 @@
+/** What may happen at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
+import { getEventListeners } from "node:events";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
+import { connect } from "../../src/index.ts";
+import { Clients, until } from "../recipes/stage.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath } from "../support/servers.ts";
+
+const sessionTimeoutMs = 2_000;
+
+describe("the client, at an awkward moment", () => {
+  let ensemble: Ensemble;
+  let proxy: ZooKeeperProxy;
+  let clients: Clients;
+  beforeAll(async () => {
+    ensemble = await Ensemble.start({ tickTime: 100 });
+  });
+  afterAll(() => ensemble?.stop());
+  beforeEach(async () => {
+    proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    clients = new Clients(proxy.address);
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await clients.closeAll();
+    await proxy.close();
+  });
+
+  const through = (options: ConnectOptions = {}): Promise<ZooKeeper> =>
+    clients.connect({ sessionTimeoutMs, ...options });
+  const auth = [{ scheme: "digest", credentials: "ann:secret" }];
+
+  test("given up while it logs in: no connection is left", async () => {
+    void proxy.swallowReply(op.auth, "silence");
+    await expect(connect(proxy.address, { auth, connectTimeoutMs: 300 })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+    });
+    await until("its connection has ended", () => proxy.open === 0);
+  });
+
+  test("the session ends while it logs in: the next one comes", async () => {
+    const zk = await through({ auth });
+    const first = zk.session;
+    const swallowed = proxy.swallowReply(op.auth, "silence");
+    proxy.reset();
+    await swallowed;
+    await until("the session has ended", () => first.signal.aborted);
+    expect((await zk.established()).id).not.toBe(first.id);
+    await until("one connection is left", () => proxy.open === 1);
+  });
+
+  test("credentials added while it logs in count on that connection", async () => {
+    const zk = await through({ auth });
+    const logsIn = proxy.next(op.auth);
+    proxy.delay(50);
+    proxy.reset();
+    await logsIn;
+    await zk.addAuth("digest", "bob:secret");
+    const known = (await zk.whoAmI()).filter(({ scheme }) => scheme === "digest").map(({ id }) => id);
+    expect(known.map((id) => id.split(":")[0]).toSorted()).toEqual(["ann", "bob"]);
+  });
+
+  test("a lost connection does not make credentials wrong", async () => {
+    const zk = await through();
+    const swallowed = proxy.swallowReply(op.auth, "reset");
+    await zk.addAuth("digest", "ann:secret");
+    await swallowed;
+    await until("they are told again", async () =>
+      (await zk.whoAmI()).some(({ scheme, id }) => scheme === "digest" && id.startsWith("ann")),
+    );
+  });
+
+  test("whoever asks after the clock has run out gets the next session, even if an answer comes late", async () => {
+    const zk = await through();
+    const first = zk.session;
+    const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now() + sessionTimeoutMs);
+    expect(first.live).toBe(false);
+    const next = zk.established();
+    clock.mockRestore();
+    expect((await next).id).not.toBe(first.id);
+    expect(first.signal.aborted).toBe(true);
+  });
+
+  test("listeners that throw harm nobody but surface", async () => {
+    const others = process.listeners("uncaughtException");
+    process.removeAllListeners("uncaughtException");
+    const surfaced: string[] = [];
+    const collect = (error: Error) => surfaced.push(error.message);
+    process.on("uncaughtException", collect);
+    try {
+      const throwing = (what: string) => () => {
+        throw new Error(what);
+      };
+      const zk = await through({
+        log: () => {
+          throw new Error("log");
+        },
+      });
+      const path = ownPath();
+      await zk.create(path);
+      await zk.get(path, { watch: throwing("once") });
+      const before = proxy.accepted;
+      const told: string[] = [];
+      await zk.get(path, { watch: ({ type }) => told.push(type) });
+      await zk.set(path, "x");
+      await until("both were told", () => told.length === 1 && surfaced.includes("once"));
+      expect(proxy.accepted).toBe(before);
+      const session = zk.session;
+      session.onState(throwing("state"));
+      zk.onSession(throwing("session"));
+      await zk.get(path, { watch: throwing("ended") });
+      proxy.refuse();
+      await until("the session has ended", () => session.signal.aborted);
+      proxy.accept();
+      expect((await zk.established()).id).not.toBe(session.id);
+      for (const what of ["log", "state", "session", "ended"]) {
+        await until(`${what} surfaced`, () => surfaced.includes(what));
+      }
+      await zk.close();
+    } finally {
+      process.off("uncaughtException", collect);
+      for (const other of others) process.on("uncaughtException", other);
+    }
+  });
+
+  test("a read's watch that a persistent one served hears of its end", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const persistent = await zk.watch(path);
+    const events: OnceEvent["type"][] = [];
+    const reading = zk.get(path, { watch: ({ type }) => events.push(type) });
+    await persistent.close();
+    await reading;
+    await zk.set(path, "x");
+    await until("it was told", () => events.length > 0);
+    expect(events.length).toBe(1);
+  });
+
+  test("a watch set right after a removal stays", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const events: string[] = [];
+    await zk.get(path, { watch: ({ type }) => events.push(`first ${type}`) });
+    proxy.pause("toClient"); // so that both answers arrive at once
+    const removed = zk.removeWatches(path);
+    const read = zk.get(path, { watch: ({ type }) => events.push(`second ${type}`) });
+    const asked = proxy.requests(op.getData);
+    await until("both are asked", () => proxy.requests(op.getData) > asked || proxy.requests(18) > 0);
+    proxy.resume();
+    await Promise.all([removed, read]);
+    await zk.set(path, "x");
+    await until("both were told", () => events.length === 2);
+    expect(events).toEqual(["first ended", "second changed"]);
+  });
+
+  test("a watch given up while it is asked for is not left on the server", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const control = new AbortController();
+    const asked = proxy.next(op.addWatch);
+    const watching = zk.watch(path, { recursive: true, signal: control.signal });
+    watching.catch(() => undefined); // looked at below
+    await asked;
+    control.abort();
+    await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
+    await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
+    // And it stays so: the server may have been asked before it was told to forget.
+    await zk.sync(path);
+    expect((await ensemble.server.watched()).has(path)).toBe(false);
+  });
+
+  test("one signal for very many calls is no leak, and nobody warns of one", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const warnings: string[] = [];
+    const warned = (warning: Error) => warnings.push(warning.message);
+    process.on("warning", warned);
+    try {
+      const { signal } = new AbortController();
+      await Promise.all(Array.from({ length: 100 }, () => zk.get(path, { signal })));
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      proxy.refuse();
+      const { session } = zk;
+      await until("the session has ended", () => session.signal.aborted);
+      const waiting = Promise.all(Array.from({ length: 100 }, () => zk.established(signal)));
+      proxy.accept();
+      await waiting;
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      expect(getEventListeners(zk.signal, "abort")).toEqual([]);
+      await new Promise(setImmediate); // warnings come a turn later
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off("warning", warned);
+    }
+  });
+
+  test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
+    const zk = await through({ sessionTimeoutMs: 20_000 });
+    const path = ownPath();
+    await zk.create(path);
+    const big = Buffer.alloc(1_000_000);
+    const flood = () => Promise.allSettled(Array.from({ length: 100 }, () => zk.set(path, big)));
+    const codes = async (results: ReturnType<typeof flood>) =>
+      (await results).map((one) => (one.status === "rejected" ? one.reason.code : "done"));
+    proxy.pause("toServer"); // it gets none of this: 64 MB of writes are too much for a small server
+    const connected = flood();
+    await new Promise(setImmediate);
+    proxy.refuse();
+    const lost = await codes(connected);
+    expect(new Set(lost)).toEqual(new Set(["CONNECTION_LOSS", "OVERLOADED"]));
+    expect(lost.filter((code) => code === "OVERLOADED").length).toBeGreaterThan(20);
+    await until("it is suspended", () => zk.session.state === "suspended");
+    const suspended = flood();
+    await zk.close();
+    const closed = await codes(suspended);
+    expect(new Set(closed)).toEqual(new Set(["CLOSED", "OVERLOADED"]));
+    expect(closed.filter((code) => code === "OVERLOADED").length).toBeGreaterThan(20);
+  });
+});

@@ -1,0 +1,22 @@
+/**
+ * A client that is closed at the message `close`, whatever happens to it then. Nothing else keeps this process alive, so
+ * its end shows that the client left nothing running. Told by CARILLON_TEST_CLOSING (JSON) where.
+ */
+import { connect, LeaderLatch } from "../../../dist/index.js";
+
+const { hosts, path, sessionTimeoutMs, auth } = JSON.parse(process.env.CARILLON_TEST_CLOSING ?? "");
+const zk = await connect(hosts, { sessionTimeoutMs, auth });
+await zk.watch("/", { recursive: true });
+await zk.exists(path, { watch: () => undefined });
+const latch = new LeaderLatch(zk, path, { id: "closing" });
+await latch.start();
+
+process.once("message", async () => {
+  const began = performance.now();
+  const underWay = Promise.allSettled([zk.get("/"), zk.set("/", "x"), zk.sync("/")]);
+  await zk.close();
+  await Promise.all([latch.close(), underWay]);
+  process.send({ said: "closed", afterMs: performance.now() - began });
+  process.disconnect();
+});
+process.send({ said: "ready" });

@@ -1,0 +1,53 @@
+import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/errors.ts";
+
+/** What became of a promise: a value, or the code of a ZooKeeperError. Any other error is a fault of the client. */
+export type Outcome<T> = { readonly value: T } | { readonly code: ZooKeeperErrorCode };
+
+/**
+ * The promises that a test got from the client while something failed. Whatever fails, each of them settles, and rejects
+ * with nothing but typed errors: `settled` holds that.
+ */
+export class Promises {
+  readonly #hanging = new Map<number, string>();
+  readonly #untyped: unknown[] = [];
+  #count = 0;
+  #wake: () => void = () => undefined;
+
+  /** How many were begun. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @returns a promise that never rejects */
+  async of<T>(what: string, promise: Promise<T>): Promise<Outcome<T>> {
+    const id = this.#count++;
+    this.#hanging.set(id, what);
+    try {
+      return { value: await promise };
+    } catch (error) {
+      if (isZooKeeperError(error)) return { code: error.code };
+      this.#untyped.push(error);
+      return { code: "UNKNOWN" };
+    } finally {
+      this.#hanging.delete(id);
+      this.#wake();
+    }
+  }
+
+  /** @throws naming those that hang after so long, and errors without a type */
+  async settled(limitMs = 30_000): Promise<void> {
+    const deadline = performance.now() + limitMs;
+    while (this.#hanging.size > 0 && performance.now() < deadline) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 100);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    const hanging = [...this.#hanging.values()];
+    if (hanging.length > 0) throw new Error(`${hanging.length} hang after ${limitMs} ms: ${hanging.slice(0, 10)}`);
+    if (this.#untyped.length > 0) throw new AggregateError(this.#untyped, "errors without a type");
+  }
+}

@@ -1,0 +1,219 @@
+/** What only ZooKeeper's grace lock meets. What both drivers must do: scheduler/test/conformance/grace-lock.test.ts */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { creatorAcl } from "../../src/acl.ts";
+import type { GraceLock, GraceLockOptions } from "../../src/recipes/grace-lock.ts";
+import { graceLock } from "../../src/recipes/grace-lock-nodes.ts";
+import type { Use } from "../../src/recipes/grace-lock-use.ts";
+import type { ZooKeeper } from "../../src/session.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+const sessionTimeoutMs = 1_500;
+const longMs = 60_000;
+
+describe(`grace lock on ${serverTitle()}`, () => {
+  let clients: Clients;
+  let path: string;
+  const proxies: ZooKeeperProxy[] = [];
+  const locks: GraceLock[] = [];
+  beforeEach(() => {
+    clients = new Clients();
+    path = ownPath("grace");
+  });
+  afterEach(async () => {
+    for (const proxy of proxies) {
+      proxy.accept();
+      proxy.resume();
+    }
+    await Promise.all(locks.splice(0).map((lock) => lock.close().catch(() => undefined))); // some tests spoil the node
+    await clients.closeAll();
+    await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+  });
+
+  const contend = (client: ZooKeeper, owner: string, options: Partial<GraceLockOptions> = {}): GraceLock => {
+    const lock = graceLock(client, path, { owner, graceMs: longMs, ...options });
+    locks.push(lock);
+    return lock;
+  };
+  async function through(owner: string, options: Partial<GraceLockOptions> = {}) {
+    const proxy = await ZooKeeperProxy.before(sharedServer());
+    proxies.push(proxy);
+    const client = await clients.connect({ sessionTimeoutMs }, proxy.address);
+    return { proxy, client, lock: contend(client, owner, options) };
+  }
+  const mine = async (lock: GraceLock): Promise<Use> => {
+    const use = await lock.tryLock();
+    if (!use) throw new Error(`${lock.owner} did not get it`);
+    return use;
+  };
+
+  it("keeps one persistent record, and one ephemeral holder of the session", async () => {
+    const client = await clients.connect();
+    const lock = contend(client, "a");
+    const use = await mine(lock);
+    const holder = await client.get(`${path}/holder`);
+    expect([holder.stat.ephemeralOwner, holder.stat.czxid]).toEqual([client.session.id, use.fence]);
+    const record = await client.get(path);
+    expect([record.stat.ephemeralOwner, JSON.parse(record.data.toString())]).toMatchObject([
+      0n,
+      { owner: "a", released: false, graceMs: longMs, use: { owner: "a", fence: String(use.fence), endedMs: null } },
+    ]);
+    await lock.release();
+    expect(await client.exists(`${path}/holder`)).toBeUndefined();
+    expect(JSON.parse((await client.get(path)).data.toString())).toMatchObject({ released: true });
+  });
+
+  it("lies deep, makes the paths above, and is there again when its record was deleted by hand", async () => {
+    path = `${path}/of/some/team`;
+    const client = await clients.connect();
+    const lock = contend(client, "a");
+    const first = await mine(lock);
+    await lock.release();
+    await client.delete(path);
+    expect((await mine(lock)).fence).toBeGreaterThan(first.fence);
+  });
+
+  for (const [what, act] of [
+    ["take", (lock: GraceLock) => lock.tryLock()],
+    ["release", (lock: GraceLock) => lock.release()],
+  ] as const) {
+    it(`the answer to a ${what} was lost, or cut in the middle: it is known all the same`, async () => {
+      const { proxy, lock } = await through("a");
+      await mine(lock);
+      if (what === "take") await lock.release();
+      for (const aftermath of ["reset", { bytes: 10 }] as const) {
+        const swallowed = proxy.swallowReply(op.multi, aftermath);
+        expect(await act(lock)).toBeTruthy();
+        await swallowed;
+        if (what === "take") await lock.release();
+        else await mine(lock);
+      }
+    });
+  }
+
+  it("its session was lost while it was idle: it steps back; asked again, it has it first", async () => {
+    const { proxy, lock, client } = await through("a");
+    const use = await mine(lock);
+    await use.end();
+    proxy.pause();
+    await until("the session is over", () => lock.state === "WAITING");
+    expect(client.session.live).toBe(false);
+    proxy.resume();
+    await until("there is a new session", () => client.session.live);
+    const again = await mine(lock);
+    expect(again.fence).toBeGreaterThan(use.fence);
+    expect(again.takenOver).toBeUndefined();
+  });
+
+  it("its session was lost while it ran: it has the lock back in the next, and never stopped believing", async () => {
+    const { proxy, lock, client } = await through("a");
+    const other = contend(await clients.connect(), "b");
+    const use = await mine(lock);
+    const first = use.fence;
+    const session = client.session;
+    expect(await other.tryLock()).toBeUndefined();
+    proxy.pause();
+    await until("the session is over", () => !session.live);
+    expect([use.held, lock.fence]).toEqual([true, undefined]);
+    await until("the servers think so too", () => other.state === "WAITING");
+    proxy.resume();
+    await until("it has a new fence", () => use.fence > first);
+    expect([use.held, lock.fence, use.signal.aborted]).toEqual([true, use.fence, false]);
+    await until("the other sees it", () => other.state === "RELEASED");
+  });
+
+  it("a use that ended while it was cut off is recorded once the line is back", async () => {
+    const { proxy, lock, client } = await through("a");
+    const use = await mine(lock);
+    const session = client.session;
+    proxy.pause();
+    await until("the session is over", () => !session.live);
+    const ending = use.end();
+    proxy.resume();
+    expect(await ending).toBe(true);
+    expect(await lock.lastUse()).toMatchObject({ owner: "a", endedMs: expect.any(Number) });
+  });
+
+  it("with a grace of 0 the use ends with the session, and nobody waits", async () => {
+    const { proxy, lock } = await through("a", { graceMs: 0 });
+    const other = contend(await clients.connect(), "b", { graceMs: 0 });
+    const use = await mine(lock);
+    const waiting = other.lock();
+    proxy.pause();
+    await waiting;
+    expect(use.held).toBe(false);
+    await until("it is told", () => use.signal.aborted);
+  });
+
+  it("refuses what cannot be, and says so", async () => {
+    const client = await clients.connect();
+    expect(() => graceLock(client, "/", { owner: "a" })).toThrow(/cannot be at \//);
+    expect(() => graceLock(client, "/a/", { owner: "a" })).toThrow(/slash/);
+    await client.create(path, "shopping list");
+    await expect(contend(client, "a").tryLock()).rejects.toMatchObject({ code: "DATA_INVALID", path });
+    await client.set(path, "");
+    const use = await mine(contend(client, "b"));
+    expect(use.held).toBe(true);
+    await client.set(path, "{}");
+    expect(await use.end()).toBe(true); // the holder has the last word on the record
+    await client.delete(`${path}/holder`);
+  });
+
+  it("does not keep a lock whose fence it cannot know", async () => {
+    const client = await clients.connect();
+    await client.create(`${path}-fence`, "about ten");
+    await expect(contend(client, "a").tryLock()).rejects.toMatchObject({ code: "DATA_INVALID", path: `${path}-fence` });
+    expect(await client.exists(`${path}/holder`)).toBeUndefined();
+    await client.set(`${path}-fence`, "1000000000000");
+    expect((await mine(contend(client, "b"))).fence).toBeGreaterThan(1_000_000_000_000n);
+  });
+
+  it("tells whoever has no permission", async () => {
+    const owner = await clients.connect();
+    await owner.addAuth("digest", "ann:secret");
+    await owner.create(path, "", { acl: creatorAcl });
+    const lock = contend(await clients.connect(), "a");
+    await expect(lock.tryLock()).rejects.toMatchObject({ code: "NO_AUTH" });
+  });
+
+  it("after its data was wiped fences still rise, and nobody takes the lock for free", async () => {
+    await using ensemble = await Ensemble.start();
+    const wiped = new Clients(ensemble.connectString());
+    try {
+      const [a, b] = [await wiped.connect({ sessionTimeoutMs }), await wiped.connect({ sessionTimeoutMs })];
+      for (let i = 0; i < 50; i++) await a.create("/filler-", "", { sequential: true });
+      const [first, second] = [contend(a, "a"), contend(b, "b", { graceMs: 500 })];
+      const use = await mine(first);
+      const before = use.fence;
+      expect(await second.tryLock()).toBeUndefined();
+      await ensemble.wipeAll();
+      await until("it was taken back, or given up", () => use.fence > before || use.signal.aborted);
+      await use.end();
+      await first.release();
+      const next = await second.lock();
+      expect(next.fence).toBeGreaterThan(use.fence);
+      expect(next.fence).toBeGreaterThan(before);
+    } finally {
+      await Promise.all(locks.splice(0).map((lock) => lock.close()));
+      await wiped.closeAll();
+    }
+  });
+
+  it("outlives a restart of the servers within its session", async () => {
+    await using ensemble = await Ensemble.start();
+    const restarted = new Clients(ensemble.connectString());
+    try {
+      const lock = contend(await restarted.connect({ sessionTimeoutMs: 20_000 }), "a");
+      const use = await mine(lock);
+      const { fence } = use;
+      await ensemble.server.restart();
+      expect(await use.note("still here")).toBe(true);
+      expect([use.fence, use.held]).toEqual([fence, true]);
+      await lock.close();
+    } finally {
+      await restarted.closeAll();
+    }
+  });
+});

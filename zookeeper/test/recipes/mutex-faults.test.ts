@@ -1,0 +1,152 @@
+/** A mutex whose network and servers fail: nobody hangs, nothing stays behind, and there is one holder at most. */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isZooKeeperError } from "../../src/errors.ts";
+import { DoubleBarrier } from "../../src/recipes/double-barrier.ts";
+import { Mutex } from "../../src/recipes/mutex.ts";
+import { Semaphore } from "../../src/recipes/semaphore.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath, sharedServer } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+describe("a mutex in trouble", () => {
+  let clients: Clients;
+  let path: string;
+  beforeEach(() => {
+    clients = new Clients();
+    path = ownPath("mutex");
+  });
+  afterEach(() => clients.closeAll());
+
+  it("gives up in time when the server is silent, and leaves the line when it speaks again", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const zk = await clients.connect({ sessionTimeoutMs: 30_000 }, proxy.address);
+    const watcher = await clients.connect();
+    const mutex = new Mutex(zk, path);
+    await (await mutex.acquire()).release();
+    proxy.pause("toClient");
+    const seen = proxy.next(op.create2);
+    const trying = mutex.tryAcquire({ limitMs: 300 });
+    await seen;
+    expect(await trying).toBeUndefined();
+    expect(await new Mutex(watcher, path).participants()).toHaveLength(1);
+    proxy.resume("toClient");
+    await until("its node is gone", async () => (await new Mutex(watcher, path).participants()).length === 0);
+  });
+
+  it("leaves no node when it gives up before it knows whether there is one", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const zk = await clients.connect({}, proxy.address);
+    const watcher = new Mutex(await clients.connect(), path);
+    const semaphorePath = `${path}-semaphore`;
+    const attempts = [
+      (signal: AbortSignal) => new Mutex(zk, path).acquire({ signal }),
+      (signal: AbortSignal) => new Semaphore(zk, semaphorePath, 1).acquire({ signal }),
+      (signal: AbortSignal) => new DoubleBarrier(zk, `${path}-barrier`, 2).enter({ signal }),
+    ];
+    await (await new Mutex(zk, path).acquire()).release();
+    await (await new Semaphore(zk, semaphorePath, 1).acquire()).release();
+    for (const attempt of attempts) {
+      const abort = new AbortController();
+      const created = proxy.swallowReply(op.create2);
+      const trying = attempt(abort.signal);
+      const settled = expect(trying).rejects.toMatchObject({ code: "ABORTED" });
+      await created;
+      proxy.refuse();
+      await until("it has no connection", () => zk.session.state === "suspended");
+      abort.abort();
+      await settled;
+      proxy.accept();
+    }
+    await until("it is connected again", () => zk.session.state === "connected");
+    const left = async () => [
+      ...(await watcher.participants()),
+      ...(await new Semaphore(zk, semaphorePath, 1).participants()),
+      ...(await new Mutex(zk, `${semaphorePath}/locks`).participants()),
+      ...((await zk.exists(`${path}-barrier`)) ? (await zk.children(`${path}-barrier`)).names : []),
+    ];
+    await until("nothing is left", async () => (await left()).length === 0, 10_000);
+  });
+
+  it("keeps to one holder, fences upwards and an empty line while connections break and answers get lost", async () => {
+    const seed = Math.trunc(Math.random() * 2 ** 31);
+    const random = randomFrom(seed);
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const mutexes: Mutex[] = [];
+    for (let i = 0; i < 3; i++) mutexes.push(new Mutex(await clients.connect({}, proxy.address), path));
+    const watcher = await clients.connect();
+    const fences: bigint[] = [];
+    const turns = 60;
+    let begun = 0;
+    let holders = 0;
+    let most = 0;
+    let working = true;
+    const work = async (mutex: Mutex) => {
+      while (begun < turns) {
+        begun++;
+        try {
+          const held = await mutex.tryAcquire({ limitMs: random() < 0.2 ? random() * 20 : 60_000 });
+          if (!held) continue;
+          most = Math.max(most, ++holders);
+          fences.push(held.fence);
+          await new Promise((resolve) => setTimeout(resolve, random() * 10));
+          holders--;
+          if (held.held) await held.release();
+        } catch (error) {
+          if (!isZooKeeperError(error, "SESSION_EXPIRED", "NOT_HELD")) throw error;
+        }
+      }
+    };
+    const hurt = async () => {
+      const replies = [op.create2, op.delete, op.getChildren2, op.getData];
+      // They end: a client backs off from connections that die young, so without an end there may be no progress.
+      for (let faults = 0; working && faults < 40; faults++) {
+        await new Promise((resolve) => setTimeout(resolve, 20 + random() * 60));
+        if (random() < 0.5) proxy.reset();
+        else void proxy.swallowReply(replies[Math.trunc(random() * replies.length)] ?? op.create2);
+      }
+    };
+    const hurting = hurt();
+    await Promise.all([...mutexes, ...mutexes].map(work)).finally(() => {
+      working = false;
+    });
+    await hurting;
+    expect({ seed, most, holders }).toEqual({ seed, most: 1, holders: 0 });
+    expect(fences.length, `seed ${seed}`).toBeGreaterThan(turns / 3);
+    for (const [index, fence] of fences.entries()) {
+      if (index > 0) expect(fence > fences[index - 1]!, `seed ${seed}`).toBe(true);
+    }
+    await until(`the line is empty, seed ${seed}`, async () => {
+      return (await new Mutex(watcher, path).participants()).length === 0;
+    });
+  });
+
+  it("gives out higher fences than ever after its servers lost their data", async () => {
+    await using ensemble = await Ensemble.start();
+    const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, ensemble.connectString());
+    const mutex = new Mutex(zk, "/locks/one");
+    for (let i = 0; i < 5; i++) await (await mutex.acquire()).release();
+    const held = await mutex.acquire();
+    const waiting = mutex.acquire().catch((error: unknown) => error);
+    await until("it waits", async () => (await mutex.participants()).length === 2);
+    await ensemble.wipeAll();
+    await until("it is lost", () => !held.held);
+    expect(isZooKeeperError(await waiting)).toBe(true);
+    const again = await mutex.acquire();
+    expect(again.fence).toBeGreaterThan(held.fence);
+    await again.release();
+    const last = await mutex.acquire();
+    expect(last.fence).toBeGreaterThan(again.fence);
+  });
+});
+
+/** mulberry32: the same numbers for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

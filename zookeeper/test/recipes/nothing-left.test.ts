@@ -1,0 +1,70 @@
+/** What is closed leaves no node, and no watch, on a client that lives on. */
+import { expect, it } from "vitest";
+import { GroupMember } from "../../src/recipes/group.ts";
+import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
+import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
+import { NodeCache } from "../../src/recipes/node-cache.ts";
+import { SharedCount } from "../../src/recipes/shared-count.ts";
+import { TreeCache } from "../../src/recipes/tree-cache.ts";
+import { fourLetter, watchedIn } from "../support/four-letter.ts";
+import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
+  const clients = new Clients();
+  const path = ownPath("left");
+  try {
+    const holder = await clients.connect();
+    const zk = await clients.connect();
+    const port = Number(sharedServer().split(":").at(-1));
+    const session = () => `0x${BigInt.asUintN(64, zk.session.id).toString(16)}`;
+    const watched = async () => {
+      const all = watchedIn(await fourLetter(port, "wchp"));
+      return [...all].filter(([, sessions]) => sessions.includes(session())).map(([at]) => at);
+    };
+
+    // Others are there, so that ours wait behind them and never get their turn.
+    const latch = new LeaderLatch(holder, `${path}/latch`);
+    await latch.start();
+    const selector = new LeaderSelector(
+      holder,
+      `${path}/selector`,
+      ({ signal }) => new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
+    );
+    const running = selector.run();
+    await until("it leads", () => selector.hasLeadership);
+    const member = new GroupMember(holder, `${path}/group`, "same");
+    await member.start();
+
+    for (let round = 0; round < 3; round++) {
+      const behind = new LeaderLatch(zk, `${path}/latch`);
+      await behind.start();
+      const waiting = new LeaderSelector(zk, `${path}/selector`, () => undefined);
+      const waits = waiting.run();
+      await until("it is in line", async () => (await waiting.participants()).length === 2);
+      const own = new GroupMember(zk, `${path}/group`, "own");
+      await own.start();
+      const same = new GroupMember(zk, `${path}/group`, "same");
+      const joins = same.start().catch((error: unknown) => error);
+      const count = new SharedCount(zk, `${path}/count`);
+      await count.start();
+      const node = new NodeCache(zk, `${path}/count/none`);
+      const tree = new TreeCache(zk, `${path}/group`);
+      await Promise.all([node.ready, tree.ready]);
+      await until("all watch", async () => (await watched()).length >= 5);
+      await Promise.all([behind, waiting, own, same, count, node, tree].map((one) => one.close()));
+      await waits;
+      expect(await joins).toMatchObject({ code: "CLOSED" });
+    }
+    expect(await zk.ephemerals()).toEqual([]);
+    await until("no watch is left", async () => (await watched()).length === 0, 10_000);
+    await Promise.all([latch.close(), selector.close(), member.close()]);
+    await running;
+    for (const name of ["latch", "selector", "group"]) {
+      const left = (await zk.exists(`${path}/${name}`)) ? (await zk.children(`${path}/${name}`)).names : [];
+      expect(left).toEqual([]);
+    }
+  } finally {
+    await clients.closeAll();
+  }
+});

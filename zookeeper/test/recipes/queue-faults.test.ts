@@ -1,0 +1,274 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { creatorAcl } from "../../src/acl.ts";
+import { DelayQueue } from "../../src/recipes/delay-queue.ts";
+import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
+import { Queue } from "../../src/recipes/queue.ts";
+import type { ZooKeeper } from "../../src/session.ts";
+import { Ensemble } from "../support/ensemble.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
+import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
+import { Clients, until } from "./stage.ts";
+
+describe(`queues in trouble on ${serverTitle()}`, () => {
+  let clients: Clients;
+  let zk: ZooKeeper;
+  let proxy: ZooKeeperProxy;
+  let proxied: ZooKeeper;
+  let path: string;
+  let lockPath: string;
+  let texts: string[];
+  const note = ({ data }: { data: Buffer }) => texts.push(data.toString());
+  beforeEach(async () => {
+    clients = new Clients();
+    proxy = await ZooKeeperProxy.before(sharedServer());
+    zk = await clients.connect();
+    proxied = await clients.connect({}, proxy.address);
+    path = ownPath("queue");
+    lockPath = `${path}-locks`;
+    texts = [];
+  });
+  afterEach(async () => {
+    await clients.closeAll();
+    await proxy.close();
+  });
+
+  const empty = async () => (await zk.exists(path))?.childCount === 0;
+
+  it("refuse what no queue can be", async () => {
+    expect(() => new Queue(zk, "no/slash")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
+    expect(() => new Queue(zk, "/q", { lockPath: "/q" })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(() => new Queue(zk, "/q", { poisonPath: "/" })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    const queue = new DelayQueue(zk, path);
+    await expect(queue.put("x", { at: -1 })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(queue.putAll([], { at: 0 })).rejects.toMatchObject({ code: "OPTION_INVALID", path });
+    await expect(new PriorityQueue(zk, path).put("x", { priority: 0.5 })).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+    for (const options of [{ concurrency: 0 }, { attempts: 1.5 }, { claimAheadMs: -1 }]) {
+      const refused = new DelayQueue(zk, path, { lockPath }).consume(note, options);
+      await expect(refused).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    }
+    expect(await zk.exists(path)).toBeUndefined();
+    expect(await queue.size()).toBe(0);
+  });
+
+  it("tell producer and consumer that they have no permission", async () => {
+    const owner = await clients.connect();
+    await owner.addAuth("digest", "owner:secret");
+    await owner.create(path, undefined, { acl: creatorAcl });
+    const queue = new Queue(zk, path);
+    await expect(queue.put("x")).rejects.toMatchObject({ code: "NO_AUTH", path: expect.stringContaining(path) });
+    await expect(queue.consume(note)).rejects.toMatchObject({ code: "NO_AUTH", path: expect.stringContaining(path) });
+  });
+
+  it("tell a consumer that lost its permission while it was away", async () => {
+    const owner = await clients.connect();
+    await owner.addAuth("digest", "owner:secret");
+    const short = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const consumer = await new Queue(short, path).consume(note);
+    const first = short.session;
+    proxy.pause();
+    await until("its session has ended", () => !first.live);
+    await owner.setAcl(path, creatorAcl);
+    proxy.resume();
+    await expect(consumer.ended).rejects.toMatchObject({ code: "NO_AUTH" });
+    await consumer.close();
+  });
+
+  it("tell that an item is too large, for this client or for a server with a lower limit", async () => {
+    const queue = new Queue(zk, path, { lockPath });
+    const tooLarge = queue.put(Buffer.alloc(1_048_576));
+    await expect(tooLarge).rejects.toMatchObject({
+      code: "DATA_TOO_LARGE",
+      path,
+      hint: expect.stringMatching(/store/),
+    });
+    await using ensemble = await Ensemble.start({ juteMaxBuffer: 60_000 });
+    const small = new Queue(await clients.connect({}, ensemble.connectString()), path);
+    const refused = await small.put(Buffer.alloc(100_000)).catch((error) => error);
+    expect(refused).toMatchObject({ code: "CONNECTION_LOSS", path, hint: expect.stringMatching(/jute\.maxbuffer/) });
+    await small.put("fits");
+    await small.consume(note);
+    await until("what fits is consumed", () => texts.length === 1);
+  });
+
+  it("deliver an item as large as it may be, and count its attempts", async () => {
+    const queue = new Queue(zk, path, { lockPath });
+    const large = Buffer.alloc(1_048_575 - 16 * 1_024 - 10, "x");
+    await queue.put(large);
+    const attempts: number[] = [];
+    await queue.consume(
+      ({ data, attempt }) => {
+        expect(data.equals(large)).toBe(true);
+        attempts.push(attempt);
+        if (attempt < 3) throw new Error("again");
+      },
+      { backoffMs: () => 0 },
+    );
+    await until("it is consumed", empty);
+    expect(attempts).toEqual([1, 2, 3]);
+    await queue.close();
+  });
+
+  it("leave the producer to decide when a put's answer is lost, and put nothing twice", async () => {
+    const queue = new Queue(proxied, path);
+    await queue.put("a");
+    const lost = proxy.swallowReply(op.create2);
+    const put = expect(queue.put("b")).rejects.toMatchObject({
+      code: "CONNECTION_LOSS",
+      path,
+      message: expect.stringMatching(/may be there or not/),
+    });
+    await lost;
+    await put;
+    await queue.put("c");
+    expect(await queue.size()).toBe(3);
+  });
+
+  it.each([
+    ["claiming", 0],
+    ["ending", 1],
+  ])("run an item once when the answer to %s it is lost", async (_, before) => {
+    const queue = new Queue(proxied, path, { lockPath });
+    const failures: unknown[] = [];
+    await queue.put("a");
+    let lost: Promise<void> | undefined;
+    if (before === 0) lost = proxy.swallowReply(op.multi);
+    await queue.consume(
+      (item) => {
+        note(item);
+        if (before === 1) lost = proxy.swallowReply(op.multi);
+      },
+      { onFailure: (failure) => failures.push(failure), onTrouble: (error) => failures.push(error) },
+    );
+    await until("it is gone", empty);
+    await lost;
+    await queue.put("b");
+    await until("the next is consumed", () => texts.includes("b"));
+    expect(texts).toEqual(["a", "b"]);
+    expect(failures).toEqual([]);
+    await queue.close();
+    expect((await zk.children(lockPath)).names).toEqual([]);
+  });
+
+  it("send a failed item back once when the answer to that is lost", async () => {
+    const queue = new Queue(proxied, path, { lockPath });
+    const attempts: number[] = [];
+    await queue.put("a");
+    await queue.consume(
+      ({ attempt }) => {
+        attempts.push(attempt);
+        if (attempt > 1) return;
+        void proxy.swallowReply(op.multi);
+        throw new Error("no");
+      },
+      { backoffMs: () => 0 },
+    );
+    await until("it is gone", empty);
+    expect(attempts).toEqual([1, 2]);
+    await queue.close();
+  });
+
+  it("find what came and what went while the connection was lost", async () => {
+    const queue = new DelayQueue(zk, path, { lockPath });
+    const soon = Date.now() + 60_000;
+    const gone = await queue.put("gone", { at: soon });
+    for (let i = 0; i < 5; i++) await queue.put(`later ${i}`, { at: soon });
+    const consumer = await new DelayQueue(proxied, path, { lockPath }).consume(note);
+    expect(consumer.known).toBe(6);
+    const session = proxied.session;
+    proxy.refuse();
+    await zk.delete(`${path}/${gone}`);
+    await queue.put("now", { at: 0 });
+    await queue.put("later", { at: soon });
+    proxy.accept();
+    await until("what came is consumed", () => texts.includes("now"));
+    await until("it knows the others", () => consumer.known === 6);
+    expect(texts).toEqual(["now"]);
+    expect(proxied.session).toBe(session);
+    await consumer.close();
+  });
+
+  it("go on in the next session", async () => {
+    const short = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const queue = new DelayQueue(short, path, { lockPath });
+    const consumer = await queue.consume(note);
+    const first = short.session;
+    await queue.put("a", { at: 0 });
+    await until("the first is consumed", empty);
+    proxy.pause();
+    await until("the session has ended", () => first.state === "ended");
+    await new DelayQueue(zk, path, { lockPath }).put("b", { at: 0 });
+    proxy.resume();
+    await until("the next is consumed", () => texts.includes("b"));
+    expect(texts).toEqual(["a", "b"]);
+    expect(short.session).not.toBe(first);
+    await consumer.close();
+    await consumer.ended;
+  });
+
+  it("make their nodes again that someone removed", async () => {
+    const queue = new Queue(zk, path, { lockPath });
+    const consumer = await queue.consume(note);
+    await queue.put("a");
+    await until("it is consumed", empty);
+    await zk.delete(lockPath);
+    await zk.delete(path);
+    await queue.put("b");
+    await until("the next is consumed", () => texts.length === 2);
+    await consumer.close();
+  });
+
+  it.each(["without", "with"])(
+    "%s a lock path, take back what was stopped, and do not count it as failed",
+    async (locked) => {
+      const queue = new Queue(zk, path, locked === "with" ? { lockPath } : {});
+      const stop = new AbortController();
+      const failures: unknown[] = [];
+      const consumer = await queue.consume(
+        async ({ signal }) => {
+          texts.push("runs");
+          await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          signal.throwIfAborted();
+        },
+        { signal: stop.signal, onFailure: (failure) => failures.push(failure) },
+      );
+      await queue.put("a");
+      await until("it runs", () => texts.length === 1);
+      stop.abort();
+      await consumer.ended;
+      expect(failures).toEqual([]);
+      expect(await queue.size()).toBe(1);
+      await queue.consume(note);
+      await until("it is consumed", () => texts.length === 2);
+      expect(texts).toEqual(["runs", "a"]);
+      await queue.close();
+    },
+  );
+
+  it("end with their client, and by their signal", async () => {
+    const queue = new Queue(zk, path, { lockPath });
+    const stop = new AbortController();
+    let aborted = false;
+    const consumer = await queue.consume(
+      async ({ signal }) => {
+        texts.push("runs");
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        aborted = true;
+      },
+      { signal: stop.signal },
+    );
+    await queue.put("a");
+    await until("it runs", () => texts.length === 1);
+    stop.abort();
+    await consumer.ended;
+    expect(aborted).toBe(true);
+    await expect(queue.consume(note, { signal: stop.signal })).rejects.toMatchObject({ code: "ABORTED", path });
+
+    const other = await new Queue(proxied, path, { lockPath }).consume(note);
+    await proxied.close();
+    await other.ended;
+    await queue.close();
+    await expect(queue.consume(note)).rejects.toMatchObject({ code: "CLOSED", path });
+  });
+});
