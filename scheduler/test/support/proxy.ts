@@ -20,6 +20,7 @@ export class StoreProxy {
   readonly #pairs = new Set<Pair>();
   #refusing = false;
   #hanging = false;
+  #stalled = false;
   #swallow: ((reply: Buffer) => boolean) | undefined;
   /** Replies swallowed so far. */
   swallowed = 0;
@@ -62,6 +63,23 @@ export class StoreProxy {
     for (const { client, upstream } of this.#pairs) {
       client.pause();
       upstream.pause();
+    }
+  }
+
+  /** Bytes wait in either direction until `flow`, when all of them arrive: as if one side's process had been stopped. */
+  stall(): void {
+    this.#stalled = true;
+    for (const { client, upstream } of this.#pairs) {
+      client.pause();
+      upstream.pause();
+    }
+  }
+
+  flow(): void {
+    this.#stalled = false;
+    for (const { client, upstream } of this.#pairs) {
+      client.resume();
+      upstream.resume();
     }
   }
 
@@ -127,6 +145,7 @@ export class StoreProxy {
       // Either side may end as it likes; the other is told by the end of its own connection.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
+      if (this.#stalled) socket.pause();
     }
   }
 

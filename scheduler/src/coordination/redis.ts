@@ -1,0 +1,283 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, pause, systemClock } from "../clock.ts";
+import { messageOf } from "../errors.ts";
+import type { Random } from "../random.ts";
+import type { Shown, Witness, WitnessOptions } from "../witness.ts";
+import { RedisConnection } from "./redis-connection.ts";
+import { RedisMembers } from "./redis-members.ts";
+import { droppedContender, droppedSession, RedisRegistry, type Renewal } from "./redis-registry.ts";
+
+export interface RedisWitnessOptions extends WitnessOptions {
+  /** Reject when Redis cannot be reached, instead of going on trying; default false. */
+  readonly failFast?: boolean;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** Of every TTL this much is not relied on, or a quarter of it if that is less: clocks run at different speeds. */
+const marginMs = 500;
+const renewalsPerTtl = 3;
+/** A lost session or contender is dropped with the next renewal; more of them than this expire by themselves. */
+const droppedMost = 100;
+
+/**
+ * A witness on Redis. See RedisRegistry for what it rests on.
+ *
+ * One renewal every third of the session timeout says "still here" and "still in line" at once, and its answer brings
+ * what this process must know. Trust is measured from when the renewal began.
+ *
+ * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with
+ *   `failFast`, or when the signal aborted
+ */
+export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
+  const { clock = systemClock, clusterId, sessionTimeoutMs } = options;
+  let registry: RedisRegistry | undefined;
+  const connection = await RedisConnection.open({
+    ...options,
+    timeoutMs: Math.ceil(sessionTimeoutMs / renewalsPerTtl),
+    probe: (connection) => {
+      registry = new RedisRegistry(connection, clock, clusterId, sessionTimeoutMs);
+      return registry.members();
+    },
+  });
+  if (!registry) throw new Error("a connection was opened without its probe");
+  return new RedisWitness(connection, registry, clock, options);
+}
+
+type Change = "first" | "sure" | "members";
+
+class RedisWitness implements Witness {
+  readonly title = "Redis";
+  readonly serviceId: string;
+  readonly #connection: RedisConnection;
+  readonly #registry: RedisRegistry;
+  readonly #clock: Clock;
+  readonly #options: RedisWitnessOptions;
+  readonly #members: RedisMembers;
+  readonly #listeners: ((what: Change) => void)[] = [];
+  readonly #left = new AbortController();
+  readonly #beating: Promise<void>;
+  #shown: Shown | undefined;
+  #contender: string | undefined;
+  readonly #dropped = new Set<string>();
+  #shownUntil = 0;
+  #firstUntil = 0;
+  #sureUntil = 0;
+  #told = { first: false, sure: false };
+  #cancelTelling: () => void = () => undefined;
+  #wake: () => void = () => undefined;
+  #woken = false;
+  #epoch: string | undefined;
+  #following = false;
+  #readMembers = false;
+  #behind = -1;
+
+  constructor(connection: RedisConnection, registry: RedisRegistry, clock: Clock, options: RedisWitnessOptions) {
+    this.#connection = connection;
+    this.#registry = registry;
+    this.serviceId = registry.serviceId;
+    this.#clock = clock;
+    this.#options = options;
+    this.#members = new RedisMembers(options.log);
+    connection.onLost = () => this.#doubt();
+    this.#beating = this.#beat();
+    options.signal.addEventListener("abort", () => void this.leave(), { once: true });
+    if (options.signal.aborted) void this.leave();
+  }
+
+  announce(shown: Shown): void {
+    if (this.#left.signal.aborted) return;
+    const before = this.#shown;
+    if (before && before.sessionId !== shown.sessionId) {
+      this.#drop(droppedSession(before.sessionId));
+      this.#shownUntil = 0;
+    }
+    this.#dropped.delete(droppedSession(shown.sessionId));
+    this.#shown = { ...shown };
+    // A worker has no use for the others, and thousands of workers would each hear of each.
+    if (shown.role === "node") this.#follow();
+    this.#hurry();
+  }
+
+  shownUntil(): number {
+    return this.#shownUntil;
+  }
+
+  sure(): boolean {
+    return this.#clock.monotonic() < this.#sureUntil;
+  }
+
+  async gone(sessionIds: readonly number[]): Promise<number[]> {
+    return sessionIds.length === 0 ? [] : this.#registry.gone(sessionIds);
+  }
+
+  shown(): ReadonlyMap<number, Shown> {
+    this.#follow();
+    return this.#members.shown;
+  }
+
+  contend(): void {
+    if (this.#contender || this.#left.signal.aborted) return;
+    // A new name each time: what an earlier stay in the line left behind must not count as this one.
+    this.#contender = randomUUID();
+    this.#follow();
+    this.#hurry();
+  }
+
+  async stepDown(): Promise<void> {
+    const contender = this.#contender;
+    if (!contender) return;
+    this.#contender = undefined;
+    this.#firstUntil = 0; // before anybody else can be first
+    this.#tell();
+    this.#drop(droppedContender(contender));
+    await this.#renewOrDoubt();
+  }
+
+  first(): boolean {
+    return this.#clock.monotonic() < this.#firstUntil;
+  }
+
+  onChange(listener: (what: Change) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async leave(): Promise<void> {
+    if (!this.#left.signal.aborted) {
+      if (this.#shown) this.#drop(droppedSession(this.#shown.sessionId));
+      if (this.#contender) this.#drop(droppedContender(this.#contender));
+      this.#shown = this.#contender = undefined;
+      this.#shownUntil = this.#firstUntil = 0;
+      this.#left.abort();
+      this.#hurry();
+      this.#tell();
+    }
+    await this.#beating;
+  }
+
+  #drop(name: string): void {
+    if (this.#dropped.size < droppedMost) this.#dropped.add(name);
+  }
+
+  #follow(): void {
+    if (this.#following || this.#left.signal.aborted) return;
+    this.#following = true;
+    const message = (text: string) => {
+      const { first, changed } = this.#members.message(text);
+      if (this.#contender && first.includes(this.#contender)) this.#hurry();
+      if (changed) this.#call("members");
+    };
+    const following = () => {
+      this.#readMembers = true;
+      this.#hurry();
+    };
+    this.#connection.follow(this.#registry.channel, message, following);
+  }
+
+  async #beat(): Promise<void> {
+    while (!this.#left.signal.aborted) await this.#sleep(await this.#renewOrDoubt());
+    // The last renewal shows nobody; without it, all of it expires.
+    await this.#renewOrDoubt();
+    this.#cancelTelling();
+    this.#sureUntil = 0;
+    this.#tell();
+    this.#connection.close();
+  }
+
+  /** @returns when the next is due, ms from now */
+  async #renewOrDoubt(): Promise<number> {
+    try {
+      return await this.#renew();
+    } catch (error) {
+      if (this.#told.sure) this.#options.log(messageOf(error));
+      this.#doubt();
+      return this.#connection.retryMs();
+    }
+  }
+
+  async #renew(): Promise<number> {
+    const { sessionTimeoutMs } = this.#options;
+    const asked: Renewal = { shown: this.#shown, contender: this.#contender, dropped: [...this.#dropped] };
+    const began = this.#clock.monotonic();
+    const answer = await this.#registry.renew(asked);
+    for (const name of asked.dropped) this.#dropped.delete(name);
+
+    // It speaks of what was asked: meanwhile this process may be shown as another, or have stepped down.
+    const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
+    this.#sureUntil = until;
+    if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#shownUntil = until;
+    if (asked.contender && asked.contender === this.#contender) this.#firstUntil = answer.first ? until : 0;
+    this.#tell();
+
+    await this.#lookAtMembers(answer.epoch, answer.version);
+    const due = [sessionTimeoutMs / renewalsPerTtl];
+    // Rounded up: the service counts whole milliseconds, and a request too early would be one too many.
+    if (this.#contender && answer.doubtMs > 0) due.push(answer.doubtMs + 1);
+    if (this.#contender && answer.vacantInMs !== undefined) due.push(answer.vacantInMs + 1);
+    return Math.max(0, Math.min(...due) - (this.#clock.monotonic() - began));
+  }
+
+  /** Makes up for messages that were lost: whoever is behind at two renewals has missed some. */
+  async #lookAtMembers(epoch: string, version: number): Promise<void> {
+    if (epoch !== this.#epoch) {
+      if (this.#epoch !== undefined) this.#members.forget();
+      this.#epoch = epoch;
+      this.#readMembers = true;
+    }
+    if (!this.#following || this.#left.signal.aborted) return;
+    const { version: known } = this.#members;
+    if (known >= version || this.#readMembers) this.#behind = -1;
+    else if (this.#behind < 0) this.#behind = version;
+    else if (known < this.#behind) {
+      this.#behind = -1;
+      this.#readMembers = true;
+      this.#connection.refollow();
+    }
+    if (!this.#readMembers) return;
+    this.#readMembers = false;
+    try {
+      const read = await this.#registry.members();
+      this.#members.reset(read.version, read.shown);
+    } catch (error) {
+      this.#readMembers = true;
+      throw error;
+    }
+    this.#call("members");
+  }
+
+  /** The connection is gone, or nothing came of a request: what is trusted runs out by itself, what is recent is not. */
+  #doubt(): void {
+    this.#sureUntil = 0;
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const what of ["first", "sure"] as const) {
+      const now = this[what]();
+      if (this.#told[what] === now) continue;
+      this.#told[what] = now;
+      this.#call(what);
+    }
+    this.#cancelTelling();
+    const mono = this.#clock.monotonic();
+    const ends = [this.#firstUntil, this.#sureUntil].filter((end) => end > mono);
+    if (ends.length > 0) this.#cancelTelling = this.#clock.after(Math.min(...ends) - mono, () => this.#tell());
+  }
+
+  #call(what: Change): void {
+    for (const listener of this.#listeners) listener(what);
+  }
+
+  #hurry(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    if (this.#woken) woken.abort();
+    this.#woken = false;
+    await pause(this.#clock, ms, woken.signal);
+  }
+}

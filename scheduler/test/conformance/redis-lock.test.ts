@@ -1,0 +1,227 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { RedisLocks } from "../../src/coordination/redis-lock.ts";
+import type { HeldRedisLock } from "../../src/coordination/redis-lock-held.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { until } from "../support/store-stage.ts";
+import { PausableClock } from "../support/witness-stage.ts";
+
+const patienceMs = 25_000;
+const ttlMs = 1_500;
+
+describe.each([
+  { title: "by chance", fair: false },
+  { title: "in turn", fair: true },
+])("Redis lock, waited for $title", ({ fair }) => {
+  let server: RedisServer;
+  let bases = 0;
+  let names = 0;
+  const open: { close(): Promise<void> }[] = [];
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((one) => one.close()));
+  });
+  afterAll(() => server.close());
+
+  const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
+  /** One process: its own connection, and a line that can be disturbed. */
+  const join = async () => {
+    const proxy = await StoreProxy.before(server.url);
+    const clock = new PausableClock();
+    const fenceBase = async () => ++bases;
+    const log: string[] = [];
+    const locks = await RedisLocks.open({
+      url: proxy.url,
+      clusterId: "cluster-a",
+      fenceBase,
+      clock,
+      log: (line) => void log.push(line),
+    });
+    const close = async () => {
+      locks.close();
+      await proxy.close();
+    };
+    open.push({ close });
+    return { proxy, clock, lock: (name: string) => locks.lock(name, { ttlMs, fair, longestPauseMs: 100 }) };
+  };
+  const fresh = () => `lock-${fair}-${++names}`;
+
+  it("is held by one, and free once that one releases it", async () => {
+    const name = fresh();
+    const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
+    const held = await a.acquire();
+    expect([held.held, held.name, held.signal.aborted]).toEqual([true, name, false]);
+    expect(await b.tryAcquire()).toBeUndefined();
+    expect(await b.tryAcquire({ limitMs: 50 })).toBeUndefined();
+    expect(await a.tryAcquire()).toBeUndefined();
+    expect(await held.release()).toBe(true);
+    expect([held.held, held.signal.aborted]).toEqual([false, true]);
+    const next = await b.acquire();
+    expect(next.fence).toBeGreaterThan(held.fence);
+    expect(await held.release()).toBe(false);
+    expect([next.held, await a.tryAcquire()]).toEqual([true, undefined]);
+    await next.release();
+  });
+
+  it("is held for longer than its TTL by who goes on", async () => {
+    const name = fresh();
+    const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
+    const held = await a.acquire();
+    expect(await b.tryAcquire({ limitMs: 2.5 * ttlMs })).toBeUndefined();
+    expect(held.held).toBe(true);
+    await held.release();
+  });
+
+  it("ends the waiting by a signal, which leaves nothing in the way", async () => {
+    const name = fresh();
+    const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
+    const held = await a.acquire();
+    const end = new AbortController();
+    const waiting = b.acquire({ signal: end.signal });
+    end.abort(new Error("no more"));
+    await expect(waiting).rejects.toThrow("no more");
+    await expect(b.acquire({ signal: end.signal })).rejects.toThrow("no more");
+    await held.release();
+    const again = await a.tryAcquire({ limitMs: patienceMs });
+    expect(again?.held).toBe(true);
+    await again?.release();
+  });
+
+  it("passes to another when the holder stands still, and the late one knows it", async () => {
+    const name = fresh();
+    const [a, b] = [await join(), await join()];
+    const held = await a.lock(name).acquire();
+    a.clock.pause();
+    a.proxy.stall();
+    const waiting = b.lock(name).acquire();
+    const next = await waiting;
+    expect([held.held, next.held, next.fence > held.fence]).toEqual([false, true, true]);
+    a.proxy.flow();
+    a.clock.resume();
+    await soon("the late one is told", () => held.signal.aborted);
+    expect(await held.release()).toBe(false);
+    expect([next.held, await a.lock(name).tryAcquire()]).toEqual([true, undefined]);
+    await next.release();
+  });
+
+  it("is believed no longer than Redis keeps it, when the line is cut", async () => {
+    const name = fresh();
+    const [a, b] = [await join(), await join()];
+    const held = await a.lock(name).acquire();
+    a.proxy.cut({ refuse: true });
+    const next = await b.lock(name).acquire();
+    expect([held.held, next.held]).toEqual([false, true]);
+    await next.release();
+    await expect(a.lock(name).tryAcquire()).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
+    const waiting = a.lock(name).acquire();
+    a.proxy.heal();
+    await (await waiting).release();
+  });
+
+  it("finds itself again when the answer was lost", async () => {
+    const name = fresh();
+    const a = await join();
+    await (await a.lock(name).acquire()).release();
+    a.proxy.swallowReply((reply) => /^\*2\r\n:1\r\n/.test(reply.toString("latin1")));
+    const began = performance.now();
+    const held = await a.lock(name).acquire();
+    expect(a.proxy.swallowed).toBe(1);
+    expect(performance.now() - began).toBeLessThan(ttlMs);
+    expect(held.held).toBe(true);
+    await held.release();
+  });
+
+  it.each(["wiped", "restarted"])("gives higher fences also after Redis was %s", async (how) => {
+    const name = fresh();
+    const [a, b] = [await join(), await join()];
+    let last = 0n;
+    for (let round = 0; round < 3; round++) {
+      for (const one of [a, b]) {
+        const held = await one.lock(name).acquire();
+        expect(held.fence).toBeGreaterThan(last);
+        last = held.fence;
+        await held.release();
+      }
+      if (how === "wiped") await server.ask("FLUSHALL");
+      else {
+        await server.kill();
+        await server.up();
+      }
+    }
+  });
+
+  it("serves many, one after another, by rising fences", async () => {
+    const name = fresh();
+    const processes = await Promise.all(Array.from({ length: 16 }, join));
+    const fences: bigint[] = [];
+    let holding: HeldRedisLock | undefined;
+    await Promise.all(
+      processes.map(async (one) => {
+        for (let use = 0; use < 5; use++) {
+          const held = await one.lock(name).acquire();
+          expect(holding?.held ?? false).toBe(false);
+          holding = held;
+          fences.push(held.fence);
+          await new Promise((resolve) => setImmediate(resolve));
+          expect(holding).toBe(held);
+          await held.release();
+        }
+      }),
+    );
+    expect(fences).toHaveLength(80);
+    expect(fences.every((fence, index) => index === 0 || fence > (fences[index - 1] as bigint))).toBe(true);
+  });
+});
+
+describe("Redis locks", () => {
+  it("serve in the order in which they were asked, when fair", async () => {
+    const server = await RedisServer.start();
+    let bases = 0;
+    const locks = await RedisLocks.open({
+      url: server.url,
+      clusterId: "a",
+      fenceBase: async () => ++bases,
+      log: () => undefined,
+    });
+    const lock = locks.lock("queue", { fair: true, ttlMs: 20_000 });
+    const held = await lock.acquire();
+    const order: number[] = [];
+    const waiting: Promise<void>[] = [];
+    for (let index = 0; index < 8; index++) {
+      waiting.push(
+        lock.acquire().then(async (next) => {
+          order.push(index);
+          await next.release();
+        }),
+      );
+      const queue = "{carillon:lock:queue}:queue";
+      await until("it is in the queue", async () => (await server.ask("ZCARD", queue)) === index + 1);
+    }
+    const began = performance.now();
+    await held.release();
+    await Promise.all(waiting);
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    expect(performance.now() - began).toBeLessThan(5_000); // told, not found out by waiting
+    locks.close();
+    await server.close();
+  });
+
+  it("refuse what cannot be", async () => {
+    const server = await RedisServer.start();
+    const open = (clusterId: string, base: number) =>
+      RedisLocks.open({ url: server.url, clusterId, fenceBase: async () => base, log: () => undefined });
+    const locks = await open("a", -1);
+    for (const bad of [{ ttlMs: 10 }, { ttlMs: Number.NaN }, { longestPauseMs: 0 }]) {
+      expect(() => locks.lock("x", bad)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
+    }
+    for (const bad of ["", "a{b}", "x".repeat(201)]) {
+      expect(() => locks.lock(bad)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
+    }
+    await expect(locks.lock("x").acquire()).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(open("b", 1)).rejects.toMatchObject({ code: "COORDINATION_FOREIGN" });
+    locks.close();
+    await server.close();
+  });
+});

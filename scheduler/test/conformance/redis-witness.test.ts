@@ -1,0 +1,288 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterEach, describe, expect, it } from "vitest";
+import { openRedisWitness, type RedisWitnessOptions } from "../../src/coordination/redis.ts";
+import { RedisLocks } from "../../src/coordination/redis-lock.ts";
+import type { Witness } from "../../src/witness.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { until } from "../support/store-stage.ts";
+import { shownAs } from "../support/witness-stage.ts";
+
+const patienceMs = 25_000;
+const sessionTimeoutMs = 1_500;
+/** As docs/redis.md tells administrators. */
+const documentedRights =
+  "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
+const promptReplication = ["--repl-diskless-sync-delay", "0"];
+
+/** What only Redis has; what every witness must do is in witness.test.ts. */
+describe("witness on Redis", () => {
+  const closing: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+  });
+
+  const start = async (...args: string[]): Promise<RedisServer> => {
+    const server = await RedisServer.start(args);
+    closing.push(() => server.close());
+    return server;
+  };
+  const log: string[] = [];
+  const open = async (url: string, options: Partial<RedisWitnessOptions> = {}): Promise<Witness> => {
+    const witness = await openRedisWitness({
+      url,
+      clusterId: "cluster-a",
+      sessionTimeoutMs,
+      failFast: true,
+      log: (line) => void log.push(line),
+      signal: new AbortController().signal,
+      ...options,
+    });
+    closing.push(() => witness.leave());
+    return witness;
+  };
+  const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
+  const first = (witness: Witness) => witness.sure() && witness.first();
+  const isShown = (witness: Witness) => witness.shownUntil() > performance.now();
+  const contender = async (url: string, id: number, options: Partial<RedisWitnessOptions> = {}): Promise<Witness> => {
+    const witness = await open(url, options);
+    witness.announce(shownAs(id));
+    witness.contend();
+    await soon("it is shown", () => isShown(witness));
+    return witness;
+  };
+
+  describe("at start", () => {
+    it.each([
+      ["a wrong password", "COORDINATION_REFUSED", "redis://:wrong@", ""],
+      ["no password", "COORDINATION_REFUSED", "redis://", ""],
+      ["an unknown user", "COORDINATION_REFUSED", "redis://nobody:x@", ""],
+      ["a user without rights", "COORDINATION_REFUSED", "redis://poor:p@", ""],
+      ["a user without rights to our keys", "COORDINATION_REFUSED", "redis://rich:p@", "?prefix=other"],
+      ["a database that is not there", "COORDINATION_UNSUPPORTED", "redis://:good@", "/999"],
+      ["a wrong URL", "OPTION_INVALID", "redys://", ""],
+    ] as const)("refuses %s", async (_, code, scheme, rest) => {
+      const server = await start("--requirepass", "good");
+      const admin = new Redis(server.port, "127.0.0.1", { password: "good" });
+      await admin.acl("SETUSER", "poor", "on", ">p", "~*", "&*", "+ping", "+info");
+      await admin.acl("SETUSER", "rich", "on", ">p", ...documentedRights.split(" "));
+      admin.disconnect();
+      const address = `127.0.0.1:${server.port}`;
+      await expect(open(`${scheme}${address}${rest}`)).rejects.toMatchObject({
+        code,
+        message: expect.not.stringContaining("wrong@"),
+        hint: expect.stringMatching(/\w/),
+      });
+      const allowed = await contender(`redis://rich:p@${address}`, 1);
+      await soon("it follows the members", () => allowed.shown().has(1));
+      const locks = await RedisLocks.open({
+        url: `redis://rich:p@${address}`,
+        clusterId: "cluster-a",
+        fenceBase: async () => 1,
+        log: (line) => void log.push(line),
+      });
+      for (const fair of [false, true]) {
+        const held = await locks.lock("a", { fair }).acquire();
+        expect(await held.release()).toBe(true);
+      }
+      locks.close();
+    });
+
+    it("refuses one that throws keys away", async () => {
+      const server = await start("--maxmemory-policy", "allkeys-lru");
+      await expect(open(server.url)).rejects.toMatchObject({
+        code: "COORDINATION_UNSUPPORTED",
+        message: expect.stringContaining("allkeys-lru"),
+      });
+    });
+
+    it("refuses another cluster's, and what is not ours, unless the prefix differs", async () => {
+      const server = await start();
+      await open(server.url);
+      await expect(open(server.url, { clusterId: "cluster-b" })).rejects.toMatchObject({
+        code: "COORDINATION_FOREIGN",
+        message: expect.stringContaining("cluster-a"),
+        hint: expect.stringContaining("prefix"),
+      });
+      await open(`${server.url}?prefix=b`, { clusterId: "cluster-b" });
+      await server.ask("SET", "{c}:state", "somebody else's");
+      await expect(open(`${server.url}?prefix=c`)).rejects.toMatchObject({ code: "COORDINATION_FOREIGN" });
+    });
+
+    it("goes on trying while nobody answers, and says so; ends by the signal, or at once", async () => {
+      const server = await start();
+      await server.kill();
+      await expect(open(server.url)).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
+      const end = new AbortController();
+      log.length = 0;
+      const given = open(server.url, { failFast: false, signal: end.signal });
+      const waiting = open(server.url, { failFast: false });
+      await soon("it says so", () => log.filter((line) => /cannot be reached.*trying on/.test(line)).length === 2);
+      end.abort();
+      await expect(given).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
+      await server.up();
+      expect((await waiting).title).toBe("Redis");
+      expect(log.filter((line) => line.includes("trying on"))).toHaveLength(2);
+    });
+  });
+
+  it("keeps apart what has another prefix or another database", async () => {
+    const server = await start();
+    const urls = ["/0", "/1", "/0?prefix=other", "/1?prefix=other"].map((rest) => server.url + rest);
+    const alone = await Promise.all(urls.map((url, index) => contender(url, index + 1)));
+    for (const witness of alone) await soon("each is first", () => first(witness));
+    expect(alone.map((witness) => [...witness.shown().keys()])).toEqual([[1], [2], [3], [4]]);
+  });
+
+  it("asks at most once a second when idle, and wakes one of many when one steps down", async () => {
+    const server = await start();
+    const requests = async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(String(await server.ask("INFO", "commandstats")))?.[1] ?? 0);
+    const many = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => contender(server.url, index + 1, { sessionTimeoutMs: 4_500 })),
+    );
+    await soon("one is first", () => many.some(first));
+    const began = performance.now();
+    const before = await requests();
+    const idleMs = 4_500;
+    await soon("some time has passed", () => performance.now() > began + idleMs);
+    const seconds = (performance.now() - began) / 1_000;
+    const idle = (await requests()) - before;
+    expect(idle / seconds / many.length).toBeLessThanOrEqual(1);
+
+    const leader = many.find(first);
+    const from = await requests();
+    const took = performance.now();
+    await leader?.stepDown();
+    await soon("another is first", () => many.some((witness) => witness !== leader && first(witness)));
+    const tookMs = performance.now() - took;
+    // One to step down, one by the next; the rest is what goes on anyhow.
+    expect((await requests()) - from).toBeLessThanOrEqual(2 + Math.ceil((tookMs / 1_000 + 0.5) * many.length));
+    expect((await requests()) - from).toBeLessThan(many.length);
+  });
+
+  it("makes up for messages that were lost, also where the connection for them died silently", async () => {
+    const server = await start();
+    const proxy = await StoreProxy.before(server.url);
+    closing.push(() => proxy.close());
+    const [a, b] = [await contender(proxy.url, 1), await contender(server.url, 2)];
+    await soon("both are seen", () => a.shown().size === 2);
+    for (let round = 0; round < 3; round++) {
+      await server.ask("CLIENT", "KILL", "TYPE", "pubsub");
+      const c = await contender(server.url, 10 + round);
+      await soon("the one who came is seen", () => a.shown().has(10 + round) && b.shown().has(10 + round));
+      await server.ask("CLIENT", "KILL", "TYPE", "pubsub");
+      await c.leave();
+      await soon("the one who went is not", () => a.shown().size === 2 && b.shown().size === 2);
+    }
+    // The connections that are open stay silent for ever; new ones are good.
+    proxy.hang();
+    proxy.reopen();
+    const c = await contender(server.url, 20);
+    await soon("it is seen by new connections", () => a.shown().has(20));
+    await c.leave();
+    await soon("and told by them", () => !a.shown().has(20));
+  });
+
+  it("believes no memory that may be older than what it acknowledged: a replica was promoted", async () => {
+    const master = await start(...promptReplication);
+    const replica = await start("--replicaof", "127.0.0.1", String(master.port));
+    await soon("the replica is connected", async () =>
+      String(await replica.ask("INFO", "replication")).includes("master_link_status:up"),
+    );
+    await expect(open(replica.url)).rejects.toMatchObject({
+      code: "COORDINATION_UNREACHABLE",
+      message: expect.stringContaining("replica"),
+    });
+    const proxy = await StoreProxy.before(master.url);
+    closing.push(() => proxy.close());
+    const a = await contender(proxy.url, 1);
+    await soon("it is first", () => first(a));
+    // What the master acknowledges from now on, the replica does not hear.
+    await replica.ask("REPLICAOF", "NO", "ONE");
+    const late = await contender(master.url, 2);
+    const onReplica = await open(replica.url);
+    onReplica.contend();
+    const promoted = performance.now();
+    while (performance.now() < promoted + sessionTimeoutMs * 3) {
+      const claims = [a.shownUntil(), late.shownUntil()];
+      const gone = await onReplica.gone([1, 2]).catch(() => []); // it cannot tell yet
+      const now = performance.now();
+      if (performance.now() < promoted + sessionTimeoutMs * 0.9) {
+        expect([gone, onReplica.first()]).toEqual([[], false]);
+      }
+      // From here on their master counts no more, and they cannot know: this is what nobody can help (see the docs).
+      if (now > promoted + sessionTimeoutMs) break;
+      expect(gone.filter((id) => (claims[id - 1] as number) > now)).toEqual([]);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    await soon("those who stayed behind are gone", async () =>
+      JSON.stringify(await onReplica.gone([1, 2]).catch(() => [])).includes("1,2"),
+    );
+    await soon("the next is first", () => first(onReplica));
+  });
+
+  it("moves with the sentinels to another master", async () => {
+    const master = await start(...promptReplication);
+    const replica = await start("--replicaof", "127.0.0.1", String(master.port), "--replica-priority", "1");
+    await soon("the replica is connected", async () =>
+      String(await replica.ask("INFO", "replication")).includes("master_link_status:up"),
+    );
+    const file = join(tmpdir(), `carillon-sentinel-${process.pid}-${master.port}.conf`);
+    closing.push(async () => rmSync(file, { force: true }));
+    writeFileSync(
+      file,
+      `sentinel monitor main 127.0.0.1 ${master.port} 1\nsentinel down-after-milliseconds main 500\n` +
+        "sentinel failover-timeout main 3000\n",
+    );
+    const sentinel = await start(file, "--sentinel");
+    await soon("the sentinel knows the replica", async () =>
+      JSON.stringify(await sentinel.ask("SENTINEL", "REPLICAS", "main")).includes(String(replica.port)),
+    );
+    const url = `redis+sentinel://127.0.0.1:1,127.0.0.1:${sentinel.port}/main`;
+    const both = [await contender(url, 1), await contender(url, 2)];
+    await soon("one is first", () => both.some(first));
+    await master.kill();
+    await soon("they are shown by the new one", async () =>
+      both.every((witness) => witness.sure() && isShown(witness)),
+    );
+    await soon("one is first again", () => both.some(first));
+    expect(await both[0]?.gone([1, 2, 3])).toEqual([3]);
+    await expect(open(`redis+sentinel://127.0.0.1:${sentinel.port}/unknown`)).rejects.toMatchObject({
+      code: "COORDINATION_UNREACHABLE",
+    });
+  });
+
+  it("works on a Redis Cluster", async () => {
+    const own = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
+    const server = await start(...own, "--cluster-announce-ip", "127.0.0.1"); // alone it does not learn its address
+    await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+    await soon("the cluster is up", async () =>
+      String(await server.ask("CLUSTER", "INFO")).includes("cluster_state:ok"),
+    );
+    const url = `redis+cluster://127.0.0.1:1,127.0.0.1:${server.port}`;
+    const both = [await contender(url, 1), await contender(url, 2)] as const;
+    await soon("one is first", () => both.some(first));
+    for (const witness of both) await soon("both are seen", () => witness.shown().size === 2);
+    const leader = both.find(first);
+    await leader?.stepDown();
+    await soon("the other is first", () => both.some((witness) => witness !== leader && first(witness)));
+    await server.ask("CLIENT", "KILL", "TYPE", "normal");
+    await soon("they come back", () => both.every((witness) => witness.sure()) && both.some(first));
+    await both[0].leave();
+    await soon("it went", async () => (await both[1].gone([1, 2])).join() === "1");
+  });
+
+  it("is not moved by a wall clock", async () => {
+    // Redis is asked for its time nowhere: were it, a step would show as a member that is gone too early or never.
+    const server = await start();
+    const [a, b] = [await contender(server.url, 1), await contender(server.url, 2)];
+    await soon("one is first", () => first(a) || first(b));
+    const time = /cmdstat_(?:time|pexpire|pttl):calls/;
+    expect(String(await server.ask("INFO", "commandstats"))).not.toMatch(time);
+    expect(await server.ask("TTL", "{carillon}:state")).toBe(-1);
+  });
+});

@@ -1,0 +1,283 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { seeded } from "../../src/random.ts";
+import { until } from "../support/store-stage.ts";
+import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
+
+/** For whatever must happen sooner or later, on a busy machine too. */
+const patienceMs = 25_000;
+
+describe.each(witnessDrivers)("witness on $title", (driver) => {
+  let stage: WitnessStage;
+  const open: WitnessMember[] = [];
+  let sessions = 0;
+  beforeAll(async () => {
+    stage = await driver.open();
+    // A service that is new to everybody may know too little to tell who is gone.
+    const scout = await stage.make();
+    await until("the service can tell who is gone", () => tells(scout), patienceMs);
+    await scout.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((member) => member.close()));
+  });
+  afterAll(() => stage.close());
+
+  const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
+  const mono = () => performance.now();
+
+  interface Member extends WitnessMember {
+    readonly id: number;
+  }
+  const make = async (): Promise<Member> => {
+    const member = await stage.make();
+    open.push(member);
+    return Object.assign(member, { id: ++sessions });
+  };
+  /** A member that is shown. */
+  const join = async (): Promise<Member> => {
+    const member = await make();
+    member.witness.announce(shownAs(member.id));
+    await soon("it is shown", () => isShown(member));
+    return member;
+  };
+  const crowd = (count: number) => Promise.all(Array.from({ length: count }, join));
+
+  const isShown = ({ witness }: WitnessMember) => witness.shownUntil() > mono();
+  const isFirst = ({ witness }: WitnessMember) => witness.sure() && witness.first();
+  const ordered = (ids: Iterable<number>) => [...ids].sort((a, b) => a - b).join();
+  const sees = (who: WitnessMember, ids: readonly number[]) => ordered(who.witness.shown().keys()) === ordered(ids);
+  const goneFor = (who: WitnessMember, ids: readonly number[]) => who.witness.gone(ids).catch((): number[] => []); // it could not tell: not yet
+  const tells = (who: WitnessMember) =>
+    who.witness.gone([0]).then(
+      () => true,
+      () => false, // not yet
+    );
+
+  /** Looks all the time, and keeps what must never be seen. `end` gives it. */
+  const guard = (members: readonly Member[], observer?: WitnessMember) => {
+    const wrong: string[] = [];
+    let over = false;
+    let answers = 0;
+    const exclusive = () => {
+      const first = members.filter(isFirst);
+      if (first.length > 1) wrong.push(`both ${first.map(({ id }) => id).join(" and ")} were first`);
+    };
+    for (const member of members) member.witness.onChange(exclusive);
+    const look = async () => {
+      while (!over) {
+        exclusive();
+        const claims = members.map((member) => ({ id: member.id, until: member.witness.shownUntil() }));
+        const gone = observer
+          ? await observer.witness.gone(claims.map(({ id }) => id)).then(
+              (ids) => {
+                answers++;
+                return new Set(ids);
+              },
+              () => new Set<number>(), // the observer may be cut off too
+            )
+          : new Set<number>();
+        const now = mono();
+        for (const { id, until } of claims) {
+          if (gone.has(id) && until > now) wrong.push(`${id} was gone ${(until - now).toFixed(1)} ms too early`);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    };
+    const looking = look();
+    return async () => {
+      over = true;
+      await looking;
+      return { wrong, answers };
+    };
+  };
+
+  it("shows who has announced itself, and what it said", async () => {
+    const [a, b] = [await make(), await make()];
+    expect([a.witness.shownUntil(), a.witness.first(), a.witness.title]).toEqual([0, false, driver.title]);
+    a.witness.announce(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
+    b.witness.announce(shownAs(b.id, { role: "worker" }));
+    for (const who of [a, b]) await soon("both see both", () => sees(who, [a.id, b.id]));
+    expect(b.witness.shown().get(a.id)).toEqual(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
+    expect(isShown(a) && a.witness.sure()).toBe(true);
+    expect(a.witness.serviceId).toMatch(/./);
+    expect(b.witness.serviceId).toBe(a.witness.serviceId);
+    expect(a.witness.shownUntil()).toBeLessThan(mono() + stage.sessionTimeoutMs);
+    expect(await goneFor(b, [a.id, b.id, 900_001])).toEqual([900_001]);
+    expect(await goneFor(b, [])).toEqual([]);
+  });
+
+  it("shows a new session in place of the old one, and a change of what is shown", async () => {
+    const [a, b] = await crowd(2);
+    if (!a || !b) throw new Error("two were made");
+    const next = ++sessions;
+    a.witness.announce(shownAs(next));
+    await soon("the new one is seen", () =>
+      sees(
+        b,
+        [b.id, next].sort((x, y) => x - y),
+      ),
+    );
+    await soon("the old one is gone", async () => (await goneFor(b, [a.id, next])).includes(a.id));
+    await soon("it is shown", () => isShown(a));
+    expect(await goneFor(b, [next])).toEqual([]);
+    a.witness.announce(shownAs(next, { groups: ["other"] }));
+    await soon("the change is seen", () => b.witness.shown().get(next)?.groups[0] === "other");
+  });
+
+  it("shows for ever who goes on, and no longer who left", async () => {
+    const [a, b] = await crowd(2);
+    if (!a || !b) throw new Error("two were made");
+    const began = mono();
+    await soon("two timeouts are over", () => {
+      expect(isShown(a) && isShown(b)).toBe(true);
+      return mono() > began + 2 * stage.sessionTimeoutMs;
+    });
+    expect(await goneFor(b, [a.id, b.id])).toEqual([]);
+    const left = mono();
+    await a.witness.leave();
+    await soon("it is gone", async () => (await goneFor(b, [a.id])).length === 1);
+    expect(mono() - left).toBeLessThan(stage.sessionTimeoutMs);
+    await soon("it is seen no more", () => sees(b, [b.id]));
+    expect([a.witness.shownUntil() <= mono(), a.witness.first(), a.witness.sure()]).toEqual([true, false, false]);
+    await a.witness.leave();
+  });
+
+  it("has one first, and the next one at once when that one steps down", async () => {
+    const members = await crowd(3);
+    const end = guard(members);
+    for (const { witness } of members) witness.contend();
+    await soon("one is first", () => members.some(isFirst));
+    for (let turn = 0; turn < 6; turn++) {
+      const first = members.find(isFirst);
+      if (!first) throw new Error("nobody is first");
+      const began = mono();
+      const down = first.witness.stepDown();
+      expect(first.witness.first()).toBe(false);
+      await soon("another is first", () => members.some((other) => other !== first && isFirst(other)));
+      expect(mono() - began).toBeLessThan(stage.sessionTimeoutMs / 3);
+      await down;
+      first.witness.contend();
+    }
+    expect(await end()).toMatchObject({ wrong: [] });
+  });
+
+  it("tells who listens what changed", async () => {
+    const [a, b] = await crowd(2);
+    if (!a || !b) throw new Error("two were made");
+    const told: string[] = [];
+    a.witness.onChange((what) => void told.push(what));
+    a.witness.contend();
+    await soon("it is told that it is first", () => a.witness.first() && told.includes("first"));
+    await b.witness.leave();
+    await soon("it is told that a member went", () => sees(a, [a.id]) && told.includes("members"));
+    told.length = 0;
+    a.cut();
+    await soon("it is told that it cannot be sure", () => !a.witness.sure() && told.includes("sure"));
+    await soon("it is told that it is no longer first", () => !a.witness.first() && told.includes("first"));
+    await expect(a.witness.gone([b.id])).rejects.toMatchObject({ code: "COORDINATION_UNREACHABLE" });
+    a.heal();
+    await soon("it is first again", () => isFirst(a));
+  });
+
+  it.each(["cut", "hang"] as const)("lets another be first, and not too early, when a line is %s", async (how) => {
+    const [a, b, c] = await crowd(3);
+    if (!a || !b || !c) throw new Error("three were made");
+    a.witness.contend();
+    await soon("the one is first", () => isFirst(a));
+    b.witness.contend();
+    const end = guard([a, b], c);
+    a[how]();
+    await soon("the other is first", () => isFirst(b));
+    expect([a.witness.first(), isShown(a)]).toEqual([false, false]);
+    await soon("the one is gone", async () => (await goneFor(c, [a.id])).length === 1);
+    a.heal();
+    await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
+    expect(await goneFor(c, [a.id])).toEqual([]);
+    expect(isFirst(b)).toBe(true);
+    await b.witness.stepDown();
+    await soon("the one is first again", () => isFirst(a));
+    expect(await end()).toMatchObject({ wrong: [] });
+  });
+
+  it("keeps who was away for less than its time", async () => {
+    const [a, b] = await crowd(2);
+    if (!a || !b) throw new Error("two were made");
+    a.witness.contend();
+    await soon("it is first", () => isFirst(a));
+    const end = guard([a, b], b);
+    a.cut();
+    a.heal();
+    await soon("it is shown and sure again", () => isShown(a) && a.witness.sure());
+    expect((await end()).wrong).toEqual([]);
+    expect(await goneFor(b, [a.id])).toEqual([]);
+  });
+
+  it("never calls gone who is shown for sure, nor two first, whoever is paused and for how long", async () => {
+    const seed = Number(process.env.CARILLON_SEED) || Math.floor(Math.random() * 2 ** 31);
+    const random = seeded(seed);
+    const [observer] = [await join()];
+    const members = await crowd(4);
+    for (const { witness } of members) witness.contend();
+    const end = guard(members, observer);
+    const { sessionTimeoutMs } = stage;
+    const ends = mono() + 6 * sessionTimeoutMs;
+    const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    await Promise.all(
+      members.map(async (member) => {
+        while (mono() < ends) {
+          await wait(random.next() * sessionTimeoutMs);
+          const trouble = random.next();
+          if (trouble < 0.6) member.pause();
+          else if (trouble < 0.8) member.cut();
+          else member.hang();
+          await wait(random.next() * 1.8 * sessionTimeoutMs);
+          if (trouble < 0.6) member.resume();
+          else member.heal();
+        }
+      }),
+    );
+    await soon("all are shown again", () => members.every(isShown));
+    await soon("one is first", () => members.some(isFirst));
+    const { wrong, answers } = await end();
+    expect({ seed, wrong }).toEqual({ seed, wrong: [] });
+    expect(answers).toBeGreaterThan(20);
+  });
+
+  it.each(["restartService", "wipeService"] as const)("finds together again after %s", async (what) => {
+    const [observer] = [await join()];
+    const members = await crowd(3);
+    for (const { witness } of members) witness.contend();
+    await soon("one is first", () => members.some(isFirst));
+    const ids = [...members.map(({ id }) => id), observer.id];
+    const end = guard(members, observer);
+    await stage[what]();
+    await soon("gone is told again", () => tells(observer));
+    await soon("all are shown", () => members.every(isShown) && [...members, observer].every((who) => sees(who, ids)));
+    await soon("one is first again", () => members.some(isFirst));
+    expect(await goneFor(observer, [...ids, 900_001])).toEqual([900_001]);
+    expect(await end()).toMatchObject({ wrong: [] });
+    expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
+  });
+
+  it("passes through fifty contenders, each first once", async () => {
+    const members = await Promise.all(Array.from({ length: 50 }, make));
+    const end = guard(members);
+    for (const { witness } of members) witness.contend();
+    const turns = new Set<number>();
+    const times: number[] = [];
+    await soon("one is first", () => members.some(isFirst));
+    while (turns.size < members.length) {
+      const began = mono();
+      const left = members.filter(({ id }) => !turns.has(id));
+      await soon("the next one is first", () => left.some(isFirst));
+      times.push(mono() - began);
+      const first = left.find(isFirst);
+      if (!first) continue;
+      turns.add(first.id);
+      await first.witness.stepDown();
+    }
+    expect(await end()).toMatchObject({ wrong: [] });
+    const median = times.sort((a, b) => a - b)[times.length >> 1] ?? 0;
+    expect(median).toBeLessThan(stage.sessionTimeoutMs / 3);
+  });
+});
