@@ -31,6 +31,9 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   overdue: [],
   stuck: [],
   unplanned: [],
+  clusterId: "c1",
+  coordination: "store",
+  sharedNames: [],
   ...over,
 });
 const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({

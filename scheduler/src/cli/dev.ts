@@ -1,7 +1,7 @@
 import { version } from "../version.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { deciding, makeTowers, type NodeOptions, runUntilStopped } from "./running.ts";
-import { placeText } from "./store-choice.ts";
+import { coordinationText, placeText } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { Upcoming } from "./upcoming.ts";
@@ -21,12 +21,13 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
         for (const one of upcoming) following.push(one.follow());
         const opened = await Promise.all(towers.map((tower) => tower.open()));
         const places = new Set(opened.map(({ url, embedded }) => placeText(url, embedded, options.directory)));
+        const services = new Set(opened.flatMap(({ coordination: one }) => (one ? [coordinationText(one)] : [])));
         const leads = () => towers.map(({ node, term }) => ({ node, term }));
         const nodeText = ({ node, term }: { node: string; term: number | null }) =>
           `node ${plain(node)} ${term === null ? "follows" : `leads, term ${term}`}`;
         await Promise.race([Promise.all(upcoming.map((one) => one.ready)), Promise.all(following)]);
         view.begin({
-          header: () => [`carillon ${version}`, [...places].join(", "), ...leads().map(nodeText)],
+          header: () => [`carillon ${version}`, [...places, ...services].join(", "), ...leads().map(nodeText)],
           leads,
           upcoming: (count) =>
             upcoming

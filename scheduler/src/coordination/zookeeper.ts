@@ -21,7 +21,7 @@ import {
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
-import type { Shown, Witness, WitnessOptions } from "../witness.ts";
+import { type Shown, type Witness, type WitnessOptions, withoutCredentials } from "../witness.ts";
 
 const retryMs = 250;
 const members = "/members";
@@ -70,7 +70,7 @@ function parseUrl(url: string) {
 
 function translated(error: unknown, url: string): unknown {
   if (!isZooKeeperError(error)) return error;
-  const where = url.replace(/\/\/[^@/]*@/, "//");
+  const where = withoutCredentials(url);
   const about = (code: ConstructorParameters<typeof CarillonError>[0], what: string, hint: string) =>
     new CarillonError(code, `${where}: ${what}: ${error.message}`, { hint, cause: error });
   if (error.code === "AUTH_FAILED" || error.code === "NO_AUTH")
@@ -88,6 +88,30 @@ function translated(error: unknown, url: string): unknown {
   return error;
 }
 
+/** Whose path this is, without making anything there. @returns undefined: nobody's yet @throws COORDINATION_… */
+export async function lookAtZooKeeper(
+  url: string,
+  signal?: AbortSignal,
+): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const { servers, auth, secure } = parseUrl(url);
+  const options: ConnectOptions = { connectTimeoutMs: 5_000, auth, tls: secure ? {} : undefined, signal };
+  const zk = await connect(servers, options).catch((error: unknown) => {
+    throw translated(error, url);
+  });
+  try {
+    const { data } = await zk.get(service);
+    const found = parsed(data.toString("utf8"));
+    if (typeof found?.cluster === "string" && typeof found.service === "string")
+      return { clusterId: found.cluster, serviceId: found.service };
+    throw foreign(url, found);
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return undefined;
+    throw translated(error, url);
+  } finally {
+    await zk.close();
+  }
+}
+
 /** Makes the path ours, or finds that it is. @returns the service's id, by which another ZooKeeper is told apart */
 async function claimPath(
   zk: ZooKeeper,
@@ -99,8 +123,12 @@ async function claimPath(
   const { data } = await zk.get(service);
   const found = parsed(data.toString("utf8"));
   if (found?.cluster === clusterId && typeof found.service === "string") return found.service;
-  const where = url.replace(/\/\/[^@/]*@/, "//");
-  throw new CarillonError(
+  throw foreign(url, found);
+}
+
+function foreign(url: string, found: { cluster?: unknown } | undefined): CarillonError {
+  const where = withoutCredentials(url);
+  return new CarillonError(
     "COORDINATION_FOREIGN",
     found
       ? `${where} belongs to another cluster, ${found.cluster}`

@@ -48,7 +48,9 @@ describe.each(everyPostgres())("history on $title", (server) => {
     expect(created).toContain(dayName("run_history", agoMs));
     await stage.another();
     expect((await stage.store.history.rotate(stage.nowMs, null)).dropped).toEqual([]);
-    expect((await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).dropped).toContain(dayName("run_history", agoMs));
+    expect((await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).dropped).toContain(
+      dayName("run_history", agoMs),
+    );
   });
 
   it("makes new ones and drops what is past its retention, while writers run", async () => {

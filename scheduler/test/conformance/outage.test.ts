@@ -4,14 +4,7 @@ import { openPostgres } from "../../src/store/postgres.ts";
 import type { ClaimedRun, Store } from "../../src/store.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import {
-  openStage,
-  recordingLog,
-  type Stage,
-  settlement,
-  succeededVerdict,
-  until,
-} from "../support/store-stage.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("a store that goes away, on $title", (server) => {
   let stage: Stage;
