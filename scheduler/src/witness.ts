@@ -50,8 +50,8 @@ export interface Shown {
   readonly pid: number;
   readonly version: string;
   readonly groups: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly capacity: number | null;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly capacity?: number | null;
 }
 
 export interface WitnessOptions {

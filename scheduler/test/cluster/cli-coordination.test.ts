@@ -57,9 +57,13 @@ describe("coordination by the command line", () => {
       verdict: "good",
       found: `by the service ${coordination}`,
     });
-    expect((await checks("--coordination", zookeeper(path))).of("coordination")).toMatchObject({
+    const same = ["--coordination", zookeeper(path, "me:secret@")];
+    expect((await checks(...same)).of("coordination")).toMatchObject({
       found: `by ${shown}`,
     });
+    expect((await checks("--coordination", zookeeper(path))).of("coordination")?.found).toContain(
+      "COORDINATION_REFUSED",
+    );
     const elsewhere = await checks("--coordination", zookeeper());
     expect(elsewhere.code).toBe(5);
     expect(elsewhere.of("coordination")).toMatchObject({
@@ -113,6 +117,7 @@ describe("coordination by the command line", () => {
     for (const [coordination, code, exit] of [
       ["etcd://me:secret@host/a", "OPTION_INVALID", 2],
       ["zookeeper://", "OPTION_INVALID", 2],
+      ["zookeeper://me:secret%@127.0.0.1:1/a", "OPTION_INVALID", 2],
       [zookeeper(mine, "owner:secret@"), "COORDINATION_REFUSED", 4],
       [zookeeper("/cli-readable"), "COORDINATION_REFUSED", 4],
       [zookeeper("/cli-foreign"), "COORDINATION_FOREIGN", 4],

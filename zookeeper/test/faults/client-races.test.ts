@@ -1,4 +1,5 @@
 /** What may happen at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
+import { getEventListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
 import { connect } from "../../src/index.ts";
@@ -171,6 +172,32 @@ describe("the client, at an awkward moment", () => {
     // And it stays so: the server may have been asked before it was told to forget.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
+  });
+
+  test("one signal for very many calls is no leak, and nobody warns of one", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const warnings: string[] = [];
+    const warned = (warning: Error) => warnings.push(warning.message);
+    process.on("warning", warned);
+    try {
+      const { signal } = new AbortController();
+      await Promise.all(Array.from({ length: 100 }, () => zk.get(path, { signal })));
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      proxy.refuse();
+      const { session } = zk;
+      await until("the session has ended", () => session.signal.aborted);
+      const waiting = Promise.all(Array.from({ length: 100 }, () => zk.established(signal)));
+      proxy.accept();
+      await waiting;
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      expect(getEventListeners(zk.signal, "abort")).toEqual([]);
+      await new Promise(setImmediate); // warnings come a turn later
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off("warning", warned);
+    }
   });
 
   test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
