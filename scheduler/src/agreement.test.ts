@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { disagreements, type Told } from "./agreement.ts";
+import { clockTroubles, disagreements, type Told } from "./agreement.ts";
 
 const dayMs = 86_400_000;
 const node = (name: string, over: Partial<Told> & { retentionMs?: number; horizonMs?: number } = {}): Told => {
@@ -50,5 +50,20 @@ describe("settings of two processes", () => {
     expect(told?.advice).toContain("21s334ms");
     expect(disagreements(node("quick", { horizonMs: 22_000 }), slow)).toEqual([]);
     expect(disagreements(slow, node("quick")).map(({ found }) => found)).toEqual([told?.found]);
+  });
+});
+
+describe("this machine's clock", () => {
+  it("is told of when it is surely further off than 5 s", () => {
+    expect(clockTroubles({ wallOffsetMs: 4_900, errorMs: 1 })).toEqual([]);
+    expect(clockTroubles({ wallOffsetMs: -5_400, errorMs: 500 })).toEqual([]);
+    expect(clockTroubles({ wallOffsetMs: 61_000, errorMs: 500 })).toEqual([
+      "this machine's clock is 61.0 s behind the store's; tasks fire by the store's all the same. Turn on NTP",
+    ]);
+    expect(clockTroubles({ wallOffsetMs: -5_600, errorMs: 500 })).toEqual([expect.stringContaining("5.6 s ahead of")]);
+  });
+
+  it("is not known well where the store answers slowly", () => {
+    expect(clockTroubles({ wallOffsetMs: 0, errorMs: 1_500 })).toEqual([expect.stringContaining("only to 1.5 s")]);
   });
 });

@@ -4,7 +4,9 @@ import type { SessionIdentity } from "./store.ts";
 /** The leader plans again when less than this part of the horizon is left. */
 export const refill = 0.75;
 /** A clock further from the store's than this is told of at the start. */
-export const clockBoundMs = 5_000;
+const clockBoundMs = 5_000;
+/** So is not knowing the store's time better than this. */
+const uncertainMs = 1_000;
 
 export type Told = Pick<SessionIdentity, "node" | "role" | "timeoutMs" | "settings">;
 
@@ -59,5 +61,19 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
       refused: false,
     });
   }
+  return found;
+}
+
+/** This machine's wall clock decides nothing, but its logs are read beside those of others. @returns what to tell */
+export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {
+  const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
+  const found: string[] = [];
+  if (Math.abs(wallOffsetMs) - errorMs > clockBoundMs)
+    found.push(
+      `this machine's clock is ${seconds(wallOffsetMs)} ${wallOffsetMs > 0 ? "behind" : "ahead of"} the store's; ` +
+        "tasks fire by the store's all the same. Turn on NTP",
+    );
+  if (errorMs > uncertainMs)
+    found.push(`the store answers slowly: this process knows the store's time only to ${seconds(errorMs)}`);
   return found;
 }

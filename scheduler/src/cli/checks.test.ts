@@ -99,6 +99,13 @@ describe("doctor", () => {
     expect(wrongServer({ clockOffsetMs: -700 })).toEqual([["clock", "remark"]]);
   });
 
+  it("says how exact the clock's offset is when the store answers slowly", () => {
+    const clock = (roundTripMs: number) =>
+      checkServer(server({ clockOffsetMs: 6_000, roundTripMs }), "", "c").find(({ what }) => what === "clock")?.found;
+    expect(clock(1)).toBe("this machine's is 6.0 s behind the store's");
+    expect(clock(400)).toBe("this machine's is 6.0 s (± 200 ms) behind the store's");
+  });
+
   it("does not believe a leader that is silent", () => {
     expect(wrong({ members: [member({ seenMs: nowMs - 20_000 })] })).toEqual({
       leader: "problem: atlas holds term 7, but is silent since 20 s",

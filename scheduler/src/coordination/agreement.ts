@@ -1,4 +1,4 @@
-import { clockBoundMs, disagreements } from "../agreement.ts";
+import { clockTroubles, disagreements } from "../agreement.ts";
 import { pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
@@ -7,7 +7,6 @@ import { firstLiving } from "./living.ts";
 import { type JoinOptions, joinCluster } from "./membership.ts";
 
 const retryMs = 250;
-const slowAnswerMs = 1_000;
 
 /**
  * Joins, and leaves again if this process's settings must not stand beside those of one that was there before. Compared
@@ -17,7 +16,9 @@ const slowAnswerMs = 1_000;
 export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   const membership = await joinCluster(options, signal);
   try {
-    tellClock(options);
+    const { wallOffsetMs, errorMs } = options.storeClock;
+    for (const words of clockTroubles(options.storeClock))
+      options.log.warn({ offsetMs: Math.round(wallOffsetMs), rightToMs: Math.ceil(errorMs) }, words);
     await agreeOnSettings(options, membership.sessionId, signal);
     return membership;
   } catch (error) {
@@ -27,13 +28,17 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
 }
 
 async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
-  const { store, clock, identity, log } = options;
+  const { store, clock, storeClock, identity, log } = options;
   const withMe = (member: Member) => (member.sessionId < sessionId ? disagreements(member, identity) : []);
-  for (let first = true; ; first = false) {
+  const warned = new Set<string>();
+  for (;;) {
     try {
       const { members } = await store.sessions.members();
-      for (const { found, advice, refused } of first ? members.flatMap(withMe) : [])
-        if (!refused) log.warn({ code: "SETTINGS_DIFFER", advice }, found);
+      const heard = members.filter(({ seenMs, timeoutMs }) => storeClock.now() - seenMs <= timeoutMs);
+      for (const { found, advice, refused } of heard.flatMap(withMe)) {
+        if (!refused && !warned.has(found)) log.warn({ code: "SETTINGS_DIFFER", advice }, found);
+        warned.add(found);
+      }
       const refuses = (member: Member) => withMe(member).some(({ refused }) => refused);
       const elder = members.some(refuses) ? await firstLiving(store.sessions, refuses, clock, signal) : undefined;
       const why = elder && withMe(elder).find(({ refused }) => refused);
@@ -48,18 +53,4 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
       await pause(clock, retryMs, signal);
     }
   }
-}
-
-/** This machine's wall clock decides nothing, but its logs are read beside those of others. */
-function tellClock({ storeClock, log }: JoinOptions): void {
-  const { wallOffsetMs, errorMs } = storeClock;
-  const rightTo = { offsetMs: Math.round(wallOffsetMs), rightToMs: Math.ceil(errorMs) };
-  if (Math.abs(wallOffsetMs) - errorMs > clockBoundMs) {
-    log.warn(
-      rightTo,
-      `this machine's clock is ${(Math.abs(wallOffsetMs) / 1_000).toFixed(1)} s ${wallOffsetMs > 0 ? "behind" : "ahead of"} the store's; tasks fire by the store's all the same. Turn on NTP`,
-    );
-  }
-  if (errorMs > slowAnswerMs)
-    log.warn(rightTo, "the store answers slowly: this process knows its time only to about a second or worse");
 }

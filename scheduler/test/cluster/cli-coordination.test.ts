@@ -151,18 +151,23 @@ export const tower = carillon({ retention: "${retention}", sessionTimeout: "2s" 
   it("a retention that would drop what a live node keeps is refused, and doctor names both", async () => {
     await file("long.ts", keeping("60d"));
     await file("short.ts", keeping("7d"));
-    const first = start(["dev", "short.ts", ...here(), "--name", "short"]);
+    const by = ["--coordination", zookeeper()];
+    const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
     await first.says(/node short leads/);
-    const second = start(["dev", "long.ts", ...here(), "--name", "long"]);
+    const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
-    await second.says(/node long/);
+    await second.says(/"event":"ready"/);
+    expect(objects(second.stdout).find(({ event }) => event === "ready")).toMatchObject({
+      store: expect.stringMatching(/^PostgreSQL at [^,]+$/),
+      coordination: expect.stringMatching(/^ZooKeeper at [^,]+$/),
+    });
     const settings = await checks();
     expect(settings.of("settings")).toMatchObject({
       verdict: "problem",
       found: "SETTINGS_DIFFER: retention is 7d on short and 60d on long",
     });
     await first.end("SIGTERM");
-    const refused = await ask("dev", "short.ts", "--name", "short");
+    const refused = await ask("dev", "short.ts", "--name", "short", ...by);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
       /^carillon: SETTINGS_DIFFER: retention is 60d on long and 7d on short \(live: pid \d+ on .+\)\n {2}hint: /,
