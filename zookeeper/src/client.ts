@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { aborted, Call, type Question } from "./call.ts";
 import { parseConnectString } from "./connect-string.ts";
 import { Connection, type Credentials, maxConnectMs, noCredentials, type Progress, Refused } from "./connection.ts";
-import { isZooKeeperError, ZooKeeperError } from "./errors.ts";
+import { isZooKeeperError, serverError, ZooKeeperError } from "./errors.ts";
 import { Hosts } from "./hosts.ts";
 import { limits } from "./limits.ts";
 import { OperationsOf } from "./operations-of.ts";
@@ -351,7 +351,10 @@ function setWatchesAgain(connection: Connection, session: SessionCore, zxid: big
   const bodies = session.watches.setAgain(zxid);
   bodies.forEach((body, index) => {
     const isLast = index === bodies.length - 1;
-    connection.sendSetWatches(body, () => isLast && session.watches.gap());
+    connection.sendSetWatches(body, (code) => {
+      if (code !== 0) session.watches.refused(serverError(code, "setting the watches again", ""));
+      else if (isLast) session.watches.gap();
+    });
   });
 }
 

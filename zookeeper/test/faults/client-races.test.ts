@@ -7,6 +7,7 @@ import { Clients, until } from "../recipes/stage.ts";
 import { Ensemble } from "../support/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath } from "../support/servers.ts";
+import { OldServer } from "./old-server.ts";
 
 const sessionTimeoutMs = 2_000;
 
@@ -172,6 +173,19 @@ describe("the client, at an awkward moment", () => {
     // And it stays so: the server may have been asked before it was told to forget.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
+  });
+
+  test("a server that does not set watches again: whoever waits looks again", async () => {
+    await using old = await OldServer.start();
+    const zk = await clients.connect({ sessionTimeoutMs: 10_000 }, old.address);
+    const events: string[] = [];
+    const told = ({ type, path }: OnceEvent) => events.push(`${type} ${path}`);
+    await zk.exists("/missing", { watch: told });
+    old.reset();
+    await until("it was told", () => events.length > 0);
+    expect(events).toEqual(["changed /missing"]);
+    expect(await zk.exists("/missing")).toBeUndefined();
+    expect(old.accepted).toBe(2);
   });
 
   test("one signal for very many calls is no leak, and nobody warns of one", async () => {
