@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
-import { joinCluster } from "./coordination/membership.ts";
+import { joinAgreeing } from "./coordination/agreement.ts";
 import { checkCoordination, openCoordination } from "./coordination/open.ts";
 import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
@@ -221,6 +221,7 @@ export class Carillon {
     nowMs: () => number;
     embedded: EmbeddedStore | undefined;
     url: string | undefined;
+    coordination: string | undefined;
   }> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
@@ -228,7 +229,8 @@ export class Carillon {
       throw error;
     });
     const { store, embedded } = await this.#opening;
-    return { store, embedded, url: this.#options.store, nowMs: () => this.#storeClock.now() };
+    const { store: url, coordination } = this.#options;
+    return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
   // ---- composition
@@ -236,7 +238,7 @@ export class Carillon {
   async #open(): Promise<Opened> {
     const { directory } = this.#options;
     const signal = this.#stopping.signal;
-    const { schema, keepMs, failFast } = this.settings;
+    const { schema, failFast } = this.settings;
     const embedded =
       this.#options.store === undefined
         ? await openEmbedded({ directory, signal, log: (line) => this.#log.info({}, line) })
@@ -245,7 +247,6 @@ export class Carillon {
       const store = await openPostgres({
         url: this.#options.store ?? (embedded as EmbeddedStore).url,
         schema,
-        keepMs,
         failFast,
         signal,
         log: this.#log,
@@ -332,15 +333,19 @@ export class Carillon {
   }
 
   async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
+    const { scheduler, worker, labels, concurrency, keepMs, horizonMs, claimAheadMs, sessionTimeoutMs } = this.settings;
     for (;;) {
       const identity: SessionIdentity = {
         node: this.#node,
-        role: this.settings.scheduler ? "node" : "worker",
+        role: scheduler ? "node" : "worker",
         host: hostname(),
         pid: process.pid,
         version,
-        timeoutMs: this.settings.sessionTimeoutMs,
-        groups: this.settings.worker ? this.#groups() : [],
+        timeoutMs: sessionTimeoutMs,
+        groups: worker ? this.#groups() : [],
+        labels,
+        capacity: worker ? concurrency : 0,
+        settings: { retentionMs: keepMs, horizonMs, claimAheadMs },
       };
       const options = {
         store,
@@ -352,7 +357,7 @@ export class Carillon {
         log: this.#log,
       };
       try {
-        return await joinCluster(options, this.#stopping.signal);
+        return await joinAgreeing(options, this.#stopping.signal);
       } catch (error) {
         if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
         else if (

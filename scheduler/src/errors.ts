@@ -37,6 +37,7 @@ export const errorCodes = {
   COORDINATION_FOREIGN: "The coordination service holds another cluster, or data that Carillon did not write.",
   COORDINATION_UNSUPPORTED: "The coordination service is too old, or is set up in a way that cannot be relied on.",
   COORDINATION_DIFFERS: "The cluster's live nodes use another coordination service.",
+  SETTINGS_DIFFER: "This process's settings must not stand beside those of a live node.",
   NODE_NAME_TAKEN: "A live node already uses this name.",
   SESSION_LOST: "This process's session ended: it was silent for too long, or another took its place.",
   WORKER_LOST: "The worker fell silent while it had the run, so what the run did is not known.",

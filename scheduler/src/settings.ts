@@ -32,6 +32,8 @@ export interface CarillonOptions {
   worker?: boolean;
   /** The groups whose tasks are run here; default: those of the tasks defined here. */
   groups?: string[];
+  /** What to know this process by, such as { zone: "eu-1" }; shown by `carillon nodes`, decides nothing. */
+  labels?: Record<string, string>;
   /** Handlers at work at once; default 100. */
   concurrency?: number;
   /** How long ended runs, slots and logs are kept; default 30 days. */
@@ -59,6 +61,7 @@ export interface Settings {
   scheduler: boolean;
   worker: boolean;
   groups: string[] | null;
+  labels: Record<string, string>;
   concurrency: number;
   keepMs: number;
   horizonMs: number;
@@ -117,6 +120,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     scheduler: options.scheduler ?? true,
     worker: options.worker ?? true,
     groups: options.groups ?? null,
+    labels: checkedLabels(options.labels ?? {}),
     concurrency: options.concurrency ?? 100,
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
     // An election takes up to a beat and a timeout, 1.5 timeouts; the leader fills up when a quarter is used.
@@ -147,6 +151,26 @@ export function settingsOf(options: CarillonOptions): Settings {
   return settings;
 }
 
+const mostLabels = 32;
+const longestLabel = 200;
+
+/** They are in each session's row, so they stay small. */
+function checkedLabels(labels: Record<string, string>): Record<string, string> {
+  const wrong = (what: string) =>
+    new CarillonError("OPTION_INVALID", `labels cannot be so: ${what}`, {
+      hint: `Give at most ${mostLabels} texts of at most ${longestLabel} characters by name, such as { zone: "eu-1" }.`,
+    });
+  if (typeof labels !== "object" || labels === null || Array.isArray(labels)) throw wrong("they are no object");
+  const entries = Object.entries(labels);
+  if (entries.length > mostLabels) throw wrong(`there are ${entries.length}`);
+  for (const [name, value] of entries) {
+    if (!/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/.test(name)) throw wrong(`a name is ${JSON.stringify(name)}`);
+    if (typeof value !== "string" || value.length > longestLabel || value.includes("\0"))
+      throw wrong(`${name} is no text, or too long`);
+  }
+  return { ...labels };
+}
+
 const optionNames: Record<keyof CarillonOptions, true> = {
   store: true,
   coordination: true,
@@ -156,6 +180,7 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   scheduler: true,
   worker: true,
   groups: true,
+  labels: true,
   concurrency: true,
   retention: true,
   horizon: true,

@@ -39,6 +39,18 @@ export interface SessionIdentity {
   timeoutMs: number;
   /** The groups whose tasks it runs. */
   groups?: readonly string[];
+  /** For people and for looking: where it is, what it has. A pulse leaves out these and what follows. */
+  labels?: Readonly<Record<string, string>>;
+  /** How many runs it takes at once; 0: it runs none; null: a process too old to say. */
+  capacity?: number | null;
+  settings?: SessionSettings | null;
+}
+
+/** Settings of a process that the others' must agree with, or that are bounded by theirs. */
+export interface SessionSettings {
+  retentionMs: number;
+  horizonMs: number;
+  claimAheadMs: number;
 }
 
 export interface Member extends SessionIdentity {
@@ -109,7 +121,7 @@ export interface SessionStore {
   cluster(): Promise<{ clusterId: string; coordination: string | null }>;
   /** From now on the cluster coordinates by `next`, if it still does by `before`. @returns whether it was so */
   coordinateBy(before: string | null, next: string): Promise<boolean>;
-  /** The members as last seen, without taking part. */
+  /** The members as last seen, with all they told, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }
 
@@ -408,8 +420,8 @@ export interface SlotRange {
 }
 
 export interface HistoryStore {
-  /** Creates partitions ahead, drops those wholly older than `keepMs`. @returns names */
-  rotate(nowMs: number, keepMs: number): Promise<{ created: string[]; dropped: string[] }>;
+  /** Creates partitions ahead, drops those wholly older than `keepMs`; null drops none. @returns names */
+  rotate(nowMs: number, keepMs: number | null): Promise<{ created: string[]; dropped: string[] }>;
   slots(
     taskId: number,
     fromMs: number,

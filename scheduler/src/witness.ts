@@ -1,5 +1,8 @@
 import type { SessionIdentity } from "./store.ts";
 
+/** A service's URL as it may be shown: whatever stands before its last @ is secret. */
+export const withoutCredentials = (url: string): string => url.replace(/\/\/.*@/, "//");
+
 /**
  * The port of a coordination service beside the store: it sees who is alive, and puts in a line those who want to lead.
  * What it says is a hint for speed and for sparing the store; whatever must hold, the store's transactions decide.
@@ -47,6 +50,8 @@ export interface Shown {
   readonly pid: number;
   readonly version: string;
   readonly groups: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly capacity?: number | null;
 }
 
 export interface WitnessOptions {

@@ -31,6 +31,9 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   overdue: [],
   stuck: [],
   unplanned: [],
+  clusterId: "c1",
+  coordination: "store",
+  sharedNames: [],
   ...over,
 });
 const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
@@ -94,6 +97,13 @@ describe("doctor", () => {
     expect(wrongServer({ migration: 3 })).toEqual([["schema", "problem"]]);
     expect(wrongServer({ migration: 1 })).toEqual([["schema", "remark"]]);
     expect(wrongServer({ clockOffsetMs: -700 })).toEqual([["clock", "remark"]]);
+  });
+
+  it("says how exact the clock's offset is when the store answers slowly", () => {
+    const clock = (roundTripMs: number) =>
+      checkServer(server({ clockOffsetMs: 6_000, roundTripMs }), "", "c").find(({ what }) => what === "clock")?.found;
+    expect(clock(1)).toBe("this machine's is 6.0 s behind the store's");
+    expect(clock(400)).toBe("this machine's is 6.0 s (± 200 ms) behind the store's");
   });
 
   it("does not believe a leader that is silent", () => {

@@ -14,14 +14,26 @@ export interface Check {
 const oldestNode = [20, 19] as const;
 const oldestServer = 150_000;
 const clockRemarkMs = 500;
+/** Half a round trip: below this, nobody needs to be told how far a measured offset may be off. */
+const clockUncertainMs = 50;
 const partitionsProblemMs = 86_400_000;
 const named = 3;
 
-const good = (what: string, found: string): Check => ({ what, verdict: "good", found, advice: "" });
-const remark = (what: string, found: string, advice: string): Check => ({ what, verdict: "remark", found, advice });
-const problem = (what: string, found: string, advice: string): Check => ({ what, verdict: "problem", found, advice });
+export const good = (what: string, found: string): Check => ({ what, verdict: "good", found, advice: "" });
+export const remark = (what: string, found: string, advice: string): Check => ({
+  what,
+  verdict: "remark",
+  found,
+  advice,
+});
+export const problem = (what: string, found: string, advice: string): Check => ({
+  what,
+  verdict: "problem",
+  found,
+  advice,
+});
 
-const list = (names: string[]) =>
+export const list = (names: string[]) =>
   `${names.slice(0, named).join(", ")}${names.length > named ? ` and ${names.length - named} more` : ""}`;
 
 export function checkNode(nodeVersion: string): Check {
@@ -71,7 +83,9 @@ export function checkServer(server: ServerFacts, place: string, schema: string):
       ),
     );
   } else checks.push(good("schema", `${schema} at version ${migration}, up to date`));
-  const offset = spanText(Math.abs(clockOffsetMs));
+  const uncertainMs = roundTripMs / 2;
+  const offset =
+    spanText(Math.abs(clockOffsetMs)) + (uncertainMs < clockUncertainMs ? "" : ` (± ${spanText(uncertainMs)})`);
   checks.push(
     Math.abs(clockOffsetMs) < clockRemarkMs
       ? good("clock", `this machine's is within ${offset} of the store's`)
@@ -110,7 +124,7 @@ function partitions({ partitions: tables, nowMs }: ClusterFacts): Check {
   return good("partitions", `made for ${spanText(least)} ahead`);
 }
 
-const silent = ({ seenMs, timeoutMs }: { seenMs: number; timeoutMs: number }, nowMs: number) =>
+export const silent = ({ seenMs, timeoutMs }: { seenMs: number; timeoutMs: number }, nowMs: number) =>
   nowMs - seenMs > timeoutMs;
 
 function leader({ leadership, members: all, nowMs }: ClusterFacts): Check {

@@ -1,7 +1,7 @@
 import { version } from "../version.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { deciding, makeTowers, type NodeOptions, runUntilStopped } from "./running.ts";
-import { placeText } from "./store-choice.ts";
+import { coordinationText, placeText } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { Upcoming } from "./upcoming.ts";
@@ -20,13 +20,16 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
       async onStarted() {
         for (const one of upcoming) following.push(one.follow());
         const opened = await Promise.all(towers.map((tower) => tower.open()));
-        const places = new Set(opened.map(({ url, embedded }) => placeText(url, embedded, options.directory)));
+        const stores = new Set(opened.map(({ url, embedded }) => placeText(url, embedded, options.directory)));
+        const services = new Set(opened.flatMap(({ coordination: one }) => (one ? [coordinationText(one)] : [])));
         const leads = () => towers.map(({ node, term }) => ({ node, term }));
         const nodeText = ({ node, term }: { node: string; term: number | null }) =>
           `node ${plain(node)} ${term === null ? "follows" : `leads, term ${term}`}`;
         await Promise.race([Promise.all(upcoming.map((one) => one.ready)), Promise.all(following)]);
         view.begin({
-          header: () => [`carillon ${version}`, [...places].join(", "), ...leads().map(nodeText)],
+          header: () => [`carillon ${version}`, [...stores, ...services].join(", "), ...leads().map(nodeText)],
+          store: [...stores].join(", "),
+          coordination: [...services].join(", ") || null,
           leads,
           upcoming: (count) =>
             upcoming

@@ -1,17 +1,31 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { lookAtCoordination } from "../coordination/open.ts";
 import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
 import { isCarillonError } from "../errors.ts";
 import { settingsOf } from "../settings.ts";
 import { inspectPostgres } from "../store/inspect.ts";
+import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
 import { type Check, checkCluster, checkNode, checkServer } from "./checks.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, chosenUrl, defaultDirectory, lookingOptions, placeText } from "./store-choice.ts";
+import {
+  type CommonOptions,
+  chosenCoordination,
+  chosenUrl,
+  coordinationText,
+  defaultDirectory,
+  lookingOptions,
+  placeText,
+} from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { pad, plain, wrap } from "./text.ts";
 
+export interface DoctorOptions extends CommonOptions {
+  coordination?: string;
+}
+
 /** Looks at everything and changes nothing; an embedded store that stands still is started for the look. */
-export async function doctor(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
   const { schema } = settingsOf(lookingOptions(options));
   const checks = [checkNode(process.versions.node), ...(await storeChecks(options, schema))];
   const problems = checks.filter(({ verdict }) => verdict === "problem").length;
@@ -20,7 +34,7 @@ export async function doctor(options: CommonOptions, terminal: Terminal): Promis
   return problems === 0 ? exitCodes.ok : exitCodes.problems;
 }
 
-async function storeChecks(options: CommonOptions, schema: string): Promise<Check[]> {
+async function storeChecks(options: DoctorOptions, schema: string): Promise<Check[]> {
   const url = chosenUrl(options);
   const directory = options.directory ?? defaultDirectory;
   if (url === undefined && !existsSync(directory)) {
@@ -33,13 +47,24 @@ async function storeChecks(options: CommonOptions, schema: string): Promise<Chec
     const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
     return [
       ...checkServer(server, placeText(url, embedded, directory), schema),
-      ...(cluster ? checkCluster(cluster) : []),
+      ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
     ];
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     return [{ what: "store", verdict: "problem", found: `${error.code}: ${error.message}`, advice: error.hint }];
   } finally {
     await embedded?.release();
+  }
+}
+
+async function lookAtService(options: DoctorOptions): Promise<CoordinationLook | undefined> {
+  const url = chosenCoordination(options);
+  if (url === undefined) return undefined;
+  try {
+    return { place: coordinationText(url), found: await lookAtCoordination(url) };
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    return { place: coordinationText(url), error };
   }
 }
 

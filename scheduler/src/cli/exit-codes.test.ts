@@ -14,9 +14,10 @@ describe("exit codes", () => {
     for (const code of ["USAGE", "FILE_INVALID", "CRON_NEVER", "OPTION_INVALID", "PAYLOAD_NOT_JSON"] as const)
       expect(of(code)).toBe(2);
     for (const code of Object.keys(errorCodes) as ErrorCode[]) {
-      if (/^(STORE|EMBEDDED)_/.test(code)) expect(of(code)).toBe(4);
+      if (/^(STORE|EMBEDDED|COORDINATION)_/.test(code)) expect(of(code)).toBe(4);
     }
-    for (const code of ["RUN_STATE", "TIMEOUT", "COMMAND_FAILED", "NODE_NAME_TAKEN"] as const) expect(of(code)).toBe(1);
+    for (const code of ["RUN_STATE", "TIMEOUT", "COMMAND_FAILED", "NODE_NAME_TAKEN", "SETTINGS_DIFFER"] as const)
+      expect(of(code)).toBe(1);
     expect(exitCodeOf(new TypeError("x is not a function"))).toBe(70);
   });
 

@@ -19,6 +19,7 @@ const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "RUN_STATE",
   "NODE_NAME_TAKEN",
+  "SETTINGS_DIFFER",
   "SESSION_LOST",
   "WORKER_LOST",
   "FENCE_STALE",
@@ -33,7 +34,7 @@ const failed = new Set<ErrorCode>([
 export function exitCodeOf(error: unknown): ExitCode {
   if (!isCarillonError(error)) return exitCodes.bug;
   if (notFound.has(error.code)) return exitCodes.notFound;
-  if (/^(STORE|EMBEDDED)_/.test(error.code)) return exitCodes.store;
+  if (/^(STORE|EMBEDDED|COORDINATION)_/.test(error.code)) return exitCodes.store;
   // Every other code names something wrong in what was given: an option, a file, a schedule, a payload.
   return failed.has(error.code) ? exitCodes.failed : exitCodes.usage;
 }

@@ -5,7 +5,7 @@ import { noticeWords } from "./event-lines.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { jsonLog, lineLog } from "./node-log.ts";
 import { deciding, makeTowers, type NodeOptions, runUntilStopped } from "./running.ts";
-import { placeText } from "./store-choice.ts";
+import { coordinationText, placeText } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A scheduler node without handlers, or a worker that does not plan: for production, so it logs instead of drawing. */
@@ -27,8 +27,12 @@ export async function serve(
   const exit = await runUntilStopped(towers, {
     async onStarted() {
       for (const tower of towers) {
-        const { url, embedded } = await tower.open();
-        log.info({ version, node: tower.node, store: placeText(url, embedded, options.directory) }, `${role} is ready`);
+        const { url, embedded, coordination } = await tower.open();
+        const where = {
+          store: placeText(url, embedded, options.directory),
+          ...(coordination === undefined ? {} : { coordination: coordinationText(coordination) }),
+        };
+        log.info({ version, node: tower.node, ...where }, `${role} is ready`);
       }
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),

@@ -1,87 +1,148 @@
+import type { Leadership, Member, Term } from "../store.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, spanText, timeText } from "./times.ts";
 
+interface Cluster {
+  members: Member[];
+  leadership: Leadership;
+  terms: Term[];
+  /** A service's id, `store`, or null before the first node. */
+  coordination: string | null;
+  nowMs: number;
+}
+
 /** Who takes part, and who led when and why that ended. */
 export function listNodes(options: CommonOptions & { terms: number }, terminal: Terminal): Promise<ExitCode> {
   return withStore(options, async ({ store, nowMs, place }) => {
     const { members, leadership } = await store.sessions.members();
-    const terms = await store.sessions.terms(options.terms);
-    const now = nowMs();
-    const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-    const leads = (sessionId: number) => leadership.sessionId === sessionId;
-    if (terminal.json) {
-      terminal.object({
-        term: leadership.term,
-        members: members.map(({ beat: _, startedMs, seenMs, ...rest }) => ({
-          ...rest,
-          leads: leads(rest.sessionId),
-          started: iso(startedMs),
-          seen: iso(seenMs),
-          silent: now - seenMs > rest.timeoutMs,
-        })),
-        terms: terms.map(({ electedMs, endedMs, ...rest }) => ({
-          ...rest,
-          elected: iso(electedMs),
-          ended: iso(endedMs),
-        })),
-      });
-      return exitCodes.ok;
-    }
-    const { style } = terminal;
-    if (members.length === 0)
-      terminal.aside(`No process takes part in ${place} now. Start one: carillon server, worker or dev`);
+    const { coordination } = await store.sessions.cluster();
+    // One at least: it says since when the present one leads.
+    const terms = await store.sessions.terms(Math.max(1, options.terms));
+    const cluster = { members, leadership, terms, coordination, nowMs: nowMs() };
+    if (terminal.json) terminal.object(asJson(cluster, options.terms));
     else {
-      terminal.table(
-        [
-          { title: "NODE", least: 10 },
-          { title: "" },
-          { title: "ROLE", drop: 5 },
-          { title: "GROUPS", least: 8, drop: 2 },
-          { title: "HOST", least: 6, drop: 3 },
-          { title: "PID", align: "right", drop: 4 },
-          { title: "VERSION", drop: 6 },
-          { title: "STARTED", drop: 1 },
-          { title: "SEEN" },
-        ],
-        members.map(({ sessionId, node, role, host, pid, version, startedMs, seenMs, timeoutMs, groups }) => {
-          const silent = now - seenMs > timeoutMs;
-          const served = role === "node" && groups?.length === 0 ? "" : (groups ?? []).join(", ");
-          return [
-            plain(node),
-            leads(sessionId) ? { text: `leads, term ${leadership.term}`, paint: style.good } : "",
-            role === "worker" ? "worker" : served === "" ? "scheduler" : "scheduler, worker",
-            plain(served),
-            plain(host),
-            String(pid),
-            plain(version),
-            ageText(startedMs, now),
-            { text: ageText(seenMs, now), paint: silent ? style.bad : style.dim },
-          ];
-        }),
-      );
+      if (members.length === 0)
+        terminal.aside(`No process takes part in ${place} now. Start one: carillon server, worker or dev`);
+      else printMembers(cluster, terminal);
+      if (options.terms > 0 && terms.length > 0) printTerms(cluster, terminal);
     }
-    if (terms.length === 0) return exitCodes.ok;
-    const zone = localZone();
-    terminal.line();
-    terminal.table(
-      [
-        { title: "TERM", align: "right" },
-        { title: "NODE", least: 10 },
-        { title: "ELECTED", drop: 2 },
-        { title: "LED FOR", drop: 1 },
-        { title: "ENDED BECAUSE", least: 12 },
-      ],
-      terms.map(({ term, node, electedMs, endedMs, endedWhy }) => [
-        String(term),
-        plain(node),
-        timeText(electedMs, zone),
-        spanText((endedMs ?? now) - electedMs),
-        endedMs === null ? { text: "it leads", paint: style.good } : plain(endedWhy ?? ""),
-      ]),
-    );
     return exitCodes.ok;
   });
+}
+
+const isSilent = ({ seenMs, timeoutMs }: Member, nowMs: number) => nowMs - seenMs > timeoutMs;
+const reliesOn = ({ witnessed }: Member) => (witnessed ? "service" : "store");
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+
+/** The term under way; undefined while nobody leads. */
+const current = ({ leadership, terms }: Cluster): Term | undefined =>
+  leadership.sessionId === null ? undefined : terms.find(({ term }) => term === leadership.term);
+
+function asJson(cluster: Cluster, termsWanted: number): object {
+  const { members, leadership, terms, coordination, nowMs } = cluster;
+  const leader = current(cluster);
+  return {
+    term: leadership.term,
+    leader: leader ? { node: leader.node, since: iso(leader.electedMs) } : null,
+    coordination,
+    members: members.map((member) => {
+      const { beat: _, witnessed: __, startedMs, seenMs, ...rest } = member;
+      return {
+        ...rest,
+        leads: leadership.sessionId === member.sessionId,
+        reliesOn: reliesOn(member),
+        started: iso(startedMs),
+        seen: iso(seenMs),
+        silent: isSilent(member, nowMs),
+      };
+    }),
+    terms: terms.slice(0, termsWanted).map(({ electedMs, endedMs, ...rest }) => ({
+      ...rest,
+      elected: iso(electedMs),
+      ended: iso(endedMs),
+    })),
+  };
+}
+
+function printMembers(cluster: Cluster, terminal: Terminal): void {
+  const { members, leadership, coordination, nowMs } = cluster;
+  const { style } = terminal;
+  const leader = current(cluster);
+  const by = coordination === null || coordination === "store" ? "the store alone" : `service ${coordination}`;
+  terminal.line(
+    leader
+      ? `${style.good(plain(leader.node))} leads, term ${leader.term}, since ${timeText(leader.electedMs, localZone())} (${spanText(nowMs - leader.electedMs)}); coordination by ${plain(by)}`
+      : `${style.bad("nobody leads")}; coordination by ${plain(by)}`,
+  );
+  terminal.line();
+  terminal.table(
+    [
+      { title: "NODE", least: 10 },
+      { title: "" },
+      { title: "ROLE", drop: 5 },
+      { title: "GROUPS", least: 8, drop: 4 },
+      { title: "TAKES", align: "right", drop: 8 },
+      { title: "LABELS", least: 6, drop: 10 },
+      { title: "HOST", least: 6, drop: 6 },
+      { title: "PID", align: "right", drop: 7 },
+      { title: "VERSION", drop: 9 },
+      { title: "RELIES ON", drop: 2 },
+      { title: "STARTED", drop: 3 },
+      { title: "STATE" },
+    ],
+    members.map((member) => {
+      const { sessionId, node, role, host, pid, version, startedMs, seenMs, groups, labels = {}, capacity } = member;
+      const served = role === "node" && groups?.length === 0 ? "" : (groups ?? []).join(", ");
+      return [
+        plain(node),
+        leadership.sessionId === sessionId ? { text: "leads", paint: style.good } : "",
+        role === "worker" ? "worker" : served === "" ? "scheduler" : "scheduler, worker",
+        plain(served),
+        capacity ? String(capacity) : "",
+        plain(
+          Object.entries(labels)
+            .map(([name, value]) => `${name}=${value}`)
+            .join(" "),
+        ),
+        plain(host),
+        String(pid),
+        plain(version),
+        reliesOn(member),
+        ageText(startedMs, nowMs),
+        isSilent(member, nowMs)
+          ? { text: `silent for ${spanText(nowMs - seenMs)}`, paint: style.bad }
+          : { text: `live, seen ${ageText(seenMs, nowMs)}`, paint: style.dim },
+      ];
+    }),
+  );
+}
+
+function printTerms({ members, terms, nowMs }: Cluster, terminal: Terminal): void {
+  const zone = localZone();
+  const paint = terminal.style.good;
+  const present = new Set(members.map(({ sessionId }) => sessionId));
+  terminal.line();
+  terminal.table(
+    [
+      { title: "TERM", align: "right" },
+      { title: "NODE", least: 10 },
+      { title: "ELECTED", drop: 2 },
+      { title: "LED FOR", drop: 1 },
+      { title: "ENDED BECAUSE", least: 12 },
+    ],
+    terms.map(({ term, node, sessionId, electedMs, endedMs, endedWhy }) => [
+      String(term),
+      plain(node),
+      timeText(electedMs, zone),
+      spanText((endedMs ?? nowMs) - electedMs),
+      endedMs !== null
+        ? plain(endedWhy ?? "")
+        : present.has(sessionId)
+          ? { text: "it leads", paint }
+          : "its session has ended; nobody took the next term yet",
+    ]),
+  );
 }

@@ -102,8 +102,16 @@ function commands(terminal: Terminal, ended: Handle): Command {
   const family = (name: string, summary: string): Command =>
     program.command(name).description(summary).helpCommand(false);
 
+  const coordinationOption = (command: Command): Command =>
+    command.option(
+      "--coordination <URL>",
+      "what else to coordinate by, zookeeper://host:2181/path (else CARILLON_COORDINATION, or the store alone)",
+    );
   const nodeOptions = (command: Command, worker: boolean): Command => {
-    command.option("--name <NAME>", "this process's name in the cluster (default: a made one)");
+    coordinationOption(command)
+      .option("--fail-fast", "end when the store or the coordination service is away, instead of trying on")
+      .option("--name <NAME>", "this process's name in the cluster (default: a made one)")
+      .option("--label <NAME=TEXT>", "what to know this process by in carillon nodes; may be repeated", collectLabel);
     if (worker) {
       command
         .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)
@@ -238,12 +246,14 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .option("--dry-run", "show what would be imported, and touch no store")
     .action(doing(([files], options) => importCrontabs(files as unknown as string[], options, terminal)));
 
-  add(
-    program,
-    "doctor",
-    "Look for what is wrong with this machine, the store and the cluster, and say what to do.",
-    "carillon doctor --store postgres://db.example/app",
-  ).action(doing((_, options) => doctor(options, terminal)));
+  coordinationOption(
+    add(
+      program,
+      "doctor",
+      "Look for what is wrong with this machine, the store and the cluster, and say what to do.",
+      "carillon doctor --store postgres://db.example/app",
+    ),
+  ).action(doing((_, options: Parameters<typeof doctor>[0]) => doctor(options, terminal)));
   add(program, "nodes", "See who takes part, who leads, and why leadership changed.", "carillon nodes")
     .option("--terms <N>", "the last terms of leadership", wholeNumber(0, 1_000), 10)
     .action(doing((_, options: Parameters<typeof listNodes>[0]) => listNodes(options, terminal)));
@@ -252,6 +262,12 @@ function commands(terminal: Terminal, ended: Handle): Command {
 }
 
 const collect = (value: string, before: string[] = []) => [...before, value];
+
+function collectLabel(text: string, before: [string, string][] = []): [string, string][] {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("Give name=text, such as zone=eu-1.");
+  return [...before, [name, value]];
+}
 
 const wholeNumber = (least: number, most: number) => (text: string) => {
   const number = Number(text);

@@ -3,11 +3,14 @@ import type { Log } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./node-log.ts";
-import { type CommonOptions, chosenUrl } from "./store-choice.ts";
+import { type CommonOptions, chosenCoordination, chosenUrl } from "./store-choice.ts";
 import { loadFile } from "./task-file.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
 export interface NodeOptions extends CommonOptions {
+  coordination?: string;
+  failFast?: boolean;
+  label?: [string, string][];
   name?: string;
   group?: string[];
   concurrency?: number;
@@ -19,17 +22,21 @@ export interface NodeOptions extends CommonOptions {
 
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
-  const { directory, schema, name, group, concurrency, allow, shell, rehearse } = options;
+  const { directory, schema, name, group, label, concurrency, failFast, allow, shell, rehearse } = options;
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
+    const coordination = chosenCoordination(options, given.coordination);
     const { store: _, ...rest } = given;
     return {
       ...rest,
       ...(url === undefined ? {} : { store: url }),
+      ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
       ...(group === undefined ? {} : { groups: group }),
+      ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
+      ...(failFast === undefined ? {} : { failFast }),
       ...(concurrency === undefined ? {} : { concurrency }),
       commands: {
         ...given.commands,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { silentLog } from "../log.ts";
 import { deciding, type NodeOptions } from "./running.ts";
-import { chosenUrl, urlPlace } from "./store-choice.ts";
+import { chosenCoordination, chosenUrl, coordinationText, urlPlace } from "./store-choice.ts";
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
@@ -31,6 +31,27 @@ describe("the store", () => {
   });
 });
 
+describe("the coordination service", () => {
+  const zookeeper = (host: string) => `zookeeper://${host}:2181/a`;
+
+  it("is the option's, else the file's, else the environment's, else none", () => {
+    vi.stubEnv("CARILLON_COORDINATION", undefined);
+    expect(chosenCoordination({})).toBeUndefined();
+    vi.stubEnv("CARILLON_COORDINATION", zookeeper("environment"));
+    expect(chosenCoordination({})).toBe(zookeeper("environment"));
+    expect(chosenCoordination({}, zookeeper("file"))).toBe(zookeeper("file"));
+    expect(chosenCoordination({ coordination: zookeeper("option") }, zookeeper("file"))).toBe(zookeeper("option"));
+  });
+
+  it("is named without its password", () => {
+    expect(coordinationText("zookeeper://me:sec@ret@zk1:2181,zk2:2181/billing")).toBe(
+      "ZooKeeper at zk1:2181,zk2:2181/billing",
+    );
+    expect(coordinationText("rediss://:s/e/c@r.example:6380/1?password=x")).toBe("Redis at r.example:6380/1");
+    expect(coordinationText("\u001b[2J")).not.toContain("\u001b");
+  });
+});
+
 describe("a file's Carillon under the command line", () => {
   const options = (over: Partial<NodeOptions>): NodeOptions => ({ color: true, logLevel: "info", ...over });
 
@@ -53,11 +74,20 @@ describe("a file's Carillon under the command line", () => {
   });
 
   it("obeys what the operator wrote, and adds the programs to those it allows", () => {
-    const given = { store: url("file"), schema: "a", concurrency: 7, commands: { allow: ["echo"] } };
+    const given = {
+      store: url("file"),
+      schema: "a",
+      concurrency: 7,
+      labels: { disk: "big" },
+      commands: { allow: ["echo"] },
+    };
     const asked = {
       store: url("option"),
       schema: "b",
       concurrency: 2,
+      coordination: "zookeeper://option/a",
+      failFast: true,
+      label: [["zone", "eu-1"]] as [string, string][],
       name: "atlas",
       group: ["x"],
       allow: ["date"],
@@ -65,6 +95,7 @@ describe("a file's Carillon under the command line", () => {
     };
     expect(deciding(options(asked), silentLog, { scheduler: false, worker: true })(given)).toMatchObject({
       ...{ store: url("option"), schema: "b", concurrency: 2, name: "atlas", groups: ["x"], scheduler: false },
+      ...{ coordination: "zookeeper://option/a", failFast: true, labels: { disk: "big", zone: "eu-1" } },
       commands: { allow: ["echo", "date"], shell: true },
     });
   });

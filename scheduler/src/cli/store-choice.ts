@@ -8,6 +8,7 @@ import { silentLog } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
 import { hasCluster } from "../store/inspect.ts";
 import type { Store } from "../store.ts";
+import { withoutCredentials } from "../witness.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { plain } from "./text.ts";
 
@@ -26,6 +27,24 @@ export const defaultSchema = "carillon";
 /** The URL given, else that of the environment; undefined: the embedded store. */
 export function chosenUrl({ store }: CommonOptions, fileUrl?: string): string | undefined {
   return store || fileUrl || process.env.CARILLON_STORE || process.env.DATABASE_URL || undefined;
+}
+
+/** What else than the store to coordinate by: the URL given, else the file's, else that of the environment. */
+export function chosenCoordination({ coordination }: { coordination?: string }, fileUrl?: string): string | undefined {
+  return coordination || fileUrl || process.env.CARILLON_COORDINATION || undefined;
+}
+
+const services: Record<string, string> = {
+  zookeeper: "ZooKeeper",
+  zookeepers: "ZooKeeper",
+  redis: "Redis",
+  rediss: "Redis",
+};
+
+/** "ZooKeeper at zk1:2181,zk2:2181/billing", without what is secret in it. */
+export function coordinationText(url: string): string {
+  const [scheme = "", rest = ""] = withoutCredentials(url).split("://");
+  return `${services[scheme] ?? plain(scheme)} at ${plain(rest.split("?")[0] ?? "")}`;
 }
 
 /** Where a URL leads, without what is secret in it. */

@@ -11,6 +11,9 @@ import { localZone, spanText } from "./times.ts";
 export interface Scene {
   /** Parts of the header, the program's name first. */
   header(): string[];
+  /** As they are shown: without passwords. */
+  readonly store: string;
+  readonly coordination: string | null;
   leads(): { node: string; term: number | null }[];
   upcoming(count: number): UpcomingFire[];
   nowMs(): number;
@@ -175,11 +178,14 @@ export class JsonView implements View {
   }
 
   begin(scene: Scene): void {
-    const [, store] = scene.header();
+    const { store, coordination } = scene;
     const upcoming = scene
       .upcoming(upcomingShown)
       .map(({ atMs, task, words }) => ({ at: new Date(atMs).toISOString(), task, words }));
-    this.#events.info({ event: "ready", store, nodes: scene.leads().map(({ node }) => node), upcoming }, "ready");
+    this.#events.info(
+      { event: "ready", store, coordination, nodes: scene.leads().map(({ node }) => node), upcoming },
+      "ready",
+    );
     const told = new Map<string, number | null>();
     const look = () => {
       for (const { node, term } of scene.leads()) {

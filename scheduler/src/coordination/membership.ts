@@ -197,8 +197,8 @@ class StoreMembership implements Membership {
 
   #announce(): void {
     const { witness, identity } = this.#options;
-    const { node, role, host, pid, version, groups = [] } = identity;
-    witness?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups });
+    const { node, role, host, pid, version, groups = [], labels = {}, capacity = null } = identity;
+    witness?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups, labels, capacity });
   }
 
   async #run(): Promise<void> {

@@ -2,21 +2,18 @@ import { type Clock, pause } from "../clock.ts";
 import { CarillonError, isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { SessionStore } from "../store.ts";
-import type { Witness } from "../witness.ts";
-import { openZooKeeper } from "./zookeeper.ts";
+import { type Witness, withoutCredentials } from "../witness.ts";
+import { firstLiving } from "./living.ts";
+import { lookAtZooKeeper, openZooKeeper } from "./zookeeper.ts";
 
 const schemes = /^(zookeepers?):\/\/./;
 
 /** @throws OPTION_INVALID: an unknown scheme is found before anything is opened */
 export function checkCoordination(url: string): void {
   if (schemes.test(url)) return;
-  throw new CarillonError(
-    "OPTION_INVALID",
-    `coordination cannot be ${JSON.stringify(url.replace(/\/\/[^@/]*@/, "//"))}`,
-    {
-      hint: "Give zookeeper://host:2181,host:2181/path, or leave it out: the store alone is enough.",
-    },
-  );
+  throw new CarillonError("OPTION_INVALID", `coordination cannot be ${JSON.stringify(withoutCredentials(url))}`, {
+    hint: "Give zookeeper://host:2181,host:2181/path, or leave it out: the store alone is enough.",
+  });
 }
 
 export interface OpenOptions {
@@ -49,7 +46,7 @@ export async function openCoordination(
         url === undefined
           ? undefined
           : await openZooKeeper({ url, clusterId, sessionTimeoutMs, clock, log: say, signal });
-      await agreeOnCoordination(sessions, witness);
+      await agreeOnCoordination(sessions, witness, clock, signal);
       return witness;
     } catch (error) {
       await witness?.leave();
@@ -60,21 +57,34 @@ export async function openCoordination(
   }
 }
 
+/**
+ * For whoever only looks: whose service this is. @returns undefined: nobody's yet
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN: it holds something else
+ */
+export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  checkCoordination(url);
+  return lookAtZooKeeper(url);
+}
+
 /** What the store remembers of nodes that use no service. */
-const storeAlone = "store";
+export const storeAlone = "store";
 
 /**
  * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
- * live member may change.
+ * live member may change; those that were killed get their timeout to show that they live.
  * @throws COORDINATION_DIFFERS
  */
-async function agreeOnCoordination(sessions: SessionStore, witness: Witness | undefined): Promise<void> {
+async function agreeOnCoordination(
+  sessions: SessionStore,
+  witness: Witness | undefined,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   const mine = witness?.serviceId ?? storeAlone;
   for (;;) {
     const { coordination } = await sessions.cluster();
     if (coordination === mine) return;
-    const { members } = await sessions.members();
-    const [live] = members;
+    const live = coordination === null ? undefined : await firstLiving(sessions, () => true, clock, signal);
     if (coordination !== null && live) {
       const [theirs, ours] = [coordination, mine].map((id) =>
         id === storeAlone ? "the store alone" : `service ${id}`,

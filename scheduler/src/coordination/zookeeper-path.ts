@@ -26,7 +26,7 @@ export class ClusterPath {
   readonly #where: string;
 
   constructor(url: string, clusterId: string) {
-    const [, scheme = "", credentials, rest = ""] = /^(zookeepers?):\/\/(?:([^@/]*)@)?(.*)$/.exec(url) ?? [];
+    const [, scheme = "", credentials, rest = ""] = /^(zookeepers?):\/\/(?:([^/]*)@)?(.*)$/.exec(url) ?? [];
     const [servers = "", ...names] = rest.split("/");
     const path = names.join("/") || "carillon";
     this.servers = `${servers}/${path}`;
@@ -34,7 +34,7 @@ export class ClusterPath {
     this.#clusterId = clusterId;
     this.acl = credentials ? creatorAcl : openAcl;
     this.access = {
-      auth: credentials ? [{ scheme: "digest", credentials: decodeURIComponent(credentials) }] : [],
+      auth: credentials ? [{ scheme: "digest", credentials: decoded(credentials) }] : [],
       tls: scheme === "zookeepers" ? {} : undefined,
     };
   }
@@ -54,12 +54,21 @@ export class ClusterPath {
       await this.#create(zk, members, "");
     }
     await this.#create(zk, service, JSON.stringify({ cluster: this.#clusterId, service: known }));
+    const found = await this.look(zk);
+    if (found.clusterId === this.#clusterId) return found.serviceId;
+    throw this.#foreign(`belongs to another cluster, ${found.clusterId}`);
+  }
+
+  /** Whose it is. @throws NO_NODE of ZooKeeper's while it is nobody's; COORDINATION_FOREIGN: not Carillon's */
+  async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string }> {
     const found = parsed((await zk.get(service)).data.toString("utf8"));
-    if (found?.cluster === this.#clusterId && typeof found.service === "string") return found.service;
-    const what = found
-      ? `belongs to another cluster, ${found.cluster}`
-      : `has a node ${service} that Carillon did not write`;
-    throw new CarillonError("COORDINATION_FOREIGN", `${this.#where} ${what}`, {
+    if (typeof found?.cluster === "string" && typeof found.service === "string")
+      return { clusterId: found.cluster, serviceId: found.service };
+    throw this.#foreign(`has a node ${service} that Carillon did not write`);
+  }
+
+  #foreign(what: string): CarillonError {
+    return new CarillonError("COORDINATION_FOREIGN", `${this.#where} ${what}`, {
       hint: "Give this cluster a path of its own: zookeeper://host:2181/another-path.",
     });
   }
@@ -115,6 +124,16 @@ export class ClusterPath {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       await this.#create(zk, path, data, acl);
     }
+  }
+}
+
+function decoded(credentials: string): string {
+  try {
+    return decodeURIComponent(credentials);
+  } catch {
+    throw new CarillonError("OPTION_INVALID", "coordination's user and password are not written as a URL has them", {
+      hint: "Write % as %25, @ as %40 and / as %2F.",
+    });
   }
 }
 

@@ -44,6 +44,21 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
   }
 }
 
+/** Whose path this is, without making anything there. @returns undefined: nobody's yet @throws COORDINATION_…, OPTION_INVALID */
+export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const path = new ClusterPath(url, "");
+  let zk: ZooKeeper | undefined;
+  try {
+    zk = await connect(path.servers, { ...path.access, connectTimeoutMs: 5_000 });
+    return await path.look(zk);
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return undefined;
+    throw path.translated(error);
+  } finally {
+    await zk?.close();
+  }
+}
+
 class ZooKeeperWitness implements Witness {
   readonly title = "ZooKeeper";
   readonly serviceId: string;

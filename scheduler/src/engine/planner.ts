@@ -1,3 +1,4 @@
+import { refill } from "../agreement.ts";
 import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
 import type { Log } from "../log.ts";
@@ -20,8 +21,6 @@ export interface PlannerOptions {
 /** Tasks read, and at least one task's slots or this many written, by one statement each. */
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
-/** The leader plans again when less than this part of the horizon is left. */
-const refill = 0.75;
 
 /**
  * Makes true: every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The

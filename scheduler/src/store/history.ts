@@ -31,6 +31,7 @@ export function historyStore(database: Database): HistoryStore {
           created.push(name);
         }
       }
+      if (keepMs === null) return { created, dropped };
       const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
       const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
       if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));

@@ -52,6 +52,11 @@ export interface ClusterFacts {
   overdue: OverdueRuns[];
   stuck: StuckRun[];
   unplanned: { task: string; slotMs: number }[];
+  clusterId: string;
+  /** What it coordinates by: a service's id, `store`, or null before the first node. */
+  coordination: string | null;
+  /** Names that went from one process to another and back within the hour: two processes have them. */
+  sharedNames: { node: string; processes: string[] }[];
 }
 
 export interface Inspection {
@@ -66,6 +71,7 @@ const most = 20;
 const overdueMs = 5_000;
 /** Longer than any reclaim or stopping handler takes. */
 const stuckMs = 60_000;
+const sharedNameMs = 3_600_000;
 /** The leader plans ahead and every follower rescues after 250 ms, so this late nobody does. */
 const unplannedMs = 2_000;
 
@@ -174,5 +180,19 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
      where p.next_slot_ms < $1 order by p.next_slot_ms limit ${most}`,
     [nowMs - unplannedMs],
   );
-  return { nowMs, members, leadership, tasks, partitions, overdue, stuck, unplanned };
+  const sharedNames = await database.query<{ node: string; processes: string[] }>(
+    "",
+    `with recent as (select id, node, host, pid from ${s}.session where started_ms > $1)
+     select a.node, array_agg(distinct format('pid %s on %s', p.pid, p.host)) as processes
+     from recent a join recent b on b.node = a.node and b.id > a.id and (b.host, b.pid) <> (a.host, a.pid)
+          join recent c on c.node = a.node and c.id > b.id and (c.host, c.pid) = (a.host, a.pid)
+          join recent p on p.id in (a.id, b.id)
+     group by a.node order by a.node limit ${most}`,
+    [nowMs - sharedNameMs],
+  );
+  const { clusterId, coordination } = await sessionStore(database).cluster();
+  return {
+    ...{ nowMs, members, leadership, tasks, partitions, overdue, stuck, unplanned },
+    ...{ clusterId, coordination, sharedNames },
+  };
 }

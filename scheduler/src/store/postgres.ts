@@ -23,8 +23,6 @@ export interface PostgresOptions {
   /** A connection that does not stand, a heartbeat that is not answered within this has failed; default 5 s. */
   answerMs?: number;
   revive?: () => Promise<void>;
-  /** Ended history older than this may be dropped; also decides the first partitions. */
-  keepMs: number;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
   signal?: AbortSignal;
@@ -55,7 +53,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     const prepare = async () => {
       const nowMs = await clock();
       await migrate(database, nowMs);
-      await history.rotate(nowMs, options.keepMs);
+      // Makes what the first writer needs. What is old is the leader's to drop: whoever only looks may know no retention.
+      await history.rotate(nowMs, null);
     };
     await (options.failFast ? prepare() : database.persist(prepare, options.signal));
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Leadership, Member, Pulse, SessionIdentity, SessionStore, Term } from "../store.ts";
+import type { Leadership, Member, Pulse, SessionIdentity, SessionSettings, SessionStore, Term } from "../store.ts";
 import type { Database } from "./database.ts";
 
 interface MemberRow {
@@ -14,6 +14,10 @@ interface MemberRow {
   started_ms: number;
   seen_ms: number;
   groups: string[];
+  /** Not in a pulse. */
+  labels?: Record<string, string>;
+  capacity?: number | null;
+  settings?: SessionSettings | null;
 }
 
 interface PulseRow {
@@ -43,11 +47,14 @@ const asMember = (row: MemberRow): Member => ({
   startedMs: row.started_ms,
   seenMs: row.seen_ms,
   groups: row.groups,
+  ...(row.labels && { labels: row.labels, capacity: row.capacity ?? null, settings: row.settings ?? null }),
 });
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
   const memberFields = "id, node, role, host, pid, version, beat, witnessed, timeout_ms, started_ms, seen_ms, groups";
+  // What does not change is read by those who look; every beat of every process would carry it.
+  const allFields = `${memberFields}, labels, capacity, settings`;
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
@@ -86,8 +93,8 @@ export function sessionStore(database: Database): SessionStore {
     async open(identity: SessionIdentity, nowMs: number) {
       const rows = await database.ask<{ id: number }>(
         "session-open",
-        `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups)
-         values ($1, $2, $3, $4, $5, $6, $7, $7, $8) on conflict (node) where ended_ms is null do nothing returning id`,
+        `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups, labels, capacity, settings)
+         values ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10, $11) on conflict (node) where ended_ms is null do nothing returning id`,
         [
           identity.node,
           identity.role,
@@ -97,12 +104,15 @@ export function sessionStore(database: Database): SessionStore {
           identity.timeoutMs,
           Math.round(nowMs),
           identity.groups ?? [],
+          JSON.stringify(identity.labels ?? {}),
+          identity.capacity ?? null,
+          identity.settings ? JSON.stringify(identity.settings) : null,
         ],
       );
       if (rows[0]) return { sessionId: rows[0].id };
       const [holder] = await database.ask<MemberRow>(
         "session-holder",
-        `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
+        `select ${allFields} from ${s}.session where node = $1 and ended_ms is null`,
         [identity.node],
       );
       // It ended between the two statements: the name is free now.
@@ -200,7 +210,7 @@ export function sessionStore(database: Database): SessionStore {
     async members() {
       const rows = await database.query<MemberRow>(
         "session-members",
-        `select ${memberFields} from ${s}.session where ended_ms is null order by id`,
+        `select ${allFields} from ${s}.session where ended_ms is null order by id`,
       );
       const [leader] = await database.query<Leadership>(
         "session-leadership",

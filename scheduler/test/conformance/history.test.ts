@@ -42,6 +42,17 @@ describe.each(everyPostgres())("history on $title", (server) => {
     expect(await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).toEqual({ created: [], dropped: [] });
   });
 
+  it("nothing is dropped by opening the store: whoever only looks may know another retention", async () => {
+    const agoMs = stage.nowMs - 400 * dayMs;
+    const { created } = await stage.store.history.rotate(agoMs, null);
+    expect(created).toContain(dayName("run_history", agoMs));
+    await stage.another();
+    expect((await stage.store.history.rotate(stage.nowMs, null)).dropped).toEqual([]);
+    expect((await stage.store.history.rotate(stage.nowMs, 30 * dayMs)).dropped).toContain(
+      dayName("run_history", agoMs),
+    );
+  });
+
   it("makes new ones and drops what is past its retention, while writers run", async () => {
     const runId = await endedRun(stage.nowMs);
     const stores = await Promise.all([stage.another(), stage.another()]);

@@ -7,7 +7,7 @@ import { migrations } from "../../src/store/migrations/index.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { dayMs, numbers, recordingLog, until } from "../support/store-stage.ts";
+import { numbers, recordingLog, until } from "../support/store-stage.ts";
 
 const newest = migrations.at(-1)?.number as number;
 
@@ -30,7 +30,6 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     const store = await openPostgres({
       url: server.url,
       schema,
-      keepMs: 30 * dayMs,
       failFast: true,
       connectionsMax: 2,
       ...options,

@@ -4,15 +4,7 @@ import { openPostgres } from "../../src/store/postgres.ts";
 import type { ClaimedRun, Store } from "../../src/store.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import {
-  dayMs,
-  openStage,
-  recordingLog,
-  type Stage,
-  settlement,
-  succeededVerdict,
-  until,
-} from "../support/store-stage.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("a store that goes away, on $title", (server) => {
   let stage: Stage;
@@ -27,7 +19,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     stage = await openStage(server);
     session = await stage.session("worker");
     proxy = await StoreProxy.before(server.url);
-    store = await openPostgres({ url: proxy.url, schema: stage.schema, keepMs: 30 * dayMs, log, connectionsMax: 2 });
+    store = await openPostgres({ url: proxy.url, schema: stage.schema, log, connectionsMax: 2 });
   });
   afterAll(async () => {
     proxy.heal();

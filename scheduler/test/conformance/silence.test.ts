@@ -6,7 +6,7 @@ import type { Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { dayMs, openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
+import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
 /** Packets vanish and nothing ends: what the operating system finds out about after a quarter of an hour. */
 describe.each(everyPostgres())("a network that swallows everything, on $title", (server) => {
@@ -22,7 +22,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
   beforeEach(async () => {
     proxy = await StoreProxy.before(server.url);
     const { schema } = stage;
-    store = await openPostgres({ url: proxy.url, schema, keepMs: 30 * dayMs, connectionsMax: 2, answerMs });
+    store = await openPostgres({ url: proxy.url, schema, connectionsMax: 2, answerMs });
   });
   afterEach(async () => {
     await proxy.close();

@@ -134,7 +134,6 @@ const postgreSql: Driver = {
         const store = await openPostgres({
           url: proxy.url,
           schema: stage.schema,
-          keepMs: 86_400_000,
           connectionsMax: 2,
         });
         const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 25 };

@@ -62,7 +62,7 @@ export class Stage {
 
   /** Another process's view of the same store: connections of its own. */
   async another(options: StageOptions = {}): Promise<Store> {
-    const store = await openPostgres({ url: this.server.url, schema: this.schema, keepMs: 30 * dayMs, ...options });
+    const store = await openPostgres({ url: this.server.url, schema: this.schema, ...options });
     this.#others.push(store);
     return store;
   }
@@ -148,7 +148,7 @@ export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, un
 
 export async function openStage(server: TestServer, options: StageOptions = {}): Promise<Stage> {
   const schema = `conformance_${randomBytes(5).toString("hex")}`;
-  const store = await openPostgres({ url: server.url, schema, keepMs: 30 * dayMs, ...options });
+  const store = await openPostgres({ url: server.url, schema, ...options });
   return new Stage(server, schema, store, Math.floor(await store.clock()));
 }
 

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { clockTroubles, disagreements, type Told } from "./agreement.ts";
+
+const dayMs = 86_400_000;
+const node = (name: string, over: Partial<Told> & { retentionMs?: number; horizonMs?: number } = {}): Told => {
+  const { retentionMs = 30 * dayMs, horizonMs = 15_000, ...rest } = over;
+  const settings = { retentionMs, horizonMs, claimAheadMs: 1_000 };
+  return { node: name, role: "node", timeoutMs: 6_000, settings, ...rest };
+};
+
+describe("settings of two processes", () => {
+  it("go together when they are the same, and where each has its own", () => {
+    expect(disagreements(node("a"), node("b"))).toEqual([]);
+    expect(
+      disagreements(node("a"), node("b", { timeoutMs: 10_000, horizonMs: 25_000 })),
+      "judged by its own timeout",
+    ).toEqual([]);
+  });
+
+  it("may not drop what an elder keeps; may keep what it drops, and are told that it will not be", () => {
+    expect(disagreements(node("a"), node("b", { retentionMs: dayMs }))).toEqual([
+      {
+        setting: "retention",
+        found: "retention is 30d on a and 1d on b",
+        advice: expect.stringContaining("same retention"),
+        refused: true,
+      },
+    ]);
+    expect(disagreements(node("a"), node("b", { retentionMs: 90 * dayMs }))).toMatchObject([
+      { setting: "retention", refused: false },
+    ]);
+  });
+
+  it("concern scheduler nodes alone: a worker plans and drops nothing", () => {
+    const worker = node("w", { role: "worker", retentionMs: dayMs, timeoutMs: 60_000 });
+    expect(disagreements(node("a"), worker)).toEqual([]);
+    expect(disagreements(worker, node("a"))).toEqual([]);
+  });
+
+  it("are not known of a process that is too old to tell them", () => {
+    expect(disagreements(node("a", { settings: null }), node("b", { retentionMs: dayMs }))).toEqual([]);
+  });
+
+  it("let what a leader planned last until its death is noticed", () => {
+    const slow = node("slow", { timeoutMs: 20_000, horizonMs: 50_000 });
+    const [told, ...more] = disagreements(node("quick"), slow);
+    expect(more).toEqual([]);
+    expect(told).toMatchObject({ setting: "sessionTimeout", refused: false });
+    expect(told?.found).toMatch(/^quick plans 15s ahead with a session timeout of 6s, and slow's is 20s: /);
+    expect(told?.advice).toContain("21s334ms");
+    expect(disagreements(node("quick", { horizonMs: 22_000 }), slow)).toEqual([]);
+    expect(disagreements(slow, node("quick")).map(({ found }) => found)).toEqual([told?.found]);
+  });
+});
+
+describe("this machine's clock", () => {
+  it("is told of when it is surely further off than 5 s", () => {
+    expect(clockTroubles({ wallOffsetMs: 4_900, errorMs: 1 })).toEqual([]);
+    expect(clockTroubles({ wallOffsetMs: -5_400, errorMs: 500 })).toEqual([]);
+    expect(clockTroubles({ wallOffsetMs: 61_000, errorMs: 500 })).toEqual([
+      "this machine's clock is 61.0 s behind the store's; tasks fire by the store's all the same. Turn on NTP",
+    ]);
+    expect(clockTroubles({ wallOffsetMs: -5_600, errorMs: 500 })).toEqual([expect.stringContaining("5.6 s ahead of")]);
+  });
+
+  it("is not known well where the store answers slowly", () => {
+    expect(clockTroubles({ wallOffsetMs: 0, errorMs: 1_500 })).toEqual([expect.stringContaining("only to 1.5 s")]);
+  });
+});

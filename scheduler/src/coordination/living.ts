@@ -1,0 +1,38 @@
+import { type Clock, pause } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import type { Member, SessionStore } from "../store.ts";
+
+const lookMs = 250;
+/** Blind for longer than this: what stood still meanwhile may have been as blind as we were. */
+const blindMs = 1_500;
+
+/**
+ * A session's row outlives its process until someone finds that it is silent, which nobody does where all have died. So
+ * a member in somebody's way gets its timeout to show that it lives: its beat moves.
+ * @param concerns whom to watch @returns the first that lives; undefined when there is none
+ */
+export async function firstLiving(
+  sessions: SessionStore,
+  concerns: (member: Member) => boolean,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<Member | undefined> {
+  const seen = new Map<number, { beat: number; sinceMono: number }>();
+  let lookedMono = clock.monotonic();
+  for (;;) {
+    const members = (await sessions.members()).members.filter(concerns);
+    const mono = clock.monotonic();
+    if (mono - lookedMono > blindMs) seen.clear();
+    lookedMono = mono;
+    let doubtful = false;
+    for (const member of members) {
+      const known = seen.get(member.sessionId);
+      if (known && known.beat !== member.beat) return member;
+      if (!known) seen.set(member.sessionId, { beat: member.beat, sinceMono: mono });
+      doubtful ||= mono - (known?.sinceMono ?? mono) < member.timeoutMs;
+    }
+    if (!doubtful) return undefined;
+    await pause(clock, lookMs, signal);
+    if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
+  }
+}
