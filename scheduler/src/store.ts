@@ -66,6 +66,8 @@ export interface Pulse {
   nextSlotMs: number | null;
   /** The earliest run that waits for a place and must be judged when it comes due. */
   nextHeldMs: number | null;
+  /** Stands for the latest changes of tasks; another text says that there were more. */
+  changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
 }
@@ -126,6 +128,20 @@ export interface TaskRecord {
   nextSlotMs: number | null;
 }
 
+export interface VersionRecord {
+  version: number;
+  definition: TaskDefinition;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
+export interface TaskChange {
+  taskId: number;
+  version: number;
+  changedMs: number;
+}
+
 export interface Change {
   author: string;
   reason: string;
@@ -162,10 +178,11 @@ export interface TaskStore {
   /** Those that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
+  /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
+  changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  versions(
-    name: string,
-  ): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
+  /** Newest first. */
+  versions(name: string): Promise<VersionRecord[]>;
   /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
   pause(name: string, change: Change): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change): Promise<void>;
