@@ -103,6 +103,7 @@ async function measureAll(run: number): Promise<void> {
   const order: Order = { url, path, lockPath: `${path}-locks`, concurrency };
   const queue = new DelayQueue(zk, path, order);
   const ours: Figures = {};
+  const limit: Figures = {};
   const theirs = new Map(peers.map(({ name }) => [name, {} as Figures]));
   let pending = 0;
   for (const size of measured) {
@@ -113,7 +114,9 @@ async function measureAll(run: number): Promise<void> {
     pending = size.pending;
     if (size === largest) ours[`fill_s${size.suffix}`] = (performance.now() - began) / 1_000;
 
-    Object.assign(ours, suffixed(await carillon(queue, order, size.pending, size === largest), size.suffix));
+    const { figures, timer } = await carillon(queue, order, size.pending, size === largest);
+    Object.assign(ours, suffixed(figures, size.suffix));
+    Object.assign(limit, suffixed(timer, size.suffix));
     progress(size.suffix, "carillon", ours);
     for (const { name, juteMaxBuffer } of peers) {
       const found = theirs.get(name) as Figures;
@@ -123,24 +126,32 @@ async function measureAll(run: number): Promise<void> {
   }
   report.carillon.push(ours);
   for (const [name, figures] of theirs) report.peers[name]?.push(figures);
-  report.limit.push(suffixed({ ...(await bareTimer()), ...(await bareServer(path)) }, largest?.suffix ?? ""));
+  report.limit.push({ ...limit, ...suffixed(await bareServer(path), largest?.suffix ?? "") });
 }
 
-async function carillon(queue: DelayQueue, order: Order, pending: number, drains: boolean): Promise<Figures> {
+async function carillon(
+  queue: DelayQueue,
+  order: Order,
+  pending: number,
+  drains: boolean,
+): Promise<{ figures: Figures; timer: Figures }> {
   const subject = new Subject(new URL("./delay-queue/consumer.js", import.meta.url), order);
   try {
     const began = performance.now();
     await subject.started(120_000);
     const figures: Figures = { ready_ms: performance.now() - began };
+    const timing = bareTimer();
+    timing.catch(() => undefined); // waited for below
     const { due } = await putSoon(queue);
     await told(() => subject.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
     Object.assign(figures, account(due, subject.starts, `${pending} pending`, true), { load_1m: loadavg()[0] });
+    const timer = await timing;
     if (drains) Object.assign(figures, await drain(queue, subject, pending));
     figures.rss_mb = (await subject.usage()).rssBytes / 2 ** 20;
     const left = await queue.size();
     if (left !== pending) faults.push(`${pending} pending: ${left} are in the queue afterwards`);
     await subject.stop();
-    return figures;
+    return { figures, timer };
   } finally {
     subject.kill();
   }
@@ -223,6 +234,7 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
+/** What the machine has left for anyone at the time: as many items from a timer, in a process beside the consumer. */
 async function bareTimer(): Promise<Figures> {
   const { count, everyMs, leadMs } = soon;
   const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };

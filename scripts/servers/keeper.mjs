@@ -24,8 +24,8 @@ const started = [];
 /** @type {Promise<void> | undefined} */
 let stopping;
 
-/** @param {import("./server.mjs").Started} server */
-async function end({ child, signals }) {
+/** @param {import("node:child_process").ChildProcess} child @param {NodeJS.Signals[]} signals */
+async function end(child, signals) {
   const gone = new Promise((resolve) => child.once("exit", resolve));
   for (const signal of signals) {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -38,7 +38,7 @@ async function end({ child, signals }) {
 function stop() {
   stopping ??= (async () => {
     await starting;
-    await Promise.all(started.map(end));
+    await Promise.all(started.flatMap(({ children, signals }) => children.map((child) => end(child, signals))));
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     process.exit();
   })();
@@ -59,9 +59,11 @@ async function start() {
       const server = await kind.start(place, home, { user, durable: order.durable });
       started.push(server);
       urls[name] = server.url;
-      server.child.on("exit", (code, signal) => {
-        if (!stopping) say(`✗ ${kind.title} (${name}) ended by itself with ${code ?? signal}`);
-      });
+      for (const child of server.children) {
+        child.on("exit", (code, signal) => {
+          if (!stopping) say(`✗ ${kind.title} (${name}) ended by itself with ${code ?? signal}`);
+        });
+      }
     }),
   );
   for (const result of results) if (result.status === "rejected") throw result.reason;

@@ -118,7 +118,7 @@ async function start({ bin }, folder, { user, durable }) {
     });
     return {
       url: `postgresql://carillon:${password}@127.0.0.1:${port}/postgres`,
-      child,
+      children: [child],
       signals: ["SIGINT", "SIGQUIT", "SIGKILL"],
     };
   });

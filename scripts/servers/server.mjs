@@ -17,8 +17,8 @@
  *   variable: the environment variable with its URL; set by hand, it is used and nothing is started.
  *   title: as in test titles, without the version. debian: the packages that apt-get installs.
  *   advice: what a reader does when it cannot be had. start: in its own new `folder`, on a free loopback port.
- * @typedef {{ url: string, child: import("node:child_process").ChildProcess, signals: NodeJS.Signals[] }} Started
- *   signals: what ends it, gentlest first
+ * @typedef {{ url: string, children: import("node:child_process").ChildProcess[], signals: NodeJS.Signals[] }} Started
+ *   children: its processes; signals: what ends them, gentlest first
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createWriteStream, existsSync, readdirSync } from "node:fs";

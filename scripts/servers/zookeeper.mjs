@@ -2,7 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { ask, launch, onFreePort, programFolders } from "./server.mjs";
+import { ask, freePort, launch, onFreePort, programFolders } from "./server.mjs";
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
@@ -102,41 +102,88 @@ function newestJar(maven, name) {
   return versions.map((version) => join(folder, version, `${name}-${version}.jar`)).find((jar) => existsSync(jar));
 }
 
-/** @type {ServerKind["start"]} */
-async function start({ bin, env = {} }, folder, { user, durable }) {
+/**
+ * Three servers that vote. Their clock ticks faster than a single server's: they end sessions on whole ticks, so that is
+ * how much longer than its timeout a session may live.
+ * @type {ServerKind}
+ */
+export const zookeeperEnsemble = { ...zookeeper, start: startEnsemble };
+
+const servers = [1, 2, 3];
+const ensembleTickMs = 250;
+
+/** @param {string} data @param {number} port @param {boolean} durable */
+const settingsOf = (data, port, durable) => ({
+  dataDir: data,
+  clientPort: port,
+  clientPortAddress: "127.0.0.1",
+  tickTime: durable ? 2_000 : 500,
+  maxSessionTimeout: 60_000,
+  maxClientCnxns: 0,
+  extendedTypesEnabled: true,
+  forceSync: durable ? "yes" : "no",
+  "admin.enableServer": false,
+  "4lw.commands.whitelist": "*",
+});
+
+/**
+ * @param {import("./server.mjs").Place} place @param {string} folder in which its data goes, made here
+ * @param {import("./server.mjs").Conditions} conditions
+ * @param {{ program: string, port: number, ready: RegExp, settings?: Record<string, unknown>, id?: number }} plan
+ */
+async function launchOne(
+  { bin, env = {} },
+  folder,
+  { user, durable },
+  { program, port, ready, settings = {}, id = 1 },
+) {
   const data = join(folder, "data");
-  mkdirSync(data, { mode: 0o700 });
+  mkdirSync(data, { recursive: true, mode: 0o700 });
+  writeFileSync(join(data, "myid"), `${id}\n`);
   if (user.uid !== undefined && user.gid !== undefined) {
     for (const path of [folder, data]) chownSync(path, user.uid, user.gid);
   }
+  const file = join(folder, "zoo.cfg");
+  const lines = Object.entries({ ...settingsOf(data, port, durable), ...settings }).map(
+    (setting) => `${setting.join("=")}\n`,
+  );
+  writeFileSync(file, lines.join(""));
+  const java = ["-Xmx1g", "-Dznode.container.checkIntervalMs=2000", ...(durable ? [] : quick)];
+  const words = ["-cp", env[variables.server] ?? "", `org.apache.zookeeper.server.${program}`, file];
+  return launch(join(bin, "java"), [...java, ...words], { user, cwd: folder, log: join(folder, "log"), ready });
+}
+
+/** @type {ServerKind["start"]} */
+async function start(place, folder, conditions) {
   return onFreePort(async (port) => {
-    const file = join(folder, "zoo.cfg");
-    const settings = {
-      dataDir: data,
-      clientPort: port,
-      clientPortAddress: "127.0.0.1",
-      tickTime: durable ? 2_000 : 500,
-      maxSessionTimeout: 60_000,
-      maxClientCnxns: 0,
-      extendedTypesEnabled: true,
-      forceSync: durable ? "yes" : "no",
-      "admin.enableServer": false,
-      "4lw.commands.whitelist": "*",
-    };
-    writeFileSync(
-      file,
-      Object.entries(settings)
-        .map((setting) => `${setting.join("=")}\n`)
-        .join(""),
-    );
-    const java = ["-Xmx1g", "-Dznode.container.checkIntervalMs=2000", ...(durable ? [] : quick)];
-    const program = ["org.apache.zookeeper.server.ZooKeeperServerMain", file];
-    const child = await launch(join(bin, "java"), [...java, "-cp", env[variables.server] ?? "", ...program], {
-      user,
-      cwd: folder,
-      log: join(folder, "log"),
-      ready: /PrepRequestProcessor .*started/,
-    });
-    return { url: `127.0.0.1:${port}`, child, signals: ["SIGTERM", "SIGKILL"] };
+    const plan = { program: "ZooKeeperServerMain", port, ready: /PrepRequestProcessor .*started/ };
+    const child = await launchOne(place, folder, conditions, plan);
+    return { url: `127.0.0.1:${port}`, children: [child], signals: ["SIGTERM", "SIGKILL"] };
   });
+}
+
+/** @type {ServerKind["start"]} */
+async function startEnsemble(place, folder, conditions) {
+  const [ports, votes, elections] = await Promise.all([1, 2, 3].map(() => Promise.all(servers.map(freePort))));
+  const members = servers.map((id, i) => [`server.${id}`, `127.0.0.1:${votes?.[i]}:${elections?.[i]}`]);
+  const settings = { tickTime: ensembleTickMs, initLimit: 80, syncLimit: 40, ...Object.fromEntries(members) };
+  // Each waits for the others, so all are begun before any is ready.
+  const begun = await Promise.allSettled(
+    servers.map((id, i) => {
+      const home = join(folder, String(id));
+      mkdirSync(home, { mode: 0o711 });
+      const port = ports?.[i] ?? 0;
+      const ready =
+        /PrepRequestProcessor .*started|FollowerRequestProcessor .*started|Peer state changed: (?:leading|following) - broadcast/;
+      return launchOne(place, home, conditions, { program: "quorum.QuorumPeerMain", port, ready, settings, id });
+    }),
+  );
+  const children = begun.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+  for (const one of begun) {
+    if (one.status === "fulfilled") continue;
+    for (const child of children) child.kill("SIGKILL");
+    throw one.reason;
+  }
+  const url = (ports ?? []).map((port) => `127.0.0.1:${port}`).join(",");
+  return { url, children, signals: ["SIGTERM", "SIGKILL"] };
 }

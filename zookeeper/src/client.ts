@@ -151,13 +151,21 @@ class Client extends OperationsOf implements ZooKeeper {
     const reason = new ZooKeeperError("CLOSED", "the client has been closed", { hint: "connect anew" });
     const patience = AbortSignal.timeout(limits.closeMs);
     const session = this.#session;
-    if (session.state === "suspended") {
+    while (!patience.aborted && (session.state === "suspended" || session.state === "connected")) {
+      const connection = session.state === "connected" ? this.#connection : undefined;
+      if (connection && (await closeSession(connection, patience))) break;
+      // Lost, perhaps before anyone noticed: the next one will do.
       await new Promise<void>((resolve) => {
-        session.onState(() => resolve());
-        patience.addEventListener("abort", () => resolve(), { once: true });
+        const stop = session.onState(done);
+        function done() {
+          stop();
+          patience.removeEventListener("abort", done);
+          resolve();
+        }
+        patience.addEventListener("abort", done, { once: true });
+        if (patience.aborted) done();
       });
     }
-    if (session.state === "connected" && this.#connection) await closeSession(this.#connection, patience);
     this.#controller.abort(reason);
     this.#session.end(reason);
     this.#connection?.end(reason);
@@ -180,7 +188,9 @@ class Client extends OperationsOf implements ZooKeeper {
     while (!this.signal.aborted) {
       const session = this.#session;
       const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
-      if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+      // Never so long that a session that lives could not be taken up again in time.
+      const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
+      if (soonMs > 0) await sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
     }
   }
 
@@ -317,12 +327,20 @@ class Client extends OperationsOf implements ZooKeeper {
     if (this.#forgotten !== undefined && session.id === 0n) {
       await connection.ping();
       if (connection.isLost) return;
-      if (this.#progress.zxid < this.#forgotten) this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten;
+      if (this.#progress.zxid < this.#forgotten) {
+        this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten + unseenTransactions;
+      }
       this.#forgotten = undefined;
     }
     session.rewoundFrom = this.#rewoundFrom;
   }
 }
+
+/**
+ * How far others may have been ahead of what this client had seen when the data was lost: the rest of a leader's epoch,
+ * which is the upper half of a transaction's number.
+ */
+const unseenTransactions = 1n << 32n;
 
 const nothing = () => undefined;
 

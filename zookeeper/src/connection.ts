@@ -70,6 +70,8 @@ export class Connection {
   #xid = 0;
   #flushing = false;
   #receivedAt: number;
+  /** When the last answer to a call came, or a part of one. */
+  #answeredAt = 0;
   #sentAt: number;
   #pingSentAt: number | undefined;
   #pinged: (() => void)[] = [];
@@ -120,6 +122,7 @@ export class Connection {
         this.#receivedAt = performance.now();
         try {
           frames.push(readBuffer.subarray(0, bytes));
+          if (frames.inside) this.#answeredAt = this.#receivedAt;
         } catch (error) {
           this.end(
             new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
@@ -316,6 +319,7 @@ export class Connection {
 
   /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
   #next(id: number): Call {
+    this.#answeredAt = this.#receivedAt;
     const call = this.#calls[this.#head];
     if (!call || call.xid !== id) throw new RangeError(`an answer to request ${id} instead of ${call?.xid}`);
     this.#head += 1;
@@ -363,17 +367,25 @@ export class Connection {
     welcomed(undefined);
   }
 
-  /** Asks for a sign of life after a third of the session's timeout, and gives up after two thirds without one. */
+  /**
+   * Asks for a sign of life after a third of the session's timeout, and gives up after two thirds without one; also when
+   * signs of life come, and for the whole timeout no answer to the call whose turn it is.
+   */
   #beat(timeoutMs: number): void {
     const quietMs = Math.min(timeoutMs / 3, 10_000);
     const silentMs = (timeoutMs * 2) / 3;
     const isSilent = () => performance.now() - this.#receivedAt >= silentMs;
+    const isStuck = () => {
+      const oldest = this.#calls[this.#head];
+      return oldest !== undefined && performance.now() - Math.max(oldest.sentAt, this.#answeredAt) >= timeoutMs;
+    };
     this.#pulse = setInterval(
       () => {
-        if (isSilent()) {
+        if (isSilent() || isStuck()) {
           // After a pause of this process its answers may lie in the socket, unread: let it be read first.
           setImmediate(() => {
             if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
+            else if (isStuck()) this.end(new Error(`the server did not answer a call for ${timeoutMs} ms`));
           });
         } else if (performance.now() - this.#sentAt >= quietMs && this.#pingSentAt === undefined) this.#sendPing();
       },

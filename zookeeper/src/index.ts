@@ -42,7 +42,7 @@ export { Queue } from "./recipes/queue.ts";
 export type { ConsumeOptions, Consumer, ItemFailure, ItemHandler, QueueItem } from "./recipes/queue-consuming.ts";
 export type { QueueOptions } from "./recipes/queue-path.ts";
 export { ReadWriteLock } from "./recipes/read-write-lock.ts";
-export type { CountedLeases, LeaseOptions } from "./recipes/semaphore.ts";
+export type { PermitCount, PermitOptions } from "./recipes/semaphore.ts";
 export { Semaphore } from "./recipes/semaphore.ts";
 export type { CountListener, VersionedCount } from "./recipes/shared-count.ts";
 export { SharedCount } from "./recipes/shared-count.ts";

@@ -27,8 +27,8 @@ export interface Session extends Operations {
   /** ms left until the client gives it up unless a server answers before; 0 when ended, Infinity while connecting. */
   readonly remainingMs: number;
   /**
-   * The highest transaction number that this client had seen before, when the service that it found is behind that: its
-   * data was wiped or restored (or this server lags). Otherwise undefined.
+   * A transaction number above all that anyone had seen before, as far as this client can tell, when the service that it
+   * found is behind: its data was wiped or restored (or this server lags). Otherwise undefined.
    */
   readonly rewoundFrom: bigint | undefined;
   /** @returns a function that ends it. Listeners must not throw. */

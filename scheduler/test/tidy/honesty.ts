@@ -51,7 +51,10 @@ export const nothingSwallowed: Rule = (files) =>
     return [...code.matchAll(emptyCatch), ...code.matchAll(emptyHandler)].flatMap((match) => {
       const lineEnd = file.text.indexOf("\n", match.index + match[0].length);
       const lineStart = file.text.lastIndexOf("\n", match.index);
-      const reason = comments.slice(Math.max(0, lineStart), lineEnd < 0 ? undefined : lineEnd).trim();
+      const above = file.text.lastIndexOf("\n", lineStart - 1);
+      const isCommentAbove = /^\s*\/\//.test(file.text.slice(above + 1, Math.max(0, lineStart)));
+      const from = Math.max(0, isCommentAbove ? above : lineStart);
+      const reason = comments.slice(from, lineEnd < 0 ? undefined : lineEnd).trim();
       return reason === "" ? [at(file, match.index, `swallows an error without a reason: ${match[0].trim()}`)] : [];
     });
   });

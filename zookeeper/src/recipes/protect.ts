@@ -55,20 +55,33 @@ export async function protectedCreate(
   options: Pick<CreateOptions, "ephemeral" | "acl" | "signal"> = {},
 ): Promise<Created> {
   const token = `_c_${randomUUID()}-`;
-  for (;;) {
-    try {
-      return await session.create(`${parent}/${token}${suffix}`, data, { ...options, sequential: true });
-    } catch (error) {
-      if (isZooKeeperError(error, "NO_NODE")) {
-        await createContainers(session, parent, options.signal);
-      } else if (isZooKeeperError(error, "CONNECTION_LOSS")) {
-        const found = await findProtected(session, parent, token, options);
-        if (found) return found;
-      } else {
-        if (isZooKeeperError(error, "ABORTED")) removeLater(session, parent, token);
-        throw error;
-      }
+  try {
+    for (;;) {
+      const made = await createOnce(session, parent, token, suffix, data, options);
+      if (made) return made;
     }
+  } catch (error) {
+    if (isZooKeeperError(error, "ABORTED")) removeLater(session, parent, token);
+    throw error;
+  }
+}
+
+/** @returns undefined when it has to be tried again */
+async function createOnce(
+  session: Session,
+  parent: string,
+  token: string,
+  suffix: string,
+  data: Data | undefined,
+  options: CreateOptions,
+): Promise<Created | undefined> {
+  try {
+    return await session.create(`${parent}/${token}${suffix}`, data, { ...options, sequential: true });
+  } catch (error) {
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return findProtected(session, parent, token, options);
+    if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    await createContainers(session, parent, options.signal);
+    return undefined;
   }
 }
 

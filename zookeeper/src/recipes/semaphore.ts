@@ -21,13 +21,13 @@ import { decodeCount } from "./shared-count.ts";
 import { waitFor } from "./waiting.ts";
 
 /** How many leases there are, as a shared count says, so that it can change. */
-export interface CountedLeases {
+export interface PermitCount {
   readonly countPath: string;
   /** While there is no such node. */
   readonly seed: number;
 }
 
-export interface LeaseOptions extends CallOptions {
+export interface PermitOptions extends CallOptions {
   /**
    * How long to wait at most; 0, the default, is for as long as the server takes to say whether there are enough. It
    * says no as well while somebody else is just asking.
@@ -40,7 +40,7 @@ const marker = "lease-";
 export class Semaphore {
   readonly path: string;
   readonly #zk: ZooKeeper;
-  readonly #leases: number | CountedLeases;
+  readonly #leases: number | PermitCount;
   readonly #data: Data;
   readonly #acl: readonly Acl[] | undefined;
   readonly #mutex: Mutex;
@@ -59,7 +59,7 @@ export class Semaphore {
   constructor(
     zk: ZooKeeper,
     path: string,
-    leases: number | CountedLeases,
+    leases: number | PermitCount,
     { data = localAddress(), acl }: LockOptions = {},
   ) {
     checkLockPath(path);
@@ -82,7 +82,7 @@ export class Semaphore {
   }
 
   /** @returns undefined when the limit is over. @throws as `acquireMany` */
-  async tryAcquire(options: LeaseOptions = {}): Promise<Held | undefined> {
+  async tryAcquire(options: PermitOptions = {}): Promise<Held | undefined> {
     return (await this.tryAcquireMany(1, options))?.[0];
   }
 
@@ -96,7 +96,7 @@ export class Semaphore {
   }
 
   /** @returns undefined when the limit is over. @throws as `acquireMany` */
-  async tryAcquireMany(count: number, { limitMs = 0, signal }: LeaseOptions = {}): Promise<Held[] | undefined> {
+  async tryAcquireMany(count: number, { limitMs = 0, signal }: PermitOptions = {}): Promise<Held[] | undefined> {
     checkCount(this.path, "leases wanted at once", count, 1);
     if (typeof this.#leases === "number" && count > this.#leases) {
       const message = `${count} leases of ${this.path} are wanted at once, and there are ${this.#leases}`;

@@ -30,6 +30,11 @@ export class FrameReader {
     this.#sink = sink;
   }
 
+  /** A frame has begun and not ended. */
+  get inside(): boolean {
+    return this.#partial !== undefined || this.#skip > 0;
+  }
+
   /** @throws RangeError when the bytes cannot be frames */
   push(chunk: Buffer): void {
     let at = 0;

@@ -70,6 +70,20 @@ describe(`session, ${serverTitle()}`, () => {
     await Promise.all([zk.close(), watcher.close()]);
   });
 
+  test("a server that lives and never answers one call: the call settles, and the session goes on elsewhere", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 1_500 });
+    const { id } = zk.session;
+    await zk.create("/stuck", "1");
+    const swallowed = proxy.swallowReply(5, "silence");
+    const write = zk.set("/stuck", "2").catch((error) => error);
+    await swallowed;
+    expect(await write).toMatchObject({ code: "CONNECTION_LOSS", path: "/stuck" });
+    expect((await zk.get("/stuck")).data.toString()).toBe("2");
+    expect(zk.session.id).toBe(id);
+    await zk.close();
+  });
+
   test("close ends the session on the server: its ephemeral nodes go at once", async () => {
     const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
     const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });

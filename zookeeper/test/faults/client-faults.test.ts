@@ -201,34 +201,39 @@ describe("the client under faults", () => {
   });
 
   test("closed, whatever happens: soon, and nothing keeps the process alive", async () => {
-    const faults: { name: string; before(proxy: ZooKeeperProxy): void }[] = [
-      { name: "none", before: () => undefined },
+    const faults: { name: string; before(proxy: ZooKeeperProxy): unknown; reachable?: boolean }[] = [
+      { name: "none", before: () => undefined, reachable: true },
       { name: "hung", before: (one) => one.pause() },
       { name: "gone", before: (one) => one.refuse() },
-      { name: "lost just now", before: (one) => one.reset() },
-      { name: "slow", before: (one) => one.delay(100) },
+      { name: "lost just now", before: (one) => one.reset(), reachable: true },
+      { name: "slow", before: (one) => one.delay(50), reachable: true },
       {
         name: "lost while it logs in",
         before: (one) => {
-          void one.swallowReply(op.auth, "silence");
+          const swallowed = one.swallowReply(op.auth, "silence");
           one.reset();
+          return swallowed;
         },
       },
     ];
     await Promise.all(
-      faults.map(async ({ name, before }, index) => {
+      faults.map(async ({ name, before, reachable }, index) => {
+        const line = `${path}-closing-${index}`;
         await using its = await ZooKeeperProxy.before(ensemble.server.address);
         await using child = new Child("closing.mjs", "CARILLON_TEST_CLOSING", {
           hosts: its.address,
-          path: `${path}-closing-${index}`,
+          path: line,
           sessionTimeoutMs,
           auth: [{ scheme: "digest", credentials: "ann:secret" }],
         });
         await child.next("ready");
-        before(its);
+        await before(its);
         child.send({ say: "close" });
         const { afterMs } = await child.next<{ afterMs: number }>("closed");
         expect(afterMs, name).toBeLessThan(15_000);
+        // A client that can reach a server ends its session there.
+        const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
+        if (reachable) expect(left, name).toEqual([]);
         expect(await child.gone, name).toEqual({ code: 0, signal: null });
       }),
     );

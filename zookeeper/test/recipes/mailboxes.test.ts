@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isZooKeeperError } from "../../src/errors.ts";
 import { Mailbox, type MailboxOptions } from "../../src/recipes/mailbox.ts";
 import { Mailboxes, type Route } from "../../src/recipes/mailboxes.ts";
+import { createContainers } from "../../src/recipes/protect.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
@@ -55,9 +57,8 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   /** Someone alive who claims nothing. */
   async function idler(name: string): Promise<ZooKeeper> {
     const client = await clients.connect();
-    const box = boxOf(await clients.connect(), name);
-    await box.start(); // makes the paths
-    await box.close();
+    await createContainers(client.session, `${path}/assign/${name}`);
+    await createContainers(client.session, `${path}/members`);
     await client.create(`${path}/members/${name}`, "idle", { ephemeral: true });
     return client;
   }
@@ -271,11 +272,15 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   it("sweeps the marks of its former lives, but no young ones", async () => {
     const first = await member("a");
     await first.close();
-    const put = async (id: string) => {
-      await bossClient.create(`${path}/claims`).catch(() => undefined); // it may be there
-      await bossClient.create(`${path}/claims/a`).catch(() => undefined); // it may be there
-      await bossClient.create(`${path}/claims/a/${id}`, "a former life");
-    };
+    // The server may remove an empty container at any moment.
+    const put = (id: string) =>
+      until("the mark is there", async () => {
+        await createContainers(bossClient.session, `${path}/claims/a`);
+        return bossClient.create(`${path}/claims/a/${id}`, "a former life").then(
+          () => true,
+          (error: unknown) => !isZooKeeperError(error, "NO_NODE"),
+        );
+      });
     await put("young");
     const second = await member("a");
     expect(await marks("a")).toEqual(["young"]);

@@ -1,0 +1,91 @@
+/**
+ * Many that want one lock, each with a session of its own, in one process. Told `go` it lets all get in line; each gives
+ * the lock up as soon as it has it. Then it tells what happened, as one line of JSON.
+ */
+import { createInterface } from "node:readline";
+import { connect, Mutex, type Session, type ZooKeeper } from "@carillon/zookeeper";
+
+export interface Contention {
+  url: string;
+  path: string;
+  count: number;
+}
+
+export interface Contended {
+  /** Of each time that one had the lock. */
+  holds: { fence: string; fromNs: string; toNs: string }[];
+  /** Nodes whose deletion woke someone who waited; as often as it did. */
+  woke: string[];
+}
+
+const connectAtOnce = 50;
+const { url, path, count } = JSON.parse(process.argv[2] ?? "{}") as Contention;
+const contended: Contended = { holds: [], woke: [] };
+const clients: ZooKeeper[] = [];
+
+async function contend(zk: ZooKeeper): Promise<void> {
+  const held = await new Mutex(counting(zk), path).acquire();
+  const fromNs = process.hrtime.bigint();
+  const released = held.release();
+  contended.holds.push({ fence: String(held.fence), fromNs: String(fromNs), toNs: String(process.hrtime.bigint()) });
+  await released;
+}
+
+/** The same client, but that its sessions note whom the end of a node wakes; not who made the node. */
+function counting(zk: ZooKeeper): ZooKeeper {
+  const own = new Set<string>();
+  const over = new Map<Session, Session>();
+  const session = (real: Session): Session => {
+    const known = over.get(real);
+    if (known) return known;
+    const counted: Partial<Session> = {
+      create: async (...args) => {
+        const created = await real.create(...args);
+        own.add(created.path);
+        return created;
+      },
+      get: (at, { watch, ...options } = {}) => {
+        if (!watch) return real.get(at, options);
+        return real.get(at, {
+          ...options,
+          watch: (event) => {
+            if (event.type === "deleted" && !own.has(at)) contended.woke.push(at);
+            watch(event);
+          },
+        });
+      },
+    };
+    const face = wrapped(real, counted);
+    over.set(real, face);
+    return face;
+  };
+  return wrapped(zk, { established: async (signal) => session(await zk.established(signal)) });
+}
+
+/** `real` with some of its methods replaced. */
+function wrapped<T extends object>(real: T, replaced: Partial<T>): T {
+  return new Proxy(real, {
+    get: (_, name) => {
+      if (name in replaced) return replaced[name as keyof T];
+      const value = Reflect.get(real, name, real);
+      return typeof value === "function" ? value.bind(real) : value;
+    },
+  });
+}
+
+for (let first = 0; first < count; first += connectAtOnce) {
+  const some = Math.min(connectAtOnce, count - first);
+  const connected = await Promise.all(
+    Array.from({ length: some }, () => connect(url, { sessionTimeoutMs: 60_000, connectTimeoutMs: 120_000 })),
+  );
+  clients.push(...connected);
+}
+const lines = createInterface({ input: process.stdin });
+lines.on("close", () => process.exit());
+lines.once("line", async () => {
+  await Promise.all(clients.map(contend));
+  process.stdout.write(`${JSON.stringify(contended)}\n`);
+  await Promise.all(clients.map((zk) => zk.close()));
+  process.exit();
+});
+process.stdout.write("ready\n");

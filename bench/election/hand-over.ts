@@ -1,0 +1,146 @@
+/** What elections are measured by: leaders that go, are killed, or are stopped and go on. */
+import { setTimeout as pause } from "node:timers/promises";
+import { type Figures, median, percentile } from "../measure/figures.ts";
+import { type Candidate, msBetween, now, type Told } from "./candidate.ts";
+
+/** How a candidate of one kind is started. */
+export type Start = (id: string) => Candidate;
+
+/** How long after it goes on a stopped leader's belief is looked at. */
+const beliefMs = 1_000;
+
+/** Candidates of one election. */
+export class Election {
+  readonly #start: Start;
+  readonly #candidates: Candidate[] = [];
+  #leader: Candidate | undefined;
+  #started = 0;
+  /** What is wrong, in words. */
+  readonly faults: string[] = [];
+  #fence = 0n;
+
+  constructor(start: Start) {
+    this.#start = start;
+  }
+
+  /** Starts so many; when it resolves, all are in line and one of them leads. */
+  async begin(count: number): Promise<void> {
+    for (let i = 0; i < count; i++) await this.#add();
+    const [first] = this.#candidates;
+    if (!first) throw new Error("an election needs a candidate");
+    this.#leads(first, await first.says("leads", 0));
+  }
+
+  /** Leaders that close, one after the other, and get in line again. @returns ms from its call to the next one's leadership */
+  async handOver(times: number): Promise<number[]> {
+    const took: number[] = [];
+    for (let i = 0; i < times; i++) {
+      const old = this.#leader as Candidate;
+      const since = this.#marks();
+      const oldSince = old.told.length;
+      old.ask("leave");
+      const next = await this.#next(since, old);
+      const { atNs } = await old.says("leaving", oldSince);
+      took.push(msBetween(atNs, next.atNs));
+      await old.says("left", oldSince);
+      await this.#join(old);
+    }
+    return took;
+  }
+
+  /** Leaders that are killed; others take their place in the line. @returns ms until the next one leads */
+  async kill(times: number): Promise<number[]> {
+    const took: number[] = [];
+    for (let i = 0; i < times; i++) {
+      const old = this.#leader as Candidate;
+      const since = this.#marks();
+      this.#candidates.splice(this.#candidates.indexOf(old), 1);
+      const killedNs = now();
+      await old.kill();
+      took.push(msBetween(killedNs, (await this.#next(since, old)).atNs));
+      await this.#add();
+    }
+    return took;
+  }
+
+  /** Leaders that are stopped until another leads. @returns ms for which the old one still believes that it leads */
+  async stop(times: number): Promise<number[]> {
+    const believed: number[] = [];
+    for (let i = 0; i < times; i++) {
+      const old = this.#leader as Candidate;
+      old.ask("watch");
+      await pause(50); // until it looks
+      const since = this.#marks();
+      old.signal("SIGSTOP");
+      await this.#next(since, old);
+      const goesOnNs = now();
+      old.signal("SIGCONT");
+      await pause(beliefMs);
+      const asked = old.told.length;
+      old.ask("belief");
+      const { more: _, atNs } = await old.says("belief", asked);
+      if (atNs === 0n) this.faults.push(`candidate ${old.id} never believed that it led`);
+      believed.push(Math.max(0, msBetween(goesOnNs, atNs)));
+      // It looks at itself for ever: a fresh one takes its place.
+      this.#candidates.splice(this.#candidates.indexOf(old), 1);
+      await old.kill();
+      await this.#add();
+    }
+    return believed;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#candidates.map((candidate) => candidate.kill()));
+  }
+
+  async #add(): Promise<void> {
+    const candidate = this.#start(String(++this.#started));
+    this.#candidates.push(candidate);
+    await candidate.says("ready", 0);
+    await this.#join(candidate);
+  }
+
+  async #join(candidate: Candidate): Promise<void> {
+    const since = candidate.told.length;
+    candidate.ask("join");
+    await candidate.says("joined", since);
+  }
+
+  #marks(): Map<Candidate, number> {
+    return new Map(this.#candidates.map((candidate) => [candidate, candidate.told.length]));
+  }
+
+  /** Who leads after `old`. */
+  async #next(since: Map<Candidate, number>, old: Candidate): Promise<Told> {
+    const others = this.#candidates.filter((candidate) => candidate !== old);
+    const [next, told] = await Promise.any(
+      others.map(async (one) => [one, await one.says("leads", since.get(one) ?? 0)] as const),
+    );
+    for (const other of others) {
+      const led = other.told.slice(since.get(other)).some(({ what }) => what === "leads");
+      if (other !== next && led) this.faults.push(`candidates ${next.id} and ${other.id} both lead after ${old.id}`);
+    }
+    this.#leads(next, told);
+    return told;
+  }
+
+  #leads(candidate: Candidate, { more }: Told): void {
+    this.#leader = candidate;
+    if (more === "") return; // Java's have no fence
+    if (BigInt(more) <= this.#fence) this.faults.push(`fence ${more} of ${candidate.id} after ${this.#fence}`);
+    this.#fence = BigInt(more);
+  }
+}
+
+export function electionFigures(handOvers: number[], kills: number[], beliefs: number[]): Figures {
+  const sorted = handOvers.toSorted((a, b) => a - b);
+  return {
+    hand_overs: handOvers.length,
+    hand_over_p50_ms: median(handOvers),
+    hand_over_p99_ms: percentile(sorted, 0.99),
+    hand_over_max_ms: percentile(sorted, 1),
+    after_kill_p50_ms: median(kills),
+    after_kill_max_ms: Math.max(...kills),
+    believes_after_stop_max_ms: Math.max(...beliefs),
+  };
+}

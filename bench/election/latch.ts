@@ -1,0 +1,39 @@
+/** A candidate: Carillon's leader latch in a process of its own. See candidate.ts for the words. */
+import { createInterface } from "node:readline";
+import { connect, LeaderLatch } from "@carillon/zookeeper";
+import type { Candidacy } from "./candidate.ts";
+
+const { url, path, id, sessionTimeoutMs } = JSON.parse(process.argv[2] ?? "{}") as Candidacy;
+const tell = (what: string, atNs = process.hrtime.bigint(), more = "") =>
+  process.stdout.write(`${what} ${atNs} ${more}\n`);
+
+const zk = await connect(url, { sessionTimeoutMs });
+let latch = new LeaderLatch(zk, path, { id });
+/** When it last believed that it leads, looking every millisecond: as of just before the look. */
+let believedNs = 0n;
+
+const words: Record<string, () => Promise<void>> = {
+  join: async () => {
+    latch = new LeaderLatch(zk, path, { id });
+    latch.listen({ isLeader: ({ fence }) => tell("leads", process.hrtime.bigint(), String(fence)) });
+    await latch.start();
+    tell("joined");
+  },
+  leave: async () => {
+    tell("leaving");
+    await latch.close();
+    tell("left");
+  },
+  watch: async () => {
+    setInterval(() => {
+      const atNs = process.hrtime.bigint();
+      if (latch.hasLeadership) believedNs = atNs;
+    }, 1);
+  },
+  belief: async () => void tell("belief", believedNs),
+};
+
+const lines = createInterface({ input: process.stdin });
+lines.on("line", (word) => void words[word]?.());
+lines.on("close", () => process.exit());
+tell("ready");

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { connect, type ZooKeeper } from "../../src/index.ts";
+import { Ensemble } from "../support/ensemble.ts";
+
+/** Around a socket's buffer of 64 KiB, and many small ones that share it. */
+const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
+const rounds = 100;
+
+/** Far more than are needed for reading to rest. */
+async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
+  const read = await Promise.all(
+    Array.from({ length: rounds * sizes.length }, async (_, i) => {
+      const at = i % sizes.length;
+      const { data, stat } = await zk.get(`/${letter}-${at}`);
+      return data.length === stat.dataLength && data.equals(Buffer.alloc(sizes[at] ?? -1, letter));
+    }),
+  );
+  expect(read).toEqual(read.map(() => true));
+}
+
+test("a thousand answers on their way, large and small, on two connections at once: each whole, to its own call", async () => {
+  await using ensemble = await Ensemble.start({ servers: 1, tls: true });
+  const plain = await connect(ensemble.connectString());
+  const secure = await connect(ensemble.secureConnectString(), { tls: ensemble.tls ?? {} });
+  await Promise.all(
+    sizes.flatMap((bytes, at) =>
+      Object.entries({ p: plain, s: secure }).map(([letter, zk]) =>
+        zk.create(`/${letter}-${at}`, letter.repeat(bytes)),
+      ),
+    ),
+  );
+  await Promise.all([readAll(plain, "p"), readAll(secure, "s")]);
+  // With nothing on its way there is nothing to rest for.
+  expect((await plain.get("/p-2")).data.toString()).toBe("p".repeat(100));
+  await Promise.all([plain.close(), secure.close()]);
+});

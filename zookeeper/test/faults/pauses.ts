@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Child } from "./child.ts";
+
+export type Recipe = "latch" | "selector" | "mutex";
+
+export interface PausesOptions {
+  readonly hosts: string;
+  readonly path: string;
+  readonly recipe: Recipe;
+  readonly contenders: number;
+  readonly sessionTimeoutMs: number;
+}
+
+interface Belief {
+  readonly fence: bigint;
+  /** Monotonic ms, of one clock for all processes. */
+  readonly since: number;
+  readonly looked: number;
+  readonly acted: number;
+}
+
+/** What one group of contenders did. */
+export interface Account {
+  readonly wrong: string[];
+  pauses: number;
+  /** Writes that the resource took. */
+  accepted: number;
+  /** Writes of earlier holders that it refused, those of a holder that did not look among them. */
+  refused: number;
+  blindRefused: number;
+  /** Taken from an earlier holder after a later one's. */
+  staleAccepted: number;
+  readonly beliefs: Belief[];
+}
+
+/**
+ * Contenders for one lock in processes of their own, and what the lock protects: a resource that takes a write only if
+ * no larger fence has written before. The holder is stopped (SIGSTOP) until another has written, again and again.
+ */
+export class PausedGroup {
+  readonly account: Account = {
+    wrong: [],
+    pauses: 0,
+    accepted: 0,
+    refused: 0,
+    blindRefused: 0,
+    staleAccepted: 0,
+    beliefs: [],
+  };
+  readonly #options: PausesOptions;
+  readonly #children: Child[] = [];
+  readonly #owners = new Map<bigint, Child>();
+  #highest = 0n;
+  #holder: Child | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(options: PausesOptions) {
+    this.#options = options;
+  }
+
+  /** @param chance from 0 up to 1 */
+  async run(pauses: number, chance: () => number): Promise<void> {
+    const { contenders, ...told } = this.#options;
+    for (let index = 0; index < contenders; index++) {
+      const child = new Child("contender.mjs", "CARILLON_TEST_CONTENDER", { ...told, id: `contender-${index}` });
+      this.#children.push(child);
+      child.onMessage = (message) => this.#heard(child, message);
+      void child.gone.then(() => this.#wake());
+    }
+    await Promise.all(this.#children.map((child) => child.next("ready")));
+    for (let pause = 0; pause < pauses; pause++) {
+      await this.#until(() => this.#holder !== undefined);
+      await sleep(30 * chance());
+      const holder = this.#holder as Child;
+      const fence = this.#highest;
+      holder.signal("SIGSTOP");
+      await this.#until(() => this.#holder !== holder && this.#highest > fence);
+      await sleep(20 * chance());
+      holder.signal("SIGCONT");
+      await this.#until(() => this.account.beliefs.some((belief) => belief.fence === fence));
+      this.account.pauses++;
+    }
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#children.map((child) => child.kill()));
+  }
+
+  /**
+   * By how much each holder's belief reached beyond its successor's beginning, in ms: when it last looked and saw that it
+   * holds, or when it had acted on what it saw.
+   */
+  overlaps(what: "looked" | "acted"): readonly number[] {
+    const beliefs = this.account.beliefs.toSorted((a, b) => (a.fence < b.fence ? -1 : 1));
+    return beliefs.slice(1).flatMap((next, index) => {
+      const overlap = (beliefs[index]?.[what] ?? 0) - next.since;
+      return overlap > 0 ? [overlap] : [];
+    });
+  }
+
+  #heard(child: Child, message: { said: string }): boolean {
+    if (message.said === "write") {
+      const { fence, blind = false } = message as unknown as { fence: string; blind?: boolean };
+      this.#write(child, BigInt(fence), blind);
+    } else if (message.said === "belief") {
+      const { fence, ...times } = message as unknown as Omit<Belief, "fence"> & { fence: string };
+      this.account.beliefs.push({ ...times, fence: BigInt(fence) });
+    } else return false;
+    this.#wake();
+    return true;
+  }
+
+  /** The resource. */
+  #write(child: Child, fence: bigint, blind: boolean): void {
+    const owner = this.#owners.get(fence) ?? child;
+    this.#owners.set(fence, owner);
+    if (owner !== child) this.account.wrong.push(`two contenders have the fence ${fence}`);
+    if (fence < this.#highest) {
+      this.account.refused++;
+      if (blind) this.account.blindRefused++;
+      return;
+    }
+    this.account.accepted++;
+    // What the fence is for, looked at from the outside: nobody comes back after another has written.
+    if (fence === this.#highest && this.#holder !== undefined && this.#holder !== child) this.account.staleAccepted++;
+    this.#highest = fence;
+    this.#holder = child;
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    const deadline = performance.now() + 60_000;
+    while (!condition()) {
+      if (performance.now() > deadline) throw new Error(`${this.#options.path}: nothing happens any more`);
+      const dead = this.#children.find(({ process }) => process.exitCode !== null);
+      if (dead) await dead.next("a reason"); // throws with what it complained of
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 1_000);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+}
