@@ -440,7 +440,10 @@ export interface HistoryStore {
 export type Signal =
   | { kind: "ready"; dueMs: number }
   | { kind: "recall" }
+  /** Tasks were made, edited, paused, resumed or removed. */
   | { kind: "tasks" }
+  /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
+  | { kind: "plans" }
   | { kind: "leadership" }
   /** Signals may have been lost: look at everything. */
   | { kind: "resync" };

@@ -243,7 +243,7 @@ export function claimStore(database: Database): ClaimStore {
              and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
            order by task_id for update) x
          where p.task_id = x.task_id returning p.task_id)
-       select ${notifySql(s, "'tasks'")} from moved limit 1`,
+       select ${notifySql(s, "'plans'")} from moved limit 1`,
       [taskIds, Math.round(nowMs)],
     );
     await settleGates(client, s, taskIds, nowMs, true);

@@ -66,10 +66,10 @@ export function taskStore(database: Database): TaskStore {
         // Creating first and locking then lets two nodes that start at once agree on who was first.
         await create(client, definition, text, groupId, change);
         const row = await lock(client, definition.name);
-        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text)
-          return { record: asRecord(row), changed: false };
         if (expectedVersion !== null && expectedVersion !== row.version)
           throw await stale(definition.name, expectedVersion, client);
+        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text)
+          return { record: asRecord(row), changed: false };
         const record = await edit(client, row, definition, text, groupId, change);
         return { record, changed: true };
       });
