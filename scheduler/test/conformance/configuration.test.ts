@@ -184,7 +184,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       const node = await new Node().join(name, deaf, random);
       await node.definitions.ensure([task]);
     }
-    await everyone(beatMs + gatherMs);
+    for (let i = 0; i < 3; i++) await everyone(beatMs);
     const before = nodes.map(({ looks, beats }) => ({ looks, beats }));
     for (let i = 0; i < 10; i++) await everyone(beatMs);
     nodes.forEach(({ looks, beats }, i) => {
@@ -245,7 +245,9 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     }
     const highest = new Map(nodes.map((node) => [node, new Map<number, number>()]));
     const check = async () => {
-      const stored = new Map((await stage.store.tasks.byIds(tasks.map(({ taskId }) => taskId))).map((t) => [t.taskId, t]));
+      const stored = new Map(
+        (await stage.store.tasks.byIds(tasks.map(({ taskId }) => taskId))).map((t) => [t.taskId, t]),
+      );
       for (const node of nodes) {
         for (const { taskId } of tasks) {
           const known = node.definitions.get(taskId);
@@ -279,7 +281,9 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     }
     expect(saved).toBeGreaterThan(0);
     const versions = await stage.store.tasks.byIds(tasks.map(({ taskId }) => taskId));
-    expect(saved, "each accepted edit is one version").toBe(versions.reduce((sum, { version }) => sum + version - 1, 0));
+    expect(saved, "each accepted edit is one version").toBe(
+      versions.reduce((sum, { version }) => sum + version - 1, 0),
+    );
     expect(saved + refused).toBeGreaterThanOrEqual(12);
     await everyone(beatMs);
     await everyone(gatherMs);
@@ -313,7 +317,9 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       const runId = await stage.enqueue(task);
       await until("it to be given back", async () => {
         await node.pass(1_000);
-        return (await stage.store.runs.find(runId)).state === "ready" && node.definitions.get(task.taskId) !== undefined;
+        return (
+          (await stage.store.runs.find(runId)).state === "ready" && node.definitions.get(task.taskId) !== undefined
+        );
       });
       await node.pass(beatMs);
       await node.pass(gatherMs);
@@ -329,4 +335,3 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     });
   });
 });
-
