@@ -65,7 +65,7 @@ export function sessionStore(database: Database): SessionStore {
            l.term, l.session_id as leader,
            (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
-           (select coalesce(md5(string_agg(id || ' ' || version || ' ' || changed_ms, ',' order by changed_ms, id)), '') from (
+           (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
            (select coalesce(json_agg(m), '[]') from (
               select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
