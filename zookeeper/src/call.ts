@@ -3,6 +3,7 @@
  * first: the answer, the loss of the connection, the session's end, the caller's signal.
  */
 import { serverError, ZooKeeperError } from "./errors.ts";
+import { heardByMany } from "./signals.ts";
 import type { Reader, Writer } from "./wire/bytes.ts";
 
 export interface Question<T> {
@@ -47,7 +48,7 @@ export class Call {
     this.#signal = signal;
     if (signal) {
       this.#aborted = () => this.fail(aborted(question.what, question.path, signal));
-      signal.addEventListener("abort", this.#aborted, { once: true });
+      heardByMany(signal).addEventListener("abort", this.#aborted, { once: true });
     }
   }
 

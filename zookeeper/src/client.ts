@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { aborted, Call, type Question } from "./call.ts";
 import { parseConnectString } from "./connect-string.ts";
 import { Connection, type Credentials, maxConnectMs, noCredentials, type Progress, Refused } from "./connection.ts";
-import { isZooKeeperError, ZooKeeperError } from "./errors.ts";
+import { isZooKeeperError, serverError, ZooKeeperError } from "./errors.ts";
 import { Hosts } from "./hosts.ts";
 import { limits } from "./limits.ts";
 import { OperationsOf } from "./operations-of.ts";
@@ -18,6 +18,7 @@ import { Questions } from "./questions.ts";
 import { answerChallenge, parseChallenge, saslStep } from "./sasl.ts";
 import type { Session, ZooKeeper } from "./session.ts";
 import { SessionCore } from "./session-core.ts";
+import { heardByMany } from "./signals.ts";
 import { tell } from "./tell.ts";
 import { op } from "./wire/codes.ts";
 
@@ -75,6 +76,7 @@ class Client extends OperationsOf implements ZooKeeper {
       scheme,
       credentials: Buffer.from(credentials),
     }));
+    heardByMany(this.signal);
     this.#session = this.#newSession();
     void this.#keepUp();
   }
@@ -122,7 +124,7 @@ class Client extends OperationsOf implements ZooKeeper {
         signal?.removeEventListener("abort", givenUp);
       };
       this.signal.addEventListener("abort", closed, { once: true });
-      signal?.addEventListener("abort", givenUp, { once: true });
+      if (signal) heardByMany(signal).addEventListener("abort", givenUp, { once: true });
     });
   }
 
@@ -349,7 +351,10 @@ function setWatchesAgain(connection: Connection, session: SessionCore, zxid: big
   const bodies = session.watches.setAgain(zxid);
   bodies.forEach((body, index) => {
     const isLast = index === bodies.length - 1;
-    connection.sendSetWatches(body, () => isLast && session.watches.gap());
+    connection.sendSetWatches(body, (code) => {
+      if (code !== 0) session.watches.refused(serverError(code, "setting the watches again", ""));
+      else if (isLast) session.watches.gap();
+    });
   });
 }
 

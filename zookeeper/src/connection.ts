@@ -76,7 +76,7 @@ export class Connection {
   #pingSentAt: number | undefined;
   #pinged: (() => void)[] = [];
   readonly #auths: ((error: Error | undefined) => void)[] = [];
-  readonly #watchesSet: (() => void)[] = [];
+  readonly #watchesSet: ((code: number) => void)[] = [];
   #pulse: NodeJS.Timeout | undefined;
 
   /**
@@ -201,8 +201,8 @@ export class Connection {
     });
   }
 
-  /** @param told when the server has set them; never, if the connection is lost before */
-  sendSetWatches(write: (writer: Writer) => void, told: () => void): void {
+  /** @param told the server's answer, 0 when it has set them; never, if the connection is lost before */
+  sendSetWatches(write: (writer: Writer) => void, told: (code: number) => void): void {
     this.#watchesSet.push(told);
     this.#write(xid.setWatches, op.setWatches2, write);
   }
@@ -297,7 +297,7 @@ export class Connection {
         hint: "check scheme, user and password; for SASL, the server's configuration",
       });
       this.#auths.shift()?.(code === 0 ? undefined : error);
-    } else if (id === xid.setWatches) this.#watchesSet.shift()?.();
+    } else if (id === xid.setWatches) this.#watchesSet.shift()?.(code);
     else this.#answer(id, code, reader);
   }
 

@@ -4,6 +4,8 @@ export const limits = {
   maxRequestBytes: 1_048_575,
   /** A million names of a queue are 45 MB. */
   maxReplyBytes: 128 * 1024 * 1024,
+  /** An event holds a path, and belongs to no request that could fail alone. */
+  minMaxReplyBytes: 16 * 1024,
   /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
   maxWaitingRequests: 200_000,
   maxWaitingBytes: 64 * 1024 * 1024,

@@ -40,7 +40,7 @@ export function checkOptions(
   return {
     sessionTimeoutMs,
     connectTimeoutMs: number("connectTimeoutMs", sessionTimeoutMs, 1),
-    maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, 1_024),
+    maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, limits.minMaxReplyBytes),
     auth: options.auth ?? [],
     tls: options.tls,
     sasl: options.sasl,

@@ -12,6 +12,7 @@ import { OperationsOf } from "./operations-of.ts";
 import { withChroot } from "./paths.ts";
 import type { Questions } from "./questions.ts";
 import type { Session, SessionState } from "./session.ts";
+import { heardByMany } from "./signals.ts";
 import { tell } from "./tell.ts";
 import { PersistentWatch, Watches } from "./watches.ts";
 
@@ -44,6 +45,7 @@ export class SessionCore extends OperationsOf implements Session {
     super(questions, chroot);
     this.timeoutMs = timeoutMs;
     this.watches = new Watches(chroot);
+    heardByMany(this.signal);
   }
 
   protected override get target(): SessionCore {
@@ -142,7 +144,7 @@ export class SessionCore extends OperationsOf implements Session {
       watch.finish(undefined);
       throw error;
     }
-    signal?.addEventListener("abort", close, { once: true });
+    if (signal) heardByMany(signal).addEventListener("abort", close, { once: true });
     return watch;
   }
 

@@ -128,10 +128,25 @@ export class Watches {
     }
   }
 
+  /**
+   * The server does not set them again after a lost connection, as those before 3.6 do not. Whoever waits for one event
+   * is told that there may have been one, and sets its watch anew by looking; readers of persistent watches are told why.
+   */
+  refused(reason: unknown): void {
+    const { data, exists, children } = this.#once;
+    for (const map of [data, exists]) for (const path of [...map.keys()]) this.#fire(map, path, "changed");
+    for (const path of [...children.keys()]) this.#fire(children, path, "children");
+    this.#endPersistent(reason);
+  }
+
   end(reason: unknown): void {
     for (const map of Object.values(this.#once)) {
       for (const path of [...map.keys()]) this.#fire(map, path, "ended");
     }
+    this.#endPersistent(reason);
+  }
+
+  #endPersistent(reason: unknown): void {
     const all = [...this.#persistent.values()];
     this.#persistent.clear();
     for (const { watches } of all) for (const watch of watches) watch.finish(reason);

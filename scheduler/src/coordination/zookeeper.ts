@@ -7,136 +7,40 @@
  *
  * Only scheduler nodes watch, one recursive watch each; a worker that comes or goes costs no request.
  */
-import { randomUUID } from "node:crypto";
 import {
   ChildrenCache,
-  type ConnectOptions,
   connect,
   isZooKeeperError,
   LeaderLatch,
   type Session,
   type ZooKeeper,
-  type ZooKeeperError,
 } from "@carillon/zookeeper";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
-import { CarillonError, messageOf } from "../errors.ts";
+import { messageOf } from "../errors.ts";
 import type { Shown, Witness, WitnessOptions } from "../witness.ts";
+import { ClusterPath, members } from "./zookeeper-path.ts";
 
 const retryMs = 250;
-const members = "/members";
-const service = "/service";
-
 type Told = (what: "first" | "sure" | "members") => void;
 
-/**
- * @param options.url zookeeper://[user:password@]host:port,host:port/path; zookeepers:// for TLS
- * @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED
- */
+/** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID */
 export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
-  const { servers, auth, secure } = parseUrl(options.url);
-  const zk = await connect(servers, {
-    sessionTimeoutMs: options.sessionTimeoutMs,
-    connectTimeoutMs: Math.max(5_000, options.sessionTimeoutMs),
-    signal: options.signal,
-    auth,
-    tls: secure ? {} : undefined,
-    log: options.log,
-  }).catch((error: unknown) => {
-    throw translated(error, options.url);
-  });
+  const path = new ClusterPath(options.url, options.clusterId);
+  let zk: ZooKeeper | undefined;
   try {
-    const serviceId = await claimPath(zk, options).catch(async (error) => {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      await makeRoot(servers, { auth, tls: secure ? {} : undefined, signal: options.signal });
-      return claimPath(zk, options);
+    zk = await connect(path.servers, {
+      ...path.access,
+      sessionTimeoutMs: options.sessionTimeoutMs,
+      connectTimeoutMs: Math.max(5_000, options.sessionTimeoutMs),
+      signal: options.signal,
+      log: options.log,
     });
-    return new ZooKeeperWitness(zk, options, serviceId);
+    const serviceId = await path.claim(zk);
+    return new ZooKeeperWitness(zk, options, path, serviceId);
   } catch (error) {
-    await zk.close();
-    throw translated(error, options.url);
-  }
-}
-
-function parseUrl(url: string) {
-  const [, scheme = "", credentials, servers = ""] = /^(zookeepers?):\/\/(?:([^@/]*)@)?(.+)$/.exec(url) ?? [];
-  const path = servers.includes("/") ? servers : `${servers}/carillon`;
-  return {
-    servers: path.endsWith("/") ? `${path}carillon` : path,
-    auth: credentials ? [{ scheme: "digest", credentials: decodeURIComponent(credentials) }] : [],
-    secure: scheme === "zookeepers",
-  };
-}
-
-function translated(error: unknown, url: string): unknown {
-  if (!isZooKeeperError(error)) return error;
-  const where = url.replace(/\/\/[^@/]*@/, "//");
-  const about = (code: ConstructorParameters<typeof CarillonError>[0], what: string, hint: string) =>
-    new CarillonError(code, `${where}: ${what}: ${error.message}`, { hint, cause: error });
-  if (error.code === "AUTH_FAILED" || error.code === "NO_AUTH")
-    return about("COORDINATION_REFUSED", "no permission", "Give user:password@ in the URL, or change the path's ACL.");
-  if (error.code === "UNIMPLEMENTED")
-    return about("COORDINATION_UNSUPPORTED", "the server is too old", "ZooKeeper 3.6 or newer is needed.");
-  if (error.code === "CONNECT_STRING_INVALID" || error.code === "PATH_INVALID")
-    return about("OPTION_INVALID", "not an address", "For example zookeeper://zk1:2181,zk2:2181/carillon.");
-  if (error.code === "UNREACHABLE")
-    return about(
-      "COORDINATION_UNREACHABLE",
-      "no answer",
-      "Check that the servers run, have a quorum and can be reached.",
-    );
-  return error;
-}
-
-/** Makes the path ours, or finds that it is. @returns the service's id, by which another ZooKeeper is told apart */
-async function claimPath(
-  zk: ZooKeeper,
-  { clusterId, url }: WitnessOptions,
-  known: string = randomUUID(),
-): Promise<string> {
-  await createOnce(zk, members, "");
-  await createOnce(zk, service, JSON.stringify({ cluster: clusterId, service: known }));
-  const { data } = await zk.get(service);
-  const found = parsed(data.toString("utf8"));
-  if (found?.cluster === clusterId && typeof found.service === "string") return found.service;
-  const where = url.replace(/\/\/[^@/]*@/, "//");
-  throw new CarillonError(
-    "COORDINATION_FOREIGN",
-    found
-      ? `${where} belongs to another cluster, ${found.cluster}`
-      : `${where}${service} holds what Carillon did not write`,
-    { hint: "Give this cluster a path of its own: zookeeper://host:2181/another-path." },
-  );
-}
-
-function parsed(text: string): { cluster?: unknown; service?: unknown } | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && "cluster" in value ? value : undefined;
-  } catch {
-    return undefined; // not JSON, so not ours: the caller says so
-  }
-}
-
-async function createOnce(zk: ZooKeeper, path: string, data: string): Promise<void> {
-  try {
-    await zk.create(path, data);
-  } catch (error) {
-    if (isZooKeeperError(error, "NODE_EXISTS")) return;
-    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createOnce(zk, path, data);
-    throw error;
-  }
-}
-
-/** The cluster's path itself, through a client whose root is above it. */
-async function makeRoot(servers: string, options: ConnectOptions): Promise<void> {
-  const slash = servers.indexOf("/");
-  const names = servers.slice(slash + 1).split("/");
-  const zk = await connect(servers.slice(0, slash), options);
-  try {
-    for (let depth = 1; depth <= names.length; depth++) await createOnce(zk, `/${names.slice(0, depth).join("/")}`, "");
-  } finally {
-    await zk.close();
+    await zk?.close();
+    throw path.translated(error);
   }
 }
 
@@ -145,6 +49,7 @@ class ZooKeeperWitness implements Witness {
   readonly serviceId: string;
   readonly #zk: ZooKeeper;
   readonly #options: WitnessOptions & { clock: Clock };
+  readonly #path: ClusterPath;
   readonly #left = new AbortController();
   readonly #listeners: Told[] = [];
   #announced: Shown | undefined;
@@ -155,9 +60,10 @@ class ZooKeeperWitness implements Witness {
   #cache: ChildrenCache | undefined;
   #latch: LeaderLatch | undefined;
 
-  constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, serviceId: string) {
+  constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, path: ClusterPath, serviceId: string) {
     this.#zk = zk;
     this.#options = options;
+    this.#path = path;
     this.serviceId = serviceId;
   }
 
@@ -201,7 +107,7 @@ class ZooKeeperWitness implements Witness {
       this.#cache.ready.catch((error) => this.#trouble(error));
       this.#cache.listen({ event: () => this.#tell("members"), trouble: (error) => this.#trouble(error) });
     }
-    const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "" });
+    const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "", acl: this.#path.acl });
     latch.listen({
       isLeader: () => this.#tell("first"),
       notLeader: () => this.#tell("first"),
@@ -263,11 +169,11 @@ class ZooKeeperWitness implements Witness {
     const before = this.#shown;
     this.#shown = undefined;
     if (before?.session === session) await this.#remove(session, before.sessionId);
-    await claimPath(this.#zk, this.#options, this.serviceId);
+    await this.#path.claim(this.#zk, this.serviceId);
     const path = `${members}/${member.sessionId}`;
     for (;;) {
       try {
-        await session.create(path, JSON.stringify(member), { ephemeral: true });
+        await session.create(path, JSON.stringify(member), { ephemeral: true, acl: this.#path.acl });
         break;
       } catch (error) {
         if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
@@ -321,7 +227,7 @@ class ZooKeeperWitness implements Witness {
   }
 
   #trouble(error: unknown): void {
-    if (!this.#left.signal.aborted) this.#options.log(`ZooKeeper: ${messageOf(error as ZooKeeperError)}`);
+    if (!this.#left.signal.aborted) this.#options.log(`ZooKeeper: ${messageOf(error)}`);
   }
 }
 

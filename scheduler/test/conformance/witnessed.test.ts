@@ -200,6 +200,45 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     expect(again.membership.sessionId).toBeGreaterThan(first.membership.sessionId);
   });
 
+  it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
+    const options = { clock: systemClock, log: recordingLog().log, signal: new AbortController().signal };
+    const sessions = { ...stage.store.sessions, cluster: async () => ({ clusterId: "closed", coordination: null }) };
+    sessions.coordinateBy = async () => true;
+    const at = (who: string) =>
+      openCoordination(`zookeeper://${who}${ensemble.server.address}/guarded/carillon`, sessions, {
+        ...options,
+        failFast: true,
+        sessionTimeoutMs: timeoutMs,
+      });
+    const witness = (await at("ann:secret@")) as Witness;
+    witness.announce({ sessionId: 7, node: "a", role: "node", host: "h", pid: 1, version: "0", groups: [] });
+    await expect.poll(() => witness.sure(), soon).toBe(true);
+    await expect(at("")).rejects.toMatchObject({ code: "COORDINATION_REFUSED" });
+    await expect(at("bob:guess@")).rejects.toMatchObject({
+      code: "COORDINATION_REFUSED",
+      message: expect.not.stringContaining("guess"),
+    });
+    const stranger = await connect(ensemble.connectString("/guarded/carillon"));
+    await expect(stranger.create("/members/8")).rejects.toMatchObject({ code: "NO_AUTH" });
+    await expect(stranger.get("/members/7")).rejects.toMatchObject({ code: "NO_AUTH" });
+    await stranger.close();
+    await witness.leave();
+  });
+
+  it("the service wiped: all are shown anew, nobody is taken for dead, and terms go on", async () => {
+    for (const name of ["a", "b"]) await Node.join(name);
+    const first = await oneLeads();
+    const term = first.membership.term() as number;
+    await expect.poll(witnessed, soon).toEqual(["a", "b"]);
+    await ensemble.killAll();
+    await ensemble.wipeAll();
+    await ensemble.startAll();
+    await expect.poll(() => leaders().length, { ...soon, timeout: 40_000 }).toBe(1);
+    await expect.poll(witnessed, { ...soon, timeout: 40_000 }).toEqual(["a", "b"]);
+    expect(leaders()[0]?.membership.term()).toBeGreaterThan(term);
+    expect(nodes.flatMap(({ rejoins }) => rejoins)).toEqual([]);
+  }, 90_000);
+
   it("refuses a path of another cluster, foreign data, another way to coordinate, and an unknown scheme", async () => {
     await Node.join("a");
     const away = {

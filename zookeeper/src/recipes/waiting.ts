@@ -1,5 +1,6 @@
 /** Waiting that always ends: by its time, its signal, or what was waited for. */
 import { ZooKeeperError } from "../errors.ts";
+import { heardByMany } from "../signals.ts";
 
 const longestTimerMs = 2 ** 31 - 1;
 
@@ -13,7 +14,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
       resolve();
     };
     const timer = setTimeout(end, Math.min(ms, longestTimerMs));
-    signal?.addEventListener("abort", end, { once: true });
+    if (signal) heardByMany(signal).addEventListener("abort", end, { once: true });
   });
 }
 
@@ -54,7 +55,7 @@ export function waitFor<T>(
       end(() => reject(new ZooKeeperError("ABORTED", `${what}: given up by its signal`, { cause: signal?.reason })));
     const timer = limitMs <= longestTimerMs ? setTimeout(() => end(() => resolve(undefined)), limitMs) : undefined;
     if (signal?.aborted) return abort();
-    signal?.addEventListener("abort", abort, { once: true });
+    if (signal) heardByMany(signal).addEventListener("abort", abort, { once: true });
     undo = begin(
       (value) => end(() => resolve(value)),
       (error) => end(() => reject(error)),

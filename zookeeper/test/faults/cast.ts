@@ -1,6 +1,9 @@
 import type { ZooKeeper } from "../../src/index.ts";
+import type { Held } from "../../src/recipes/hold.ts";
 import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
 import { Mutex } from "../../src/recipes/mutex.ts";
+import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
+import { Semaphore } from "../../src/recipes/semaphore.ts";
 import { until } from "../recipes/stage.ts";
 import { Promises } from "./promises.ts";
 
@@ -8,25 +11,52 @@ interface Actor {
   readonly name: string;
   readonly zk: ZooKeeper;
   readonly latch: LeaderLatch;
-  readonly mutex: Mutex;
-  /** How often it has held the mutex. */
-  held: number;
+  /** How often it has held each lock. */
+  readonly held: Map<string, number>;
+}
+
+/** Something that contenders take hold of again and again. */
+interface Prize {
+  readonly name: string;
+  acquire(signal: AbortSignal): Promise<Held>;
+  /** The prizes of which nobody may be a holder meanwhile, and how many may. */
+  readonly beside: ReadonlyMap<string, number>;
+}
+
+const permits = 2;
+
+function prizesOf(zk: ZooKeeper, path: string): readonly Prize[] {
+  const mutex = new Mutex(zk, `${path}/mutex`);
+  const { read, write } = new ReadWriteLock(zk, `${path}/read-write`);
+  const semaphore = new Semaphore(zk, `${path}/semaphore`, permits);
+  const alone = (...names: string[]) => new Map(names.map((name) => [name, 0]));
+  return [
+    { name: "mutex", acquire: (signal) => mutex.acquire({ signal }), beside: alone("mutex") },
+    { name: "read", acquire: (signal) => read.acquire({ signal }), beside: alone("write") },
+    { name: "write", acquire: (signal) => write.acquire({ signal }), beside: alone("read", "write") },
+    {
+      name: "semaphore",
+      acquire: (signal) => semaphore.acquire({ signal }),
+      beside: new Map([["semaphore", permits - 1]]),
+    },
+  ];
 }
 
 /**
- * Contenders of one process, each with a client of its own, at work all the time: a leader latch, a mutex taken again and
- * again, plain creates and reads. They share a clock, so at any moment all their beliefs can be compared; what must not
+ * Contenders of one process, each with a client of its own, at work all the time: a leader latch; a mutex, both sides of a
+ * read-write lock and a semaphore, taken again and again; plain creates and reads. They share a clock, so at any moment all their beliefs can be compared; what must not
  * be is written down in `wrong`.
  */
 export class Cast {
   readonly wrong: string[] = [];
-  readonly fences = { leadership: [] as bigint[], mutex: [] as bigint[] };
+  /** Of the latch (`leadership`), and of those prizes that one holds alone. */
+  readonly fences = new Map<string, bigint[]>(["leadership", "mutex", "write"].map((name) => [name, []]));
   readonly path: string;
   readonly #actors: Actor[] = [];
   readonly #promises = new Promises();
   readonly #stop = new AbortController();
   readonly #running: Promise<void>[] = [];
-  readonly #holders = new Set<string>();
+  readonly #holders = new Map<string, Map<Held, Actor>>();
   /** Paths whose create was answered, and those whose outcome is in doubt. */
   readonly #made = new Set<string>();
   #lastLeader = "";
@@ -44,11 +74,12 @@ export class Cast {
     for (const [index, zk] of clients.entries()) {
       const name = `actor-${index}`;
       const latch = new LeaderLatch(zk, `${this.path}/latch`, { id: name });
-      const actor: Actor = { name, zk, latch, mutex: new Mutex(zk, `${this.path}/mutex`), held: 0 };
+      const actor: Actor = { name, zk, latch, held: new Map() };
       this.#actors.push(actor);
       latch.listen({ isLeader: ({ fence }) => this.#leads(actor, fence) });
       await latch.start();
-      this.#running.push(this.#lock(actor), this.#ask(actor));
+      for (const prize of prizesOf(zk, this.path)) this.#running.push(this.#hold(actor, prize));
+      this.#running.push(this.#ask(actor));
     }
     this.#running.push(this.#look());
   }
@@ -65,17 +96,23 @@ export class Cast {
     return this.#stop.signal.aborted;
   }
 
+  lastFence(name: string): bigint {
+    return this.fences.get(name)?.at(-1) ?? 0n;
+  }
+
   /** Of this moment. */
   get leaders(): readonly string[] {
     return this.#actors.filter(({ latch }) => latch.hasLeadership).map(({ name }) => name);
   }
 
-  /** After a fault has ended, within a bound: one leads, everyone is served, everyone has held the mutex again. */
+  /** After a fault has ended, within a bound: one leads, everyone is served, everyone has held everything again. */
   async calm(limitMs = 45_000): Promise<void> {
     await until("every client has a session", () => this.#actors.every(({ zk }) => zk.session.live), limitMs);
     await until("one leads", () => this.leaders.length === 1, limitMs);
-    const held = this.#actors.map((actor) => actor.held);
-    await until("each has held the mutex", () => this.#actors.every((a, i) => a.held > (held[i] ?? 0)), limitMs);
+    const before = this.#actors.map(({ held }) => new Map(held));
+    const again = ({ held }: Actor, index: number) =>
+      [...held].every(([name, times]) => times > (before[index]?.get(name) ?? 0));
+    await until("each has held everything again", () => this.#actors.every(again), limitMs);
     await until("all stand in line once", async () => {
       const line = await this.#actors[0]?.latch.participants();
       return line?.length === this.#actors.length && line[0]?.id === this.leaders[0];
@@ -105,10 +142,10 @@ export class Cast {
   #leads(actor: Actor, fence: bigint): void {
     const others = this.leaders.filter((name) => name !== actor.name);
     if (others.length > 0) this.wrong.push(`${actor.name} leads while ${others} believe they do`);
-    const last = this.fences.leadership.at(-1) ?? 0n;
+    const last = this.lastFence("leadership");
     const again = fence === last && actor.name === this.#lastLeader; // after a short loss of the connection
     if (fence <= last && !again) this.wrong.push(`${actor.name} leads with fence ${fence} after ${last}`);
-    this.fences.leadership.push(fence);
+    this.fences.get("leadership")?.push(fence);
     this.#lastLeader = actor.name;
   }
 
@@ -121,28 +158,37 @@ export class Cast {
     }
   }
 
-  async #lock(actor: Actor): Promise<void> {
+  async #hold(actor: Actor, prize: Prize): Promise<void> {
     const { signal } = this.#stop;
+    actor.held.set(prize.name, 0);
     while (!signal.aborted) {
-      const outcome = await this.#promises.of("acquire", actor.mutex.acquire({ signal }));
+      const outcome = await this.#promises.of(`${actor.name} acquires ${prize.name}`, prize.acquire(signal));
       if ("code" in outcome) {
         await new Promise((resolve) => setTimeout(resolve, 10));
         continue;
       }
       const held = outcome.value;
-      const last = this.fences.mutex.at(-1) ?? 0n;
-      if (held.fence <= last) this.wrong.push(`${actor.name} holds the mutex with fence ${held.fence} after ${last}`);
-      this.fences.mutex.push(held.fence);
-      for (const other of this.#holders) this.wrong.push(`${actor.name} holds the mutex while ${other} believes so`);
-      this.#holders.add(actor.name);
-      held.signal.addEventListener("abort", () => this.#holders.delete(actor.name), { once: true });
+      if (held.held) this.#begins(actor, prize, held);
       await new Promise((resolve) => setTimeout(resolve, 5));
       if (held.held) {
-        actor.held++;
-        await this.#promises.of("release", held.release());
+        actor.held.set(prize.name, (actor.held.get(prize.name) ?? 0) + 1);
+        await this.#promises.of(`${actor.name} releases ${prize.name}`, held.release());
       }
-      this.#holders.delete(actor.name);
+      this.#holders.get(prize.name)?.delete(held);
     }
+  }
+
+  #begins(actor: Actor, { name, beside }: Prize, held: Held): void {
+    for (const [other, limit] of beside) {
+      const believing = [...(this.#holders.get(other) ?? [])].filter(([one]) => one.held).map(([, { name }]) => name);
+      if (believing.length > limit) this.wrong.push(`${actor.name} holds ${name} while ${believing} hold ${other}`);
+    }
+    const holders = this.#holders.get(name) ?? new Map<Held, Actor>();
+    this.#holders.set(name, holders.set(held, actor));
+    const fences = this.fences.get(name);
+    const last = this.lastFence(name);
+    if (fences && held.fence <= last) this.wrong.push(`${actor.name} holds ${name} with ${held.fence} after ${last}`);
+    fences?.push(held.fence);
   }
 
   async #ask({ name, zk }: Actor): Promise<void> {

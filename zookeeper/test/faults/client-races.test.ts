@@ -1,4 +1,5 @@
 /** What may happen at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
+import { getEventListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
 import { connect } from "../../src/index.ts";
@@ -6,6 +7,7 @@ import { Clients, until } from "../recipes/stage.ts";
 import { Ensemble } from "../support/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath } from "../support/servers.ts";
+import { OldServer } from "./old-server.ts";
 
 const sessionTimeoutMs = 2_000;
 
@@ -171,6 +173,45 @@ describe("the client, at an awkward moment", () => {
     // And it stays so: the server may have been asked before it was told to forget.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
+  });
+
+  test("a server that does not set watches again: whoever waits looks again", async () => {
+    await using old = await OldServer.start();
+    const zk = await clients.connect({ sessionTimeoutMs: 10_000 }, old.address);
+    const events: string[] = [];
+    const told = ({ type, path }: OnceEvent) => events.push(`${type} ${path}`);
+    await zk.exists("/missing", { watch: told });
+    old.reset();
+    await until("it was told", () => events.length > 0);
+    expect(events).toEqual(["changed /missing"]);
+    expect(await zk.exists("/missing")).toBeUndefined();
+    expect(old.accepted).toBe(2);
+  });
+
+  test("one signal for very many calls is no leak, and nobody warns of one", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const warnings: string[] = [];
+    const warned = (warning: Error) => warnings.push(warning.message);
+    process.on("warning", warned);
+    try {
+      const { signal } = new AbortController();
+      await Promise.all(Array.from({ length: 100 }, () => zk.get(path, { signal })));
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      proxy.refuse();
+      const { session } = zk;
+      await until("the session has ended", () => session.signal.aborted);
+      const waiting = Promise.all(Array.from({ length: 100 }, () => zk.established(signal)));
+      proxy.accept();
+      await waiting;
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+      expect(getEventListeners(zk.signal, "abort")).toEqual([]);
+      await new Promise(setImmediate); // warnings come a turn later
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off("warning", warned);
+    }
   });
 
   test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {

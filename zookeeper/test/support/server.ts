@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mortal } from "./afterlife.ts";
@@ -14,6 +14,23 @@ import {
   watchedIn,
 } from "./four-letter.ts";
 import { javaProgram, serverClasspath } from "./servers.ts";
+
+/** The signal takes effect thread by thread, and a server with one left would still answer. Linux tells; elsewhere we hope. */
+function awaitStopped(pid: number): void {
+  const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return;
+  const nap = new Int32Array(new SharedArrayBuffer(4));
+  for (let tries = 0; tries < 5_000; tries++) {
+    // What stands behind the program's name, which may hold anything itself.
+    const states = readdirSync(tasks).map((task) => {
+      const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
+      return stat.slice(stat.lastIndexOf(")") + 2)[0];
+    });
+    if (states.every((state) => state === "T")) return;
+    Atomics.wait(nap, 0, 0, 1);
+  }
+  throw new Error(`process ${pid} does not stop`);
+}
 
 export interface ServerPlan {
   readonly id: number;
@@ -137,10 +154,11 @@ export class ZooKeeperServer {
     this.#frozen = false;
   }
 
-  /** Hung, with its connections open (SIGSTOP). */
+  /** Hung, with its connections open (SIGSTOP): once this returns no thread of it runs. */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP");
     this.#frozen = true;
+    awaitStopped(this.pid);
   }
 
   /** Goes on after `freeze` as if nothing had been (SIGCONT). */
