@@ -8,6 +8,7 @@ import type { Membership } from "./coordination.ts";
 import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { Engine } from "./engine/engine.ts";
+import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError } from "./errors.ts";
@@ -48,6 +49,7 @@ interface Started {
   membership: Membership;
   engine: Engine | undefined;
   worker: Worker | undefined;
+  reconciler: Reconciler;
   listening: AbortController;
   heard: Promise<void>;
 }
@@ -289,13 +291,15 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
       engine?.onSignal(signal);
-      worker?.onSignal(signal);
+      reconciler.onSignal(signal);
+      if (signal.kind !== "tasks") worker?.onSignal(signal);
     };
     const heard = store.signals.listen(onSignal, listening.signal);
-    this.#started = { membership, engine, worker, listening, heard };
+    this.#started = { membership, engine, worker, reconciler, listening, heard };
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#registerAll(store);
     engine?.onSignal({ kind: "tasks" });
@@ -379,6 +383,7 @@ export class Carillon {
     if (started) {
       await started.worker?.stop(this.settings.drainMs);
       await started.engine?.stop();
+      await started.reconciler.stop();
       await started.membership.leave("stopped");
       started.listening.abort();
       await started.heard;

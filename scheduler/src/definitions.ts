@@ -31,6 +31,15 @@ export class Definitions {
     for (const record of await this.#tasks.byIds([...missing])) this.remember(record);
   }
 
+  get size(): number {
+    return this.#known.size;
+  }
+
+  /** Reads anew those of the changed tasks that are here in an older version; the others are read when first wanted. */
+  async follow(changed: { taskId: number; version: number }[]): Promise<void> {
+    await this.ensure(changed.filter(({ taskId }) => this.#known.has(taskId)));
+  }
+
   remember({ taskId, version, definition }: TaskRecord): KnownTask {
     const present = this.#known.get(taskId);
     if (present && present.version >= version) return present;

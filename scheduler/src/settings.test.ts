@@ -22,7 +22,9 @@ describe("options", () => {
 
   it("a longer session timeout stretches what depends on it", () => {
     const settings = settingsOf({ sessionTimeout: "20s" });
-    expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, beatMs: 10_000, horizonMs: 50_000 });
+    expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, horizonMs: 50_000 });
+    expect(settingsOf({ sessionTimeout: "8s" }).beatMs).toBe(4_000);
+    expect(settings.beatMs, "but not how long a lost signal goes unnoticed").toBe(5_000);
     expect(settingsOf({ sessionTimeout: "20s", horizon: "40s" }).horizonMs).toBe(40_000);
     expect(() => settingsOf({ sessionTimeout: "20s", horizon: "39s" }), "shorter than an election").toThrow(
       expect.objectContaining({ code: "DURATION_INVALID" }),

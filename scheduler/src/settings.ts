@@ -95,6 +95,7 @@ export async function presetOptions<T>(decide: Preset, work: () => Promise<T>): 
 export const withPreset: Preset = (given) => preset(given);
 
 const shortestTimeoutMs = 1_500;
+const longestBeatMs = 5_000;
 
 /** @throws OPTION_INVALID, DURATION_INVALID */
 export function settingsOf(options: CarillonOptions): Settings {
@@ -131,8 +132,10 @@ export function settingsOf(options: CarillonOptions): Settings {
     ),
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
-    beatMs: sessionTimeoutMs / 2,
-    rescueGraceMs: 250,
+    // However long the timeout: a pulse also tells what a lost signal would have told.
+    beatMs: Math.min(sessionTimeoutMs / 2, longestBeatMs),
+    // A leader that lives plans what a signal tells of within some ten milliseconds. Several at once do no harm.
+    rescueGraceMs: 50,
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,

@@ -78,6 +78,8 @@ export interface Pulse {
   nextSlotMs: number | null;
   /** The earliest run that waits for a place and must be judged when it comes due. */
   nextHeldMs: number | null;
+  /** Stands for the latest changes of tasks; another text says that there were more. */
+  changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
 }
@@ -138,6 +140,20 @@ export interface TaskRecord {
   nextSlotMs: number | null;
 }
 
+export interface VersionRecord {
+  version: number;
+  definition: TaskDefinition;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
+export interface TaskChange {
+  taskId: number;
+  version: number;
+  changedMs: number;
+}
+
 export interface Change {
   author: string;
   reason: string;
@@ -174,10 +190,11 @@ export interface TaskStore {
   /** Those that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
+  /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
+  changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  versions(
-    name: string,
-  ): Promise<{ version: number; definition: TaskDefinition; author: string; reason: string; changedMs: number }[]>;
+  /** Newest first. */
+  versions(name: string): Promise<VersionRecord[]>;
   /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
   pause(name: string, change: Change): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change): Promise<void>;
@@ -435,7 +452,10 @@ export interface HistoryStore {
 export type Signal =
   | { kind: "ready"; dueMs: number }
   | { kind: "recall" }
+  /** Tasks were made, edited, paused, resumed or removed. */
   | { kind: "tasks" }
+  /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
+  | { kind: "plans" }
   | { kind: "leadership" }
   /** Signals may have been lost: look at everything. */
   | { kind: "resync" };

@@ -1,8 +1,9 @@
 import { formatDuration } from "../duration.ts";
 import { outcomes } from "../run.ts";
 import { compileSchedule, nextSlots } from "../schedule.ts";
-import type { Counters, RunRecord, TaskRecord } from "../store.ts";
+import type { Counters, RunRecord, TaskRecord, VersionRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
+import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
@@ -38,9 +39,10 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
         slots: slots.map((ms) => new Date(ms).toISOString()),
         workers: workers.map(({ node }) => node),
         runs: runs.map(runObject),
-        versions: versions.map(({ definition: _, changedMs, ...rest }) => ({
+        versions: versions.map(({ definition, changedMs, ...rest }, at) => ({
           ...rest,
           changed: new Date(changedMs).toISOString(),
+          parts: partsChanged(definition, versions[at + 1]),
         })),
       });
       return exitCodes.ok;
@@ -77,20 +79,27 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
         { title: "VERSION", align: "right" },
         { title: "CHANGED" },
         { title: "BY", least: 8 },
+        { title: "WHAT", least: 8, drop: 2 },
         { title: "WHY", least: 8, drop: 1 },
       ],
       versions
         .slice(0, versionsShown)
-        .map(({ version, changedMs, author, reason }) => [
+        .map(({ version, changedMs, author, reason, definition }, at) => [
           String(version),
           ageText(changedMs, now),
           plain(author),
+          partsChanged(definition, versions[at + 1]).join(", "),
           plain(reason),
         ]),
       "  ",
     );
     return exitCodes.ok;
   });
+}
+
+/** What a version changed in the one before it; nothing for the first. */
+function partsChanged(definition: TaskDefinition, before: VersionRecord | undefined): string[] {
+  return before ? differences(before.definition, definition) : [];
 }
 
 /** Latest last, one mark a run. */

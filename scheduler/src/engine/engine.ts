@@ -32,8 +32,9 @@ export class Engine {
   readonly #clock: Clock;
   readonly #graceMs: number;
   readonly #planner: Planner;
+  readonly #rescuer: Rescuer;
   readonly #services: { stop(): Promise<void> }[];
-  #cancelCheck: () => void = () => undefined;
+  #cancelCheck: (() => void) | undefined;
 
   constructor(options: EngineOptions) {
     this.#membership = options.membership;
@@ -45,6 +46,7 @@ export class Engine {
     const reaper = new Reaper(options);
     const janitor = new Janitor(options);
     this.#planner = planner;
+    this.#rescuer = rescuer;
     this.#services = [planner, rescuer, dispatcher, reaper, janitor];
     options.membership.onPulse((pulse) => {
       planner.onPulse(pulse);
@@ -61,16 +63,20 @@ export class Engine {
 
   onSignal(signal: Signal): void {
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
-    if (signal.kind === "tasks" || signal.kind === "resync") {
+    if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may come before the next pulse tells of it: look once the leader has had its chance.
-      this.#cancelCheck();
-      this.#cancelCheck = this.#clock.after(this.#graceMs, () => this.#membership.refresh());
+      // A new slot may come before the next pulse tells of it: look once the leader has had its chance. Counted from the
+      // first signal, for they may come faster than that for ever.
+      this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
+        this.#cancelCheck = undefined;
+        if (this.#membership.term() === null) void this.#rescuer.run();
+        else this.#membership.refresh();
+      });
     }
   }
 
   async stop(): Promise<void> {
-    this.#cancelCheck();
+    this.#cancelCheck?.();
     await Promise.all(this.#services.map((service) => service.stop()));
   }
 }

@@ -40,6 +40,11 @@ export class Rescuer {
     this.#cancel = clock.after(storeClock.until(nextSlotMs - aheadMs), () => void this.#flight.run());
   }
 
+  /** Looks now, and then asks for a pulse. */
+  run(): Promise<void> {
+    return this.#flight.run();
+  }
+
   stop(): Promise<void> {
     this.#cancel();
     return this.#flight.stop();

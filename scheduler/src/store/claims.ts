@@ -20,7 +20,8 @@ export function claimStore(database: Database): ClaimStore {
   /*
    * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
    * at however many they are. A run whose task was paused after the run was read into this statement, or enqueued by
-   * a transaction older than the pause, is put aside here instead of claimed.
+   * a transaction older than the pause, is put aside here instead of claimed. A claim takes the task's version of this
+   * moment, whatever was known when the run was made: no worker's memory can be too old for what it claims.
    */
   const claimSql = `
     with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
@@ -32,7 +33,7 @@ export function claimStore(database: Database): ClaimStore {
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
     )
-    update ${s}.run r set state = case when plan.paused then 1 else 3 end, session_id = $1, claimed_ms = $6, recall = 0,
+    update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
            started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
     from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
     returning ${claimedFields}, plan.paused`;
@@ -242,7 +243,7 @@ export function claimStore(database: Database): ClaimStore {
              and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
            order by task_id for update) x
          where p.task_id = x.task_id returning p.task_id)
-       select ${notifySql(s, "'tasks'")} from moved limit 1`,
+       select ${notifySql(s, "'plans'")} from moved limit 1`,
       [taskIds, Math.round(nowMs)],
     );
     await settleGates(client, s, taskIds, nowMs, true);

@@ -93,7 +93,7 @@ async function end(
             where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
           counted as (
             insert into ${s}.tally_delta (task_id, ${how}) select task_id, count(*) from gone group by task_id)
-     select ${notifySql(s, "'tasks'")} from onward limit 1`,
+     select ${notifySql(s, "'plans'")} from onward limit 1`,
     [...values, now, reason],
   );
 }

@@ -129,7 +129,7 @@ export function runStore(database: Database): RunStore {
                   update ${s}.plan p set next_slot_ms = $2 + p.after_end_ms from gone
                   where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused
                   returning p.task_id),
-                woken as (select ${notifySql(s, "'tasks'")} from onward),
+                woken as (select ${notifySql(s, "'plans'")} from onward),
                 counted as (insert into ${s}.tally_delta (task_id, cancelled) select task_id, 1 from gone)
            select task_id, gate, (select count(*) from woken) from gone`,
           [runId, now, why],

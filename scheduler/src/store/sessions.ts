@@ -27,12 +27,18 @@ interface PulseRow {
   leader: number | null;
   next_slot_ms: number | null;
   next_held_ms: number | null;
+  changes: string;
   members: MemberRow[];
   ended: { id: number; ended_ms: number }[];
 }
 
 /** A claim that a session made as it ended is committed well within this. */
 const sweptAfterMs = 600_000;
+/**
+ * Changes commit in another order than they were stamped, so the latest stamp alone would hide one. Not a window of time:
+ * a beat would then cost as much as was changed lately, which may be every task there is.
+ */
+const changesWatched = 100;
 
 const asMember = (row: MemberRow): Member => ({
   sessionId: row.id,
@@ -66,6 +72,8 @@ export function sessionStore(database: Database): SessionStore {
            l.term, l.session_id as leader,
            (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
+           (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
+              select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
            (select coalesce(json_agg(m), '[]') from (
               select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
            (select coalesce(json_agg(e), '[]') from (
@@ -129,6 +137,7 @@ export function sessionStore(database: Database): SessionStore {
         members: row.members.map(asMember),
         nextSlotMs: row.next_slot_ms,
         nextHeldMs: row.next_held_ms,
+        changes: row.changes,
         ended: row.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),
       };
     },

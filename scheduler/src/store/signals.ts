@@ -54,5 +54,5 @@ function parse(payload: string): Signal | null {
   const [kind, argument] = payload.split(" ");
   if (kind === "ready") return { kind, dueMs: Number(argument) };
   // What a newer node says and this one does not know is not for it.
-  return kind === "recall" || kind === "tasks" || kind === "leadership" ? { kind } : null;
+  return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" ? { kind } : null;
 }

@@ -2,8 +2,9 @@ import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { countSlots } from "../planning.ts";
 import { compileSchedule } from "../schedule.ts";
-import type { Change, Counters, SqlClient, TaskRecord, TaskStore } from "../store.ts";
+import type { Change, Counters, SqlClient, TaskChange, TaskRecord, TaskStore, VersionRecord } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
+import { staleTask } from "../task-versions.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
@@ -57,7 +58,7 @@ export function taskStore(database: Database): TaskStore {
       const [present] = await read(definition.name);
       if (present && present.deleted_ms === null && present.definition_text === text) {
         if (expectedVersion !== null && expectedVersion !== present.version)
-          throw stale(definition.name, expectedVersion, present.version);
+          throw await stale(definition.name, expectedVersion);
         return { record: asRecord(present), changed: false };
       }
       const groupId = await store.group(definition.group);
@@ -65,10 +66,10 @@ export function taskStore(database: Database): TaskStore {
         // Creating first and locking then lets two nodes that start at once agree on who was first.
         await create(client, definition, text, groupId, change);
         const row = await lock(client, definition.name);
+        if (expectedVersion !== null && expectedVersion !== row.version)
+          throw await stale(definition.name, expectedVersion, client);
         if (row.version > 0 && row.deleted_ms === null && row.definition_text === text)
           return { record: asRecord(row), changed: false };
-        if (expectedVersion !== null && expectedVersion !== row.version)
-          throw stale(definition.name, expectedVersion, row.version);
         const record = await edit(client, row, definition, text, groupId, change);
         return { record, changed: true };
       });
@@ -121,6 +122,14 @@ export function taskStore(database: Database): TaskStore {
         taskIds,
       ]);
       return rows.map(asRecord);
+    },
+
+    async changedSince(sinceMs) {
+      return database.query<TaskChange>(
+        "task-changed",
+        `select id as "taskId", version, changed_ms as "changedMs" from ${s}.task where changed_ms >= $1`,
+        [Math.round(sinceMs)],
+      );
     },
 
     async list() {
@@ -239,6 +248,18 @@ export function taskStore(database: Database): TaskStore {
     const { rows } = await client.query(`select ${fields} from ${from} where t.name = $1 for update of t, p`, [name]);
     if (!rows[0]) throw unknown(name);
     return rows[0] as unknown as TaskRow;
+  }
+
+  /** Both versions, who made the present one, and what they differ in. */
+  async function stale(name: string, expected: number, client?: SqlClient): Promise<CarillonError> {
+    const text = `select v.version, v.definition, v.author, v.reason, v.changed_ms::float8 as "changedMs"
+                  from ${s}.task t join ${s}.task_version v on v.task_id = t.id
+                  where t.name = $1 and v.version in (t.version, $2) order by (v.version = t.version) desc`;
+    const rows = client
+      ? (await client.query(text, [name, expected])).rows
+      : await database.query("", text, [name, expected]);
+    const [present, before] = rows as unknown as (VersionRecord | undefined)[];
+    return staleTask(name, expected, present, before);
   }
 
   /** Version 0 is a row that `edit` fills in the same transaction. */
@@ -398,14 +419,4 @@ function unknown(name: string): CarillonError {
   return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {
     hint: "See `carillon tasks list`.",
   });
-}
-
-function stale(name: string, expected: number, found: number): CarillonError {
-  return new CarillonError(
-    "TASK_STALE",
-    `task ${name} is at version ${found}, this change was made from version ${expected}`,
-    {
-      hint: "Read the task again, look at what changed, and repeat the change.",
-    },
-  );
 }

@@ -14,11 +14,17 @@ export interface ProgramOptions {
   /** Each handler takes all of `handlerMs`, not a random part of it. */
   even?: boolean;
   options?: Record<string, unknown>;
+  /** Names of tasks without a schedule. */
+  manual?: string[];
+  /** Record when the machine gave this process no processor. */
+  stalls?: boolean;
+  /** What `options` would refuse. */
+  settings?: Record<string, unknown>;
 }
 
 /** A line of a program's own record. Times are epoch milliseconds by this machine's clock. */
 export interface Seen {
-  kind: "start" | "end";
+  kind: "start" | "end" | "stalled";
   task: string;
   slot: number;
   attempt: number;
@@ -27,6 +33,8 @@ export interface Seen {
   at: number;
   /** Of an end: whether the handler had been told to stop. */
   aborted?: boolean;
+  /** Of a stall: how long it was, up to `at`. */
+  ms?: number;
 }
 
 /** Processes of one test, all ended with it. */

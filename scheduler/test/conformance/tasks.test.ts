@@ -58,8 +58,13 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       await stale(3);
       await stale(1, "stale", "b");
       await stale(1, "never-there");
+      const one = { author: "ann", reason: "too slow", nowMs: Date.UTC(2030, 0, 1) };
+      await stage.store.tasks.save(defineTask("stale", { description: "b", timeout: "1m" }), 2, one);
+      await expect(stage.store.tasks.save(defineTask("stale", {}), 2, change(1))).rejects.toThrow(
+        /at version 3, by ann at 2030-01-01T00:00:00.000Z \(too slow\).*from version 2.*: timeoutMs$/,
+      );
       await expect(stage.store.tasks.byName("never-there")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
-      expect(await stage.store.tasks.versions("stale")).toHaveLength(2);
+      expect(await stage.store.tasks.versions("stale")).toHaveLength(3);
     });
 
     it("many processes that save the same at once make one version; different ones, one each", async () => {

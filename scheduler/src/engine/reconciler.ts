@@ -1,0 +1,84 @@
+import { type Clock, pause } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Definitions } from "../definitions.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Signal, TaskStore } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface ReconcilerOptions {
+  store: { tasks: Pick<TaskStore, "changedSince"> };
+  membership: Pick<Membership, "onPulse">;
+  definitions: Definitions;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  /** Called once for changes that no look had seen before. */
+  onChanged: () => void;
+}
+
+/** A change is committed, and so can be seen, well within this of the moment it was stamped with. */
+const overlapMs = 300_000;
+/** Without any reason to, look this often: for what a pulse cannot tell (see `changesWatched` in the store's sessions). */
+const lookEveryMs = 240_000;
+/** Many changes at once are one look. */
+const gatherMs = 50;
+
+/**
+ * Makes true: a change of a task is in this process's memory within one pulse of its commit, whatever signals do. A signal
+ * only says "look now"; a pulse carries a text that stands for the latest changes, so a lost signal is noticed by the
+ * next, and an idle node asks nothing more. Every look goes back five minutes before the last one that succeeded, however
+ * long ago that was; a version only ever replaces an older one, so signals may come twice, late and in any order.
+ */
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #flight: SingleFlight;
+  readonly #stopping = new AbortController();
+  #fromMs: number;
+  #lookedAt: number;
+  /** What the last pulse said, and what the last look was made after. */
+  #told: string | undefined;
+  #followed: string | undefined;
+  /** The last look's answer: those of the next that are in it are no news. */
+  #seen = new Set<string>();
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+    const { membership, definitions, clock, storeClock } = options;
+    // What is known already was read nobody knows when.
+    this.#fromMs = definitions.size > 0 ? 0 : storeClock.now() - overlapMs;
+    this.#lookedAt = clock.monotonic();
+    this.#flight = new SingleFlight("reconciler", options.log, () => this.#look());
+    membership.onPulse((pulse) => this.#onPulse(pulse));
+  }
+
+  onSignal({ kind }: Signal): void {
+    if (kind === "tasks" || kind === "resync") void this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    this.#stopping.abort();
+    return this.#flight.stop();
+  }
+
+  #onPulse({ changes }: Pulse): void {
+    this.#told = changes;
+    const silentMs = this.#options.clock.monotonic() - this.#lookedAt;
+    if (changes !== this.#followed || silentMs >= lookEveryMs) void this.#flight.run();
+  }
+
+  async #look(): Promise<void> {
+    const { store, definitions, clock, storeClock, onChanged } = this.#options;
+    await pause(clock, gatherMs, this.#stopping.signal);
+    const told = this.#told;
+    const nowMs = storeClock.now();
+    const changed = await store.tasks.changedSince(this.#fromMs);
+    await definitions.follow(changed);
+    this.#fromMs = nowMs - overlapMs;
+    this.#lookedAt = clock.monotonic();
+    this.#followed = told;
+    const before = this.#seen;
+    this.#seen = new Set(changed.map(({ taskId, version, changedMs }) => `${taskId} ${version} ${changedMs}`));
+    if ([...this.#seen].some((change) => !before.has(change))) onChanged();
+  }
+}

@@ -1,0 +1,26 @@
+import type { Random } from "../../src/random.ts";
+import type { Signal, SignalStore } from "../../src/store.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
+
+export interface Losses {
+  lose: number;
+  double: number;
+  /** Each copy comes at a moment of its own within this, so that they overtake each other. */
+  delayMs: number;
+}
+
+/** Signals as a bad network would bring them: some lost, some twice, each late by its own delay on the node's clock. */
+export function lossySignals(signals: SignalStore, clock: VirtualClock, random: Random, losses: Losses): SignalStore {
+  return {
+    listen: (listener, stop) =>
+      signals.listen((signal: Signal) => {
+        if (random.next() < losses.lose) return;
+        const copies = random.next() < losses.double ? 2 : 1;
+        for (let i = 0; i < copies; i++) {
+          clock.after(random.next() * losses.delayMs, () => {
+            if (!stop.aborted) listener(signal);
+          });
+        }
+      }, stop),
+  };
+}
