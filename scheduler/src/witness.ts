@@ -61,5 +61,6 @@ export interface WitnessOptions {
   readonly clusterId: string;
   readonly sessionTimeoutMs: number;
   readonly log: (line: string) => void;
+  /** Gives the opening up; what was opened ends with `leave`. */
   readonly signal: AbortSignal;
 }

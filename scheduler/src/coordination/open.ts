@@ -4,15 +4,18 @@ import type { Log } from "../log.ts";
 import type { SessionStore } from "../store.ts";
 import { type Witness, withoutCredentials } from "../witness.ts";
 import { firstLiving } from "./living.ts";
+import { openRedisWitness } from "./redis.ts";
+import { lookAtRedis } from "./redis-registry.ts";
 import { lookAtZooKeeper, openZooKeeper } from "./zookeeper.ts";
 
-const schemes = /^(zookeepers?):\/\/./;
+const zookeeper = /^zookeepers?:\/\/./;
+const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
 
 /** @throws OPTION_INVALID: an unknown scheme is found before anything is opened */
 export function checkCoordination(url: string): void {
-  if (schemes.test(url)) return;
+  if (zookeeper.test(url) || redis.test(url)) return;
   throw new CarillonError("OPTION_INVALID", `coordination cannot be ${JSON.stringify(withoutCredentials(url))}`, {
-    hint: "Give zookeeper://host:2181,host:2181/path, or leave it out: the store alone is enough.",
+    hint: "Give zookeeper://host:2181,host:2181/path or redis://host:6379, or leave it out: the store alone is enough.",
   });
 }
 
@@ -42,10 +45,8 @@ export async function openCoordination(
   for (let told = false; ; told = true) {
     let witness: Witness | undefined;
     try {
-      witness =
-        url === undefined
-          ? undefined
-          : await openZooKeeper({ url, clusterId, sessionTimeoutMs, clock, log: say, signal });
+      const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
+      if (url !== undefined) witness = await (redis.test(url) ? openRedisWitness : openZooKeeper)({ ...options, url });
       await agreeOnCoordination(sessions, witness, clock, signal);
       return witness;
     } catch (error) {
@@ -63,7 +64,7 @@ export async function openCoordination(
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);
-  return lookAtZooKeeper(url);
+  return redis.test(url) ? lookAtRedis(url) : lookAtZooKeeper(url);
 }
 
 /** What the store remembers of nodes that use no service. */

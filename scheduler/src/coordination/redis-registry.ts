@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import type { Shown } from "../witness.ts";
-import { type RedisConnection, redisScript } from "./redis-connection.ts";
+import { RedisConnection, redisScript } from "./redis-connection.ts";
 
 /**
  * What Redis keeps, and how it tells who is gone without trusting its own clock or memory.
@@ -118,6 +118,24 @@ local answer = {epoch, clock, doubt, redis.call('GET', KEYS[6]), version}
 for _, shown in ipairs(redis.call('HVALS', KEYS[4])) do answer[#answer + 1] = shown end
 return answer
 `);
+
+const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}");
+
+/**
+ * For whoever only looks: whose service this is. @returns undefined: nobody's yet
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED
+ */
+export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const connection = await RedisConnection.open({ url, timeoutMs: 5_000, log: () => undefined, failFast: true });
+  try {
+    const { prefix } = connection.address;
+    const keys = [`{${prefix}}:cluster`, `{${prefix}}:service`];
+    const [clusterId, serviceId] = (await connection.run(look, keys, [])) as [string | null, string | null];
+    return clusterId === null ? undefined : { clusterId, serviceId: serviceId ?? "" };
+  } finally {
+    connection.close();
+  }
+}
 
 export interface Renewal {
   readonly shown: Shown | undefined;

@@ -81,8 +81,6 @@ class RedisWitness implements Witness {
     this.#members = new RedisMembers(options.log);
     connection.onLost = () => this.#doubt();
     this.#beating = this.#beat();
-    options.signal.addEventListener("abort", () => void this.leave(), { once: true });
-    if (options.signal.aborted) void this.leave();
   }
 
   announce(shown: Shown): void {

@@ -6,6 +6,7 @@ import {
   creatorAcl,
   isZooKeeperError,
   openAcl,
+  type Session,
   type ZooKeeper,
 } from "@carillon/zookeeper";
 import { CarillonError, type ErrorCode } from "../errors.ts";
@@ -65,6 +66,12 @@ export class ClusterPath {
     if (typeof found?.cluster === "string" && typeof found.service === "string")
       return { clusterId: found.cluster, serviceId: found.service };
     throw this.#foreign(`has a node ${service} that Carillon did not write`);
+  }
+
+  /** Another text for each time that the path was made. */
+  async born(session: Session): Promise<string> {
+    const stat = await session.exists(service);
+    return stat ? `${stat.czxid} ${stat.ctimeMs}` : "";
   }
 
   #foreign(what: string): CarillonError {

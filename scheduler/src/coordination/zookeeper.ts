@@ -17,7 +17,7 @@ import {
 } from "@carillon/zookeeper";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
-import { messageOf } from "../errors.ts";
+import { CarillonError, messageOf } from "../errors.ts";
 import type { Shown, Witness, WitnessOptions } from "../witness.ts";
 import { ClusterPath, members } from "./zookeeper-path.ts";
 
@@ -71,7 +71,9 @@ class ZooKeeperWitness implements Witness {
   #wake: () => void = () => undefined;
   #showing: Promise<void> | undefined;
   /** In which session which member is shown. */
-  #shown: { session: Session; sessionId: number } | undefined;
+  #shown: { session: Session; member: Shown } | undefined;
+  /** The service as it is, and since when this process knows it so. */
+  #known: { incarnation: string; sinceMono: number } | undefined;
   #cache: ChildrenCache | undefined;
   #latch: LeaderLatch | undefined;
 
@@ -80,33 +82,71 @@ class ZooKeeperWitness implements Witness {
     this.#options = options;
     this.#path = path;
     this.serviceId = serviceId;
+    zk.onSession((session) => this.#follow(session));
+    this.#follow(zk.session);
   }
 
   announce(shown: Shown): void {
     this.#announced = shown;
+    // A worker has no use for the others, and thousands of workers would each hear of each.
+    if (shown.role === "node") this.#watchMembers();
     this.#showing ??= this.#show();
     this.#wake();
   }
 
   shownUntil(): number {
     const shown = this.#shown;
-    if (!shown || shown.sessionId !== this.#announced?.sessionId || !shown.session.live) return 0;
+    if (!shown || shown.member.sessionId !== this.#announced?.sessionId || !shown.session.live) return 0;
     return this.#options.clock.monotonic() + shown.session.remainingMs;
   }
 
   sure(): boolean {
-    return this.#shown?.session.state === "connected" && this.shownUntil() > 0;
+    const { session } = this.#zk;
+    return session.state === "connected" && session.live;
   }
 
   async gone(sessionIds: readonly number[]): Promise<number[]> {
-    // The server asked may lag behind the others: first it has to catch up.
-    const session = this.#zk.session;
-    await session.sync(members);
-    const there = await Promise.all(sessionIds.map((id) => session.exists(`${members}/${id}`)));
-    return sessionIds.filter((_, index) => there[index] === undefined);
+    const { session } = this.#zk;
+    try {
+      // The server asked may lag behind the others: first it has to catch up.
+      await session.sync(members);
+      const [born, ...there] = await Promise.all([
+        this.#path.born(session),
+        ...sessionIds.map((id) => session.exists(`${members}/${id}`)),
+      ]);
+      this.#requireAge(this.#knownSince(born, session));
+      return sessionIds.filter((_, index) => there[index] === undefined);
+    } catch (error) {
+      throw this.#path.translated(error);
+    }
+  }
+
+  /**
+   * A service that was wiped or restored shows nobody at first, also not those who were shown before and rely on it
+   * until their time is up. So nobody is gone until this process has known the service as it is for that long.
+   */
+  #requireAge(sinceMono: number): void {
+    const { clock, sessionTimeoutMs } = this.#options;
+    const leftMs = Math.ceil(sinceMono + sessionTimeoutMs - clock.monotonic());
+    if (leftMs <= 0) return;
+    throw new CarillonError(
+      "COORDINATION_UNREACHABLE",
+      `ZooKeeper is new here and cannot tell for another ${leftMs} ms who is gone`,
+      {
+        hint: "This node began just now, or the service was wiped. Those who are alive show themselves again meanwhile.",
+      },
+    );
+  }
+
+  #knownSince(born: string, session: Session): number {
+    const incarnation = `${born} ${session.rewoundFrom ?? ""}`;
+    if (this.#known?.incarnation !== incarnation)
+      this.#known = { incarnation, sinceMono: this.#options.clock.monotonic() };
+    return this.#known.sinceMono;
   }
 
   shown(): ReadonlyMap<number, Shown> {
+    this.#watchMembers();
     const found = new Map<number, Shown>();
     for (const name of this.#cache?.names ?? []) {
       const shown = parsedMember(this.#cache?.get(name)?.data);
@@ -117,11 +157,6 @@ class ZooKeeperWitness implements Witness {
 
   contend(): void {
     if (this.#latch || this.#left.signal.aborted) return;
-    if (!this.#cache) {
-      this.#cache = new ChildrenCache(this.#zk, members);
-      this.#cache.ready.catch((error) => this.#trouble(error));
-      this.#cache.listen({ event: () => this.#tell("members"), trouble: (error) => this.#trouble(error) });
-    }
     const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "", acl: this.#path.acl });
     latch.listen({
       isLeader: () => this.#tell("first"),
@@ -133,6 +168,13 @@ class ZooKeeperWitness implements Witness {
       this.#trouble(error);
       if (this.#latch === latch) this.#latch = undefined; // the next beat contends again
     });
+  }
+
+  #watchMembers(): void {
+    if (this.#cache || this.#left.signal.aborted) return;
+    this.#cache = new ChildrenCache(this.#zk, members);
+    this.#cache.ready.catch((error) => this.#trouble(error));
+    this.#cache.listen({ event: () => this.#tell("members"), trouble: (error) => this.#trouble(error) });
   }
 
   async stepDown(): Promise<void> {
@@ -159,6 +201,17 @@ class ZooKeeperWitness implements Witness {
     await this.#showing;
   }
 
+  #follow(session: Session): void {
+    const stop = session.onState((state) => {
+      if (state === "ended") {
+        stop();
+        this.#wake();
+      }
+      this.#tell("sure");
+    });
+    this.#tell("sure");
+  }
+
   /** Keeps the announced member shown, from session to session. */
   async #show(): Promise<void> {
     const { clock } = this.#options;
@@ -168,8 +221,7 @@ class ZooKeeperWitness implements Witness {
       });
       try {
         const session = await this.#zk.established(this.#left.signal);
-        if (this.#shown?.session !== session || this.#shown.sessionId !== this.#announced?.sessionId)
-          await this.#showIn(session);
+        if (this.#shown?.session !== session || this.#shown.member !== this.#announced) await this.#showIn(session);
         await woken;
       } catch (error) {
         if (this.#left.signal.aborted || this.#zk.signal.aborted) return;
@@ -182,10 +234,16 @@ class ZooKeeperWitness implements Witness {
   async #showIn(session: Session): Promise<void> {
     const member = this.#announced as Shown;
     const before = this.#shown;
-    this.#shown = undefined;
-    if (before?.session === session) await this.#remove(session, before.sessionId);
-    await this.#path.claim(this.#zk, this.serviceId);
     const path = `${members}/${member.sessionId}`;
+    if (before?.session === session && before.member.sessionId === member.sessionId) {
+      await session.set(path, JSON.stringify(member));
+      this.#shown = { session, member };
+      return;
+    }
+    this.#shown = undefined;
+    if (before?.session === session) await this.#remove(session, before.member.sessionId);
+    await this.#path.claim(this.#zk, this.serviceId);
+    this.#knownSince(await this.#path.born(session), session);
     for (;;) {
       try {
         await session.create(path, JSON.stringify(member), { ephemeral: true, acl: this.#path.acl });
@@ -198,14 +256,7 @@ class ZooKeeperWitness implements Witness {
         if (there) await this.#remove(session, member.sessionId);
       }
     }
-    this.#shown = { session, sessionId: member.sessionId };
-    const stop = session.onState((state) => {
-      if (state === "ended") {
-        stop();
-        this.#wake();
-      }
-      this.#tell("sure");
-    });
+    this.#shown = { session, member };
     this.#watchOwn(session, path);
     this.#tell("sure");
   }
@@ -213,7 +264,7 @@ class ZooKeeperWitness implements Witness {
   /** Someone may delete our node, or wipe the service under a session that lives on: then we are not shown. */
   #watchOwn(session: Session, path: string): void {
     const lost = () => {
-      if (this.#shown?.session !== session || !path.endsWith(`/${this.#shown.sessionId}`)) return;
+      if (this.#shown?.session !== session || !path.endsWith(`/${this.#shown.member.sessionId}`)) return;
       this.#shown = undefined;
       this.#wake();
       this.#tell("sure");

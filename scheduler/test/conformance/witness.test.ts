@@ -102,6 +102,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect(a.witness.serviceId).toMatch(/./);
     expect(b.witness.serviceId).toBe(a.witness.serviceId);
     expect(a.witness.shownUntil()).toBeLessThan(mono() + stage.sessionTimeoutMs);
+    await soon("a newcomer can tell who is gone", () => tells(b));
     expect(await goneFor(b, [a.id, b.id, 900_001])).toEqual([900_001]);
     expect(await goneFor(b, [])).toEqual([]);
   });

@@ -1,5 +1,8 @@
+import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
+import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openRedisWitness } from "../../src/coordination/redis.ts";
+import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
 import type { Shown, Witness } from "../../src/witness.ts";
 import { StoreProxy } from "./proxy.ts";
 import { RedisServer } from "./redis-server.ts";
@@ -138,4 +141,69 @@ const redis: WitnessDriver = {
   },
 };
 
-export const witnessDrivers: readonly WitnessDriver[] = [redis];
+const zookeeper: WitnessDriver = {
+  title: "ZooKeeper",
+  async open() {
+    const ensemble = await Ensemble.start({ servers: 1, tickTime: 200 });
+    const sessionTimeoutMs = 1_500;
+    return {
+      sessionTimeoutMs,
+      async make(options = {}) {
+        const proxy = await ZooKeeperProxy.before(ensemble.server.address);
+        const clock = new PausableClock();
+        const log: string[] = [];
+        const witness = await openZooKeeper({
+          url: `zookeeper://${proxy.address}/suite`,
+          clusterId: "cluster-a",
+          sessionTimeoutMs,
+          log: (line) => void log.push(line),
+          signal: new AbortController().signal,
+          clock,
+          ...options,
+        }).catch(async (error: unknown) => {
+          await proxy[Symbol.asyncDispose]();
+          throw error;
+        });
+        return {
+          witness,
+          log,
+          pause() {
+            clock.pause();
+            proxy.pause();
+          },
+          resume() {
+            proxy.resume();
+            clock.resume();
+          },
+          cut() {
+            proxy.refuse();
+            proxy.reset();
+          },
+          hang: () => proxy.pause(),
+          heal() {
+            proxy.accept();
+            proxy.resume();
+          },
+          async close() {
+            proxy.accept();
+            proxy.resume();
+            clock.resume();
+            await witness.leave();
+            await proxy[Symbol.asyncDispose]();
+          },
+        };
+      },
+      async restartService() {
+        await ensemble.server.restart();
+      },
+      async wipeService() {
+        await ensemble.killAll();
+        await ensemble.wipeAll();
+        await ensemble.startAll();
+      },
+      close: () => ensemble.stop(),
+    };
+  },
+};
+
+export const witnessDrivers: readonly WitnessDriver[] = [redis, zookeeper];
