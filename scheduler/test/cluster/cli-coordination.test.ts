@@ -34,6 +34,7 @@ describe("coordination by the command line", () => {
     );
     expect(objects(planner.stdout)).toContainEqual(expect.objectContaining({ node: "planner", coordination: shown }));
     expect(planner.stdout + planner.stderr).not.toContain("secret");
+    await until(async () => (await json("nodes")).leader?.node === "planner");
     const env = { CARILLON_COORDINATION: zookeeper(path, "me:secret@") };
     const dev = start(["dev", "tasks.ts", ...here(), "--name", "ringer", "--concurrency", "7"], { env });
     await dev.says(/node ringer follows/);
@@ -153,7 +154,8 @@ export const tower = carillon({ retention: "${retention}", sessionTimeout: "2s" 
     await file("short.ts", keeping("7d"));
     const by = ["--coordination", zookeeper()];
     const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
-    await first.says(/node short leads/);
+    await first.says(/node short (?:leads|follows)/); // with a service it is in line first, and leads a moment later
+    await until(async () => (await json("nodes")).leader?.node === "short");
     const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
     await second.says(/"event":"ready"/);
