@@ -3,10 +3,13 @@ import { defineConfig } from "vitest/config";
 const needServers = "scheduler/test/support/servers.setup.ts";
 const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
+/** These tests wait for processes, sessions and deadlines more than they compute: twice as many as cores at a time. */
+const waiting = 4;
+
 /**
  * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
- * starts when they have ended. Cluster tests measure lateness of real processes, so nothing runs beside them and their
- * files run one by one.
+ * starts when they have ended. Cluster tests measure the lateness of real processes, so nothing runs beside them and
+ * their files run one by one.
  */
 export default defineConfig({
   test: {
@@ -40,21 +43,22 @@ export default defineConfig({
           name: "conformance",
           include: ["scheduler/test/conformance/**/*.test.ts"],
           globalSetup: [needServers],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: waiting,
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
         test: {
-          name: "embedded",
-          include: ["scheduler/test/embedded/**/*.test.ts"],
-          testTimeout: 60_000,
+          name: "processes",
+          include: ["scheduler/test/cli/**/*.test.ts", "scheduler/test/processes/**/*.test.ts"],
+          globalSetup: [needServers],
+          testTimeout: 120_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
-          maxWorkers: 1,
-          sequence: { groupOrder: 2 },
+          maxWorkers: waiting,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -65,7 +69,19 @@ export default defineConfig({
           globalSetup: [needZooKeeper],
           testTimeout: 90_000,
           hookTimeout: 90_000,
-          sequence: { groupOrder: 3 },
+          maxWorkers: waiting,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "embedded",
+          include: ["scheduler/test/embedded/**/*.test.ts"],
+          testTimeout: 90_000,
+          hookTimeout: 90_000,
+          maxWorkers: waiting,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -78,7 +94,7 @@ export default defineConfig({
           hookTimeout: 60_000,
           fileParallelism: false,
           maxWorkers: 1,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -6,8 +6,8 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { seeded } from "../../src/random.ts";
+import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
-import { Programs, readSeen, type Seen } from "./programs.ts";
 
 const ways = [
   { by: "the store alone", rounds: 20, coordination: () => undefined },

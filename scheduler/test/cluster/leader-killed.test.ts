@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { type Carillon, carillon } from "../../src/carillon.ts";
 import { every } from "../../src/schedule.ts";
+import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
-import { Programs, readSeen, type Seen } from "./programs.ts";
 
 const ways = [
   { by: "the store alone", coordination: () => undefined },

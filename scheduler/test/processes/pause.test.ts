@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
-import { Programs, readSeen, type Seen } from "./programs.ts";
 
 /** Longer than session timeout and grace together. */
 const pausedMs = 6_000;

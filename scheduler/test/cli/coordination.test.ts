@@ -3,7 +3,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
 import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
-import { ask, file, here, json, objects, schema, start, until, url } from "./cli-process.ts";
+import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
 
 let ensemble: Ensemble;
 let paths = 0;

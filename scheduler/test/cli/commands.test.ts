@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ask, file, folder, here, json, killAll, objects, schema, start, until, url } from "./cli-process.ts";
+import { ask, file, folder, here, json, killAll, objects, schema, start, until, url } from "./process.ts";
 
 describe("carillon dev", () => {
   it("runs a file from anywhere, says each fire in a line, and ends in order", async () => {

@@ -11,7 +11,7 @@ import { zooKeeperServer } from "../support/grace-lock-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-const program = fileURLToPath(new URL("programs/grace-lock.mjs", import.meta.url));
+const program = fileURLToPath(new URL("../support/programs/grace-lock.mjs", import.meta.url));
 const timeoutMs = 1_500;
 const graceMs = 1_000;
 /** A grace that no slow start of a process outlasts. */

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { ask, file, here, json, objects, schema, start, until, url } from "./cli-process.ts";
+import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
 
 describe("import crontab", () => {
   it("makes tasks whose programs a worker runs only when it allows them", async () => {
