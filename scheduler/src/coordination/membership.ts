@@ -29,13 +29,15 @@ const clockSamples = 5;
  * Sessions and leadership by rows and heartbeats in the store. A beat is a counter; whoever watches a session takes it
  * for dead when the counter stood still for the session's timeout by the watcher's own monotonic clock, during which
  * the watcher itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a
- * beat that arrives first wins. Leadership follows: it is free once its holder's session has ended.
+ * beat that arrives first wins. The leader's beats are told by signals too: seen with the watcher's own next beat, half a
+ * timeout later perhaps, its death would be noticed as much later. Leadership follows: it is free once its holder's session has ended.
  *
  * With a witness, a session that it shows says so in its row and is judged by that: the one who is first in its line ends
  * what it does not show any more. A session that is in doubt of the witness says in its next beat that it relies on the
  * store again, and goes on; so a service that is away costs the leader, whose work the rescuers do, and nothing else. To
  * lead, a node must be first in line and heard by the store; it may then depose a leader that is not, whose term's
- * number the store refuses from then on.
+ * number the store refuses from then on. Where the witness has lost its memory and cannot say yet who is first, the one
+ * that is ahead takes a term that is vacant.
  *
  * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name
  */
@@ -140,12 +142,17 @@ class StoreMembership implements Membership {
   term(): number | null {
     if (this.#term === null || !this.trusted()) return null;
     const { witness, clock } = this.#options;
-    return !witness || (witness.first() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
+    return !witness || (witness.ahead() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
   }
 
   refresh(): void {
     this.#refreshWanted = true;
     this.#wake();
+  }
+
+  heard(sessionId: number, beat: number): void {
+    if (sessionId === this.#sessionId || (this.#silence.get(sessionId)?.beat ?? 0) >= beat) return;
+    this.#silence.set(sessionId, { beat, sinceMono: this.#options.clock.monotonic() });
   }
 
   onPulse(listener: (pulse: Pulse) => void): void {
@@ -320,7 +327,7 @@ class StoreMembership implements Membership {
     if (identity.role !== "node" || this.#left.signal.aborted) return;
     witness?.contend();
     const mine = leadership.sessionId === this.#sessionId;
-    if (witness && !witness.first()) {
+    if (witness && !witness.ahead()) {
       this.#term = null;
       if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${witness.title}'s line`);
       return;
@@ -330,7 +337,8 @@ class StoreMembership implements Membership {
       return;
     }
     const held = members.some(({ sessionId }) => sessionId === leadership.sessionId);
-    if (held && !witness) return;
+    // Who is only ahead takes what is vacant: were it to depose, two who both believe could do so in turn.
+    if (held && !witness?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), held);
     if (term === null) {
       this.refresh();
