@@ -97,9 +97,11 @@ async function measure(driver: Driver): Promise<void> {
   try {
     await cluster.begin();
     await cluster.whole(patienceMs);
+    let fromMs = Math.ceil(Date.now() / 1_000) * 1_000;
     for (let round = 1; round <= rounds; round++) {
       for (const row of mine) {
-        const result = await fail(cluster, schema, row.fault, round);
+        const { toMs, ...result } = await fail(cluster, schema, row.fault, round, fromMs);
+        fromMs = toMs;
         row.rounds.push(result);
         wrong.push(...result.faults.slice(0, 3).map((text) => `${driver} ${row.fault.name} ${round}: ${text}`));
         progress(`${driver} ${row.fault.name} ${round}/${rounds}: ${line(result)}`);
@@ -111,8 +113,14 @@ async function measure(driver: Driver): Promise<void> {
   }
 }
 
-async function fail(cluster: Cluster, schema: string, fault: Fault, round: number): Promise<Round> {
-  const fromMs = Math.ceil(Date.now() / 1_000) * 1_000;
+/** @param fromMs up to there all slots are accounted for @returns with it, up to where they are now */
+async function fail(
+  cluster: Cluster,
+  schema: string,
+  fault: Fault,
+  round: number,
+  fromMs: number,
+): Promise<Round & { toMs: number }> {
   await pause(settleMs + Math.random() * 1_000);
   const leader = await cluster.leader();
   if (!leader) throw new Error("nobody leads although nothing is wrong");
@@ -125,17 +133,13 @@ async function fail(cluster: Cluster, schema: string, fault: Fault, round: numbe
   await fault.mend(cluster, leader.node, faultMs);
   await cluster.whole(patienceMs);
   const toMs = Math.floor((Date.now() - 1_500) / 1_000) * 1_000;
-  const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, {
-    fromMs,
-    toMs,
-    faultMs,
-    claimed,
-  });
-  cluster.starts.forget(fromMs);
+  const span = { fromMs, toMs, faultMs, quietMs: faultMs - settleMs, claimed };
+  const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, span);
+  cluster.starts.forget(toMs);
   const [terms, elected] = [await cluster.terms(leader.term - 1), await next()];
   // In order it leads until it has handed over; otherwise from the fault on nobody does.
   const since = fault.graceful ? (terms.find(({ term }) => term === leader.term)?.endedMs ?? faultMs) : faultMs;
-  return { ...sum, leaderMs: (elected?.electedMs ?? Number.NaN) - since, terms: terms.length - 1 };
+  return { ...sum, leaderMs: (elected?.electedMs ?? Number.NaN) - since, terms: terms.length - 1, toMs };
 }
 
 function line({ worstMs, claimed, claimedWorstMs, beforeWorstMs, leaderMs, lost, doubled }: Round): string {

@@ -115,7 +115,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
   /** Up to a moment ago. */
   const account = async (what: string) => {
     const toMs = Math.floor((Date.now() - 2_500) / 1_000) * 1_000;
-    const span = { fromMs, toMs, faultMs: fromMs, claimed: new Set<string>() };
+    const span = { fromMs, toMs, faultMs: fromMs, quietMs: fromMs, claimed: new Set<string>() };
     const sum = await sumSlots(client, schema, tasks, cluster.starts, span);
     cluster.starts.forget(toMs);
     fromMs = toMs;

@@ -24,8 +24,9 @@ export interface SlotSpan {
   /** Every task has a slot at each whole second from here, included, to there, not included. */
   fromMs: number;
   toMs: number;
-  /** Slots before it are only `before`. */
+  /** Slots before it are only `before`; before `quietMs` only counted. */
   faultMs: number;
+  quietMs: number;
   claimed: ReadonlySet<string>;
 }
 
@@ -35,7 +36,7 @@ export async function sumSlots(
   schema: string,
   tasks: readonly { name: string }[],
   log: StartLog,
-  { fromMs, toMs, faultMs, claimed }: SlotSpan,
+  { fromMs, toMs, faultMs, quietMs, claimed }: SlotSpan,
 ): Promise<SlotSum> {
   const s = `"${schema}"`;
   const span = [fromMs, toMs - 1];
@@ -93,7 +94,8 @@ export async function sumSlots(
       if (claimed.has(key)) {
         sum.claimed++;
         sum.claimedWorstMs = Math.max(sum.claimedWorstMs, latest);
-      } else if (slotMs < faultMs) sum.beforeWorstMs = Math.max(sum.beforeWorstMs, latest);
+      } else if (slotMs < quietMs) continue;
+      else if (slotMs < faultMs) sum.beforeWorstMs = Math.max(sum.beforeWorstMs, latest);
       else {
         sum.worstMs = Math.max(sum.worstMs, latest);
         sum.lateness.push(latest);

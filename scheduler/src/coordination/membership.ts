@@ -119,6 +119,7 @@ class StoreMembership implements Membership {
   #wake: () => void = () => undefined;
   #refreshWanted = false;
   #loop: Promise<void> | undefined;
+  #cancelSilence: () => void = () => undefined;
 
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
@@ -181,6 +182,7 @@ class StoreMembership implements Membership {
     this.#left.abort();
     this.#wake();
     await this.#loop;
+    this.#cancelSilence();
     const { store, storeClock, log, witness } = this.#options;
     try {
       if (this.#term !== null) await store.sessions.resign(this.#term, storeClock.now(), why);
@@ -226,8 +228,6 @@ class StoreMembership implements Membership {
           );
         failing = true;
         this.#tellTerm();
-        // First in line, and cut off from the store: another can lead.
-        if (this.#trust.heardUntil() < this.#options.clock.monotonic()) await this.#options.witness?.stepDown();
       }
     }
   }
@@ -245,6 +245,7 @@ class StoreMembership implements Membership {
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
+    this.#awaitSilence();
     for (const lost of this.#lost.splice(0)) {
       for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
     }
@@ -254,6 +255,17 @@ class StoreMembership implements Membership {
     await this.#stand(pulse);
     this.#tellTerm();
     for (const listener of this.#pulseListeners) listener(pulse);
+  }
+
+  /** First in line, and cut off from the store: another can lead. By the clock, not when a beat that hangs gives up. */
+  #awaitSilence(): void {
+    const { witness, clock } = this.#options;
+    this.#cancelSilence();
+    if (!witness) return;
+    this.#cancelSilence = clock.after(this.#trust.heardUntil() - clock.monotonic(), () => {
+      this.#tellTerm();
+      void witness.stepDown(); // never rejects; the next beat that is answered contends again
+    });
   }
 
   async #rejoin(): Promise<void> {
