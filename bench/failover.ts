@@ -34,6 +34,8 @@ const nodes = 3;
 /** Of undisturbed work before each fault; the fault's moment within a second is left to chance. */
 const settleMs = 2_000;
 const claimsSettleMs = 300;
+/** After each fault, however soon all is well again. */
+const watchedMs = 6_000;
 const patienceMs = 60_000;
 const aims = {
   crash: { lateMs: 250, leaderMs: sessionTimeoutMs + 1_000 },
@@ -132,6 +134,7 @@ async function fail(
   await cluster.until("another leader", patienceMs, async () => (await next()) !== undefined);
   await fault.mend(cluster, leader.node, faultMs);
   await cluster.whole(patienceMs);
+  await pause(Math.max(0, faultMs + watchedMs - Date.now()));
   const toMs = Math.floor((Date.now() - 1_500) / 1_000) * 1_000;
   const span = { fromMs, toMs, faultMs, quietMs: faultMs - settleMs, claimed };
   const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, span);
