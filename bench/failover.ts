@@ -145,9 +145,9 @@ async function fail(
   return { ...sum, leaderMs: (elected?.electedMs ?? Number.NaN) - since, terms: terms.length - 1, toMs };
 }
 
-function line({ worstMs, claimed, claimedWorstMs, beforeWorstMs, leaderMs, lost, doubled }: Round): string {
+function line({ worstMs, worstAtMs, claimed, claimedWorstMs, beforeWorstMs, leaderMs, lost, doubled }: Round): string {
   const load = rounded(loadavg()[0] as number);
-  return `worst ${rounded(worstMs)} ms (before ${rounded(beforeWorstMs)}), leader after ${Math.round(leaderMs)} ms, ${claimed} claimed by it, rerun within ${Math.round(claimedWorstMs)} ms, ${lost} lost, ${doubled} doubled, load ${load}`;
+  return `worst ${rounded(worstMs)} ms, of what was due ${Math.round(worstAtMs)} ms after it (before ${rounded(beforeWorstMs)}), leader after ${Math.round(leaderMs)} ms, ${claimed} claimed by it, rerun within ${Math.round(claimedWorstMs)} ms, ${lost} lost, ${doubled} doubled, load ${load}`;
 }
 
 function report(): void {

@@ -10,6 +10,8 @@ export interface SlotSum {
   doubled: number;
   /** Worst, in ms, of those that the victim had not claimed: by the handlers' notes and by the store's history. */
   worstMs: number;
+  /** When the worst was due, ms after the fault. */
+  worstAtMs: number;
   /** All of those, in ms. */
   lateness: number[];
   /** Worst of those that the victim had claimed; 0 without any. */
@@ -68,6 +70,7 @@ export async function sumSlots(
     lost: 0,
     doubled: 0,
     worstMs: 0,
+    worstAtMs: Number.NaN,
     lateness: [],
     claimedWorstMs: 0,
     claimed: 0,
@@ -97,7 +100,7 @@ export async function sumSlots(
       } else if (slotMs < quietMs) continue;
       else if (slotMs < faultMs) sum.beforeWorstMs = Math.max(sum.beforeWorstMs, latest);
       else {
-        sum.worstMs = Math.max(sum.worstMs, latest);
+        if (latest > sum.worstMs) [sum.worstMs, sum.worstAtMs] = [latest, slotMs - faultMs];
         sum.lateness.push(latest);
       }
     }
