@@ -122,7 +122,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
     spans.push({ what, sum });
     faults.push(...sum.faults.slice(0, 3).map((text) => `${driver}, ${what}: ${text}`));
     progress(
-      `${driver}, ${what}: ${sum.due} due, worst ${Math.round(sum.worstMs)} ms, ${sum.lost} lost, ${sum.doubled} doubled`,
+      `${driver}, ${what}: ${sum.due} due, worst ${Math.round(sum.worstMs)} ms (due ${new Date(span.faultMs + (sum.worstAtMs || 0)).toISOString()}), ${sum.lost} lost, ${sum.doubled} doubled`,
     );
   };
   try {
