@@ -8,13 +8,19 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, npm, ready, root, say, Trouble } from "./ready.mjs";
-import { kinds, startServers } from "./servers.mjs";
+import { kinds, obtain, startServers } from "./servers.mjs";
 
 /** Questions about ZooKeeper, and what they are put to; all others are about PostgreSQL. */
 const ofZooKeeper = new Map([
   ["zookeeper", "zookeeper"],
   ["delay-queue", "zookeeper"],
   ["election", "zookeeper-ensemble"],
+]);
+
+/** Questions that start, kill and restart coordination services themselves, and are told where these are. */
+const withServices = new Map([
+  ["failover", ["zookeeper", "redis"]],
+  ["outage", ["zookeeper", "redis"]],
 ]);
 
 /** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
@@ -51,6 +57,9 @@ async function main() {
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 
+  for (const service of withServices.get(question) ?? []) {
+    Object.assign(process.env, obtain(/** @type {import("./servers.mjs").ServerKind} */ (kinds[service])).env);
+  }
   const name = ofZooKeeper.get(question) ?? "postgres";
   const kind = kinds[name];
   if (!kind) throw new Trouble(`there is no server called ${name}`);

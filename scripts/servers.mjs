@@ -44,7 +44,7 @@ function aptInstall(names) {
 }
 
 /** @param {ServerKind} kind @returns {Place} @throws Trouble: never a silent skip */
-function obtain(kind) {
+export function obtain(kind) {
   const place = kind.find() ?? (kind.debian && aptInstall(kind.debian) ? kind.find() : undefined);
   if (place) return place;
   throw new Trouble(

@@ -16,6 +16,8 @@ export interface Membership {
   term(): number | null;
   /** Asks for a pulse now: something changed. */
   refresh(): void;
+  /** A member's beat, told by a signal: its silence counts from here, not from the next pulse that would show it. */
+  heard(sessionId: number, beat: number): void;
   onPulse(listener: (pulse: Pulse) => void): void;
   /** A new session took the place of a lost one. */
   onRejoin(listener: (oldSessionId: number, newSessionId: number) => void): void;

@@ -457,6 +457,8 @@ export type Signal =
   /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
   | { kind: "plans" }
   | { kind: "leadership" }
+  /** Of a leader that relies on the store: what is told at once is noticed at once when it stops. */
+  | { kind: "beat"; sessionId: number; beat: number }
   /** Signals may have been lost: look at everything. */
   | { kind: "resync" };
 

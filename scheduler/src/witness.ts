@@ -36,7 +36,13 @@ export interface Witness {
   stepDown(): Promise<void>;
   /** Whether this process is first in line, for sure, at this moment. */
   first(): boolean;
-  /** Called when `first`, `sure` or the members shown changed. */
+  /**
+   * Whether nobody is before this process, as far as the service knows: true for who is first, and where the service has
+   * lost its memory lately. Then another may still believe that it is first, so this is enough to take what is vacant,
+   * by the store's word, and never to depose.
+   */
+  ahead(): boolean;
+  /** Called when `first`, `ahead`, `sure` or the members shown changed. */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
   /** Ends everything that is shown. Never rejects. */
   leave(): Promise<void>;

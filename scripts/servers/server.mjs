@@ -4,8 +4,9 @@
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
  *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
  *   can start servers of their own
- * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean }} Conditions
- *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests)
+ * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number }} Conditions
+ *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests);
+ *   tickMs: of ZooKeeper, which ends sessions on whole ticks
  * @typedef {{
  *   variable: string,
  *   title: string,

@@ -156,7 +156,8 @@ async function launchOne(
 /** @type {ServerKind["start"]} */
 async function start(place, folder, conditions) {
   return onFreePort(async (port) => {
-    const plan = { program: "ZooKeeperServerMain", port, ready: /PrepRequestProcessor .*started/ };
+    const settings = conditions.tickMs === undefined ? {} : { tickTime: conditions.tickMs };
+    const plan = { program: "ZooKeeperServerMain", port, ready: /PrepRequestProcessor .*started/, settings };
     const child = await launchOne(place, folder, conditions, plan);
     return { url: `127.0.0.1:${port}`, children: [child], signals: ["SIGTERM", "SIGKILL"] };
   });

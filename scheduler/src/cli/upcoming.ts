@@ -49,7 +49,7 @@ export class Upcoming {
   }
 
   #hear({ kind }: Signal): void {
-    if (kind === "recall" || kind === "leadership") return;
+    if (kind === "recall" || kind === "leadership" || kind === "beat") return;
     this.#stale = true;
     this.#wake();
   }

@@ -29,13 +29,15 @@ const clockSamples = 5;
  * Sessions and leadership by rows and heartbeats in the store. A beat is a counter; whoever watches a session takes it
  * for dead when the counter stood still for the session's timeout by the watcher's own monotonic clock, during which
  * the watcher itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a
- * beat that arrives first wins. Leadership follows: it is free once its holder's session has ended.
+ * beat that arrives first wins. The leader's beats are told by signals too: seen with the watcher's own next beat, half a
+ * timeout later perhaps, its death would be noticed as much later. Leadership follows: it is free once its holder's session has ended.
  *
  * With a witness, a session that it shows says so in its row and is judged by that: the one who is first in its line ends
  * what it does not show any more. A session that is in doubt of the witness says in its next beat that it relies on the
  * store again, and goes on; so a service that is away costs the leader, whose work the rescuers do, and nothing else. To
  * lead, a node must be first in line and heard by the store; it may then depose a leader that is not, whose term's
- * number the store refuses from then on.
+ * number the store refuses from then on. Where the witness has lost its memory and cannot say yet who is first, the one
+ * that is ahead takes a term that is vacant.
  *
  * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name
  */
@@ -117,6 +119,7 @@ class StoreMembership implements Membership {
   #wake: () => void = () => undefined;
   #refreshWanted = false;
   #loop: Promise<void> | undefined;
+  #cancelSilence: () => void = () => undefined;
 
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
@@ -140,12 +143,17 @@ class StoreMembership implements Membership {
   term(): number | null {
     if (this.#term === null || !this.trusted()) return null;
     const { witness, clock } = this.#options;
-    return !witness || (witness.first() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
+    return !witness || (witness.ahead() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
   }
 
   refresh(): void {
     this.#refreshWanted = true;
     this.#wake();
+  }
+
+  heard(sessionId: number, beat: number): void {
+    if (sessionId === this.#sessionId || (this.#silence.get(sessionId)?.beat ?? 0) >= beat) return;
+    this.#silence.set(sessionId, { beat, sinceMono: this.#options.clock.monotonic() });
   }
 
   onPulse(listener: (pulse: Pulse) => void): void {
@@ -174,6 +182,7 @@ class StoreMembership implements Membership {
     this.#left.abort();
     this.#wake();
     await this.#loop;
+    this.#cancelSilence();
     const { store, storeClock, log, witness } = this.#options;
     try {
       if (this.#term !== null) await store.sessions.resign(this.#term, storeClock.now(), why);
@@ -219,8 +228,6 @@ class StoreMembership implements Membership {
           );
         failing = true;
         this.#tellTerm();
-        // First in line, and cut off from the store: another can lead.
-        if (this.#trust.heardUntil() < this.#options.clock.monotonic()) await this.#options.witness?.stepDown();
       }
     }
   }
@@ -238,6 +245,7 @@ class StoreMembership implements Membership {
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
+    this.#awaitSilence();
     for (const lost of this.#lost.splice(0)) {
       for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
     }
@@ -247,6 +255,17 @@ class StoreMembership implements Membership {
     await this.#stand(pulse);
     this.#tellTerm();
     for (const listener of this.#pulseListeners) listener(pulse);
+  }
+
+  /** First in line, and cut off from the store: another can lead. By the clock, not when a beat that hangs gives up. */
+  #awaitSilence(): void {
+    const { witness, clock } = this.#options;
+    this.#cancelSilence();
+    if (!witness) return;
+    this.#cancelSilence = clock.after(this.#trust.heardUntil() - clock.monotonic(), () => {
+      this.#tellTerm();
+      void witness.stepDown(); // never rejects; the next beat that is answered contends again
+    });
   }
 
   async #rejoin(): Promise<void> {
@@ -320,7 +339,7 @@ class StoreMembership implements Membership {
     if (identity.role !== "node" || this.#left.signal.aborted) return;
     witness?.contend();
     const mine = leadership.sessionId === this.#sessionId;
-    if (witness && !witness.first()) {
+    if (witness && !witness.ahead()) {
       this.#term = null;
       if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${witness.title}'s line`);
       return;
@@ -330,7 +349,8 @@ class StoreMembership implements Membership {
       return;
     }
     const held = members.some(({ sessionId }) => sessionId === leadership.sessionId);
-    if (held && !witness) return;
+    // Who is only ahead takes what is vacant: were it to depose, two who both believe could do so in turn.
+    if (held && !witness?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), held);
     if (term === null) {
       this.refresh();

@@ -22,8 +22,10 @@ import { RedisConnection, redisScript } from "./redis-connection.ts";
  * Nor is a memory trusted that may have lost what it had acknowledged: a restart, a wipe, a replica that was promoted.
  * Each begins a new epoch, noticed by the server's run id and replication id, or by the state's absence; and until
  * `clock` has moved on by a whole TTL within it, nobody is gone and nobody is first. Whoever was shown has announced
- * itself again by then. What this cannot see is a master cut off together with some of its clients, which goes on
- * answering them while another was promoted elsewhere.
+ * itself again by then. The line begins anew as well, and who is at its head is told so ("ahead"): before it may be one
+ * whom the old epoch made first and who still believes it, so it may take what is vacant, and no more. What this cannot
+ * see is a master cut off together with some of its clients, which goes on answering them while another was promoted
+ * elsewhere.
  */
 const prelude = `
 local cluster, channel, given, credit, nonce, patience, known =
@@ -38,6 +40,7 @@ local epoch, clock, born, ttl = state[2], tonumber(state[3] or 0), tonumber(stat
 if not state[1] then redis.call('DEL', KEYS[3], KEYS[4], KEYS[5]) end -- their deadlines are by a clock that is lost
 if not owner or state[1] ~= server then
   epoch, born = nonce, clock
+  redis.call('DEL', KEYS[5]) -- who is alive comes back; a dead one at its head would keep the others waiting
 elseif given == epoch and credit > clock then
   clock = credit
 end
@@ -91,14 +94,14 @@ if contender ~= '' then
   redis.call('ZADD', KEYS[3], clock + patience, 'c' .. contender)
 end
 tell()
-local first, vacant = 0, -1
+local place, vacant = 0, -1
 local line = redis.call('ZRANGE', KEYS[5], 0, 1)
-if contender ~= '' and line[1] == contender and doubt == 0 then
-  first = 1
+if contender ~= '' and line[1] == contender then
+  place = doubt == 0 and 1 or 2
 elseif contender ~= '' and line[2] == contender then
   vacant = tonumber(redis.call('ZSCORE', KEYS[3], 'c' .. line[1]) or clock) - clock
 end
-return {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0), first, vacant}
+return {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0), place, vacant}
 `);
 
 /** ARGV from 8: sessions. */
@@ -151,7 +154,8 @@ export interface Renewed {
   readonly doubtMs: number;
   /** Of what is told by messages: each raises it by one. */
   readonly version: number;
-  readonly first: boolean;
+  /** ahead: at the head of a line that began anew, while another may still believe that it is first. */
+  readonly place: "behind" | "first" | "ahead";
   /** Second in line: when the first one's time is up, unless it renews. */
   readonly vacantInMs: number | undefined;
 }
@@ -189,8 +193,9 @@ export class RedisRegistry {
   async renew({ shown, contender, dropped }: Renewal): Promise<Renewed> {
     const session = shown ? [shown.sessionId, JSON.stringify(shown)] : ["", ""];
     const answer = await this.#ask(renew, [...session, contender ?? "", ...dropped]);
-    const [epoch, , doubtMs, version, first, vacantInMs] = answer as [string, number, number, number, number, number];
-    return { epoch, doubtMs, version, first: first === 1, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
+    const [epoch, , doubtMs, version, at, vacantInMs] = answer as [string, number, number, number, number, number];
+    const place = (["behind", "first", "ahead"] as const)[at] ?? "behind";
+    return { epoch, doubtMs, version, place, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
   }
 
   /** @throws COORDINATION_UNREACHABLE also while the service knows too little */

@@ -62,8 +62,10 @@ class RedisWitness implements Witness {
   readonly #dropped = new Set<string>();
   #shownUntil = 0;
   #firstUntil = 0;
+  /** Not before `#firstUntil`. */
+  #aheadUntil = 0;
   #sureUntil = 0;
-  #told = { first: false, sure: false };
+  #told = { first: false, ahead: false, sure: false };
   #cancelTelling: () => void = () => undefined;
   #wake: () => void = () => undefined;
   #woken = false;
@@ -126,7 +128,7 @@ class RedisWitness implements Witness {
     const contender = this.#contender;
     if (!contender) return;
     this.#contender = undefined;
-    this.#firstUntil = 0; // before anybody else can be first
+    this.#firstUntil = this.#aheadUntil = 0; // before anybody else can be first
     this.#tell();
     this.#drop(droppedContender(contender));
     await this.#renewOrDoubt();
@@ -134,6 +136,10 @@ class RedisWitness implements Witness {
 
   first(): boolean {
     return this.#clock.monotonic() < this.#firstUntil;
+  }
+
+  ahead(): boolean {
+    return this.#clock.monotonic() < this.#aheadUntil;
   }
 
   onChange(listener: (what: Change) => void): void {
@@ -145,7 +151,7 @@ class RedisWitness implements Witness {
       if (this.#shown) this.#drop(droppedSession(this.#shown.sessionId));
       if (this.#contender) this.#drop(droppedContender(this.#contender));
       this.#shown = this.#contender = undefined;
-      this.#shownUntil = this.#firstUntil = 0;
+      this.#shownUntil = this.#firstUntil = this.#aheadUntil = 0;
       this.#left.abort();
       this.#hurry();
       this.#tell();
@@ -204,7 +210,10 @@ class RedisWitness implements Witness {
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
     if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#shownUntil = until;
-    if (asked.contender && asked.contender === this.#contender) this.#firstUntil = answer.first ? until : 0;
+    if (asked.contender && asked.contender === this.#contender) {
+      this.#firstUntil = answer.place === "first" ? until : 0;
+      this.#aheadUntil = answer.place === "behind" ? 0 : until;
+    }
     this.#tell();
 
     await this.#lookAtMembers(answer.epoch, answer.version);
@@ -250,15 +259,14 @@ class RedisWitness implements Witness {
   }
 
   #tell(): void {
-    for (const what of ["first", "sure"] as const) {
-      const now = this[what]();
-      if (this.#told[what] === now) continue;
-      this.#told[what] = now;
-      this.#call(what);
-    }
+    const before = this.#told;
+    const now = { first: this.first(), ahead: this.ahead(), sure: this.sure() };
+    this.#told = now;
+    if (before.first !== now.first || before.ahead !== now.ahead) this.#call("first");
+    if (before.sure !== now.sure) this.#call("sure");
     this.#cancelTelling();
     const mono = this.#clock.monotonic();
-    const ends = [this.#firstUntil, this.#sureUntil].filter((end) => end > mono);
+    const ends = [this.#firstUntil, this.#aheadUntil, this.#sureUntil].filter((end) => end > mono);
     if (ends.length > 0) this.#cancelTelling = this.#clock.after(Math.min(...ends) - mono, () => this.#tell());
   }
 

@@ -188,6 +188,11 @@ class ZooKeeperWitness implements Witness {
     return this.#latch?.hasLeadership ?? false;
   }
 
+  /** Its nodes are there or not: a service that was wiped has a line that begins anew, and its head is first. */
+  ahead(): boolean {
+    return this.first();
+  }
+
   onChange(listener: Told): void {
     this.#listeners.push(listener);
   }

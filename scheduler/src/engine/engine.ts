@@ -62,6 +62,7 @@ export class Engine {
   }
 
   onSignal(signal: Signal): void {
+    if (signal.kind === "beat") this.#membership.heard(signal.sessionId, signal.beat);
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();

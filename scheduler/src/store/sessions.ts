@@ -65,7 +65,7 @@ export function sessionStore(database: Database): SessionStore {
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
     with me as (
-      update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null returning id
+      update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null returning id, beat
     )
     select extract(epoch from clock_timestamp()) * 1000 as store_ms,
            exists (select from me) as alive,
@@ -78,7 +78,9 @@ export function sessionStore(database: Database): SessionStore {
               select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
            (select coalesce(json_agg(e), '[]') from (
               select o.id, o.ended_ms from ${s}.session o where o.ended_ms is not null and not o.swept
-              and exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)) e) as ended
+              and exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)) e) as ended,
+           case when l.session_id = $1 and not $3 then (
+             select pg_notify('${channelOf(s)}', 'beat ' || id || ' ' || beat)::text from me) end as told
     from ${s}.leadership l`;
 
   // Only one that is vacant, or whose session has ended: silence alone is judged before, by ending the session.

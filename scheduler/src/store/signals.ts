@@ -51,8 +51,10 @@ export function signalStore(database: Database): SignalStore {
 }
 
 function parse(payload: string): Signal | null {
-  const [kind, argument] = payload.split(" ");
-  if (kind === "ready") return { kind, dueMs: Number(argument) };
+  const [kind, ...given] = payload.split(" ");
+  const [first, second] = given.map(Number);
+  if (kind === "ready") return { kind, dueMs: Number(first) };
+  if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   // What a newer node says and this one does not know is not for it.
   return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" ? { kind } : null;
 }

@@ -1,9 +1,10 @@
 import type { CarillonError } from "../errors.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
+import type { RunNotice } from "../handler.ts";
 import { jsonText } from "../json.ts";
 import type { Random } from "../random.ts";
 import { retryDelay } from "../retry.ts";
-import type { Verdict } from "../store.ts";
+import type { Settlement, Verdict } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
 /** Trying again cannot help these. */
@@ -60,4 +61,20 @@ function errorText(thrown: unknown, also?: unknown): string {
 /** PostgreSQL's jsonb holds no NUL and no lone surrogate; UTF-8 has none of the latter. */
 function clean(text: string): string {
   return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
+}
+
+export function settlementOf({ claim, startedMs }: HeldRun, verdict: Verdict, endedMs: number): Settlement {
+  const { runId, fence, attempt, taskId, linked } = claim;
+  return { runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
+}
+
+/** What is told of a run, without what became of it. */
+export function noticed(
+  { id, task, attempt, claim, startedMs }: HeldRun,
+  kind: RunNotice["kind"],
+  nowMs: number,
+): Omit<RunNotice, "outcome" | "error"> {
+  const { slotMs, dueMs } = claim;
+  const endedMs = kind === "started" ? null : nowMs;
+  return { kind, runId: id, task, attempt, slotMs, dueMs, startedMs: startedMs ?? dueMs, endedMs };
 }

@@ -16,7 +16,7 @@ import { HeldRun, type RunHost } from "./held-run.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { Outbox } from "./outbox.ts";
 import { Reporter } from "./reporter.ts";
-import { cancelled, failed, succeeded } from "./verdict.ts";
+import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
 
 export interface WorkerOptions {
   claims: ClaimStore;
@@ -40,6 +40,8 @@ const claimsPerStatement = 2_000;
 const heldMax = 20_000;
 /** What nobody could start within this long of its due time is given back, for a worker that can. */
 const overdueMs = 1_000;
+/** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
+const handOverMs = 500;
 /** The safety net below signals and due times. */
 const pollMs = 30_000;
 const guardMs = 250;
@@ -131,30 +133,27 @@ export class Worker implements RunHost {
 
   async completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean> {
     const verdict: Verdict = { kind: "ended", outcome: "succeeded", result, error: null };
-    return this.#options.claims.settleIn(
-      client,
-      this.#options.membership.sessionId,
-      this.#settlement(run, verdict),
-      this.now(),
-    );
+    const { claims, membership } = this.#options;
+    return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
 
   /**
-   * Claims nothing more, gives back what has not started, waits for what runs; after `graceMs` tells it to stop, and
-   * waits for that too, but not for ever. Resolves when every verdict is in the store, or the store was away for that
+   * Claims nothing more, gives back what has not started, but for what is about to, waits for what runs; after `graceMs`
+   * tells it to stop, and waits for that too, but not for ever. Resolves when every verdict is in the store, or the store was away for that
    * long: then the claims are taken back from the store's book, as those of a dead worker are.
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#cancelFetch();
-    this.#cancelDue();
     await this.#fetching;
-    for (const run of this.#held.values()) if (run.state === "waiting") this.#do(run, run.on("give back"));
+    this.#giveBack(Math.min(handOverMs, graceMs / 2));
     if (!(await this.#ended(graceMs))) {
+      this.#giveBack(0);
       for (const run of this.#held.values())
         this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
       await this.#ended(ignoredAbortMs);
     }
+    this.#cancelDue();
     this.#cancelGuard();
     const written = new AbortController();
     const flushed = this.#outbox.empty().then(() => this.#logs.flush());
@@ -165,6 +164,17 @@ export class Worker implements RunHost {
         { runs: this.#held.size },
         "stopped while the store is away; it will take the claims back",
       );
+  }
+
+  /** Whatever waits, save what is due within so many ms and can be started by then. */
+  #giveBack(sparedMs: number): void {
+    const dueBefore = this.now() + sparedMs;
+    let spared = sparedMs > 0 ? this.#startable(sparedMs) - this.#running : 0;
+    const waiting = [...this.#held.values()].filter(({ state }) => state === "waiting");
+    for (const run of waiting.sort((a, b) => a.claim.dueMs - b.claim.dueMs)) {
+      if (run.claim.dueMs < dueBefore && spared-- > 0) continue;
+      this.#do(run, run.on("give back"));
+    }
   }
 
   // ---- claiming
@@ -237,9 +247,13 @@ export class Worker implements RunHost {
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
   #room(): number {
-    const { concurrency, claimAheadMs } = this.#options;
-    const startable = Math.ceil((concurrency * Math.max(claimAheadMs, 100)) / Math.max(this.#durationMs, 0.01));
-    return Math.min(heldMax, concurrency + startable) - this.#held.size;
+    return Math.min(heldMax, this.#startable(Math.max(this.#options.claimAheadMs, 100))) - this.#held.size;
+  }
+
+  /** How many this worker can expect to have started after so many ms, those that run now included. */
+  #startable(ms: number): number {
+    const { concurrency } = this.#options;
+    return concurrency + Math.ceil((concurrency * ms) / Math.max(this.#durationMs, 0.01));
   }
 
   #take(claim: ClaimedRun): void {
@@ -258,7 +272,7 @@ export class Worker implements RunHost {
 
   #armDue(): void {
     const least = this.#waiting.least;
-    if (least === undefined || this.#stopping) return;
+    if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
     this.#cancelDue();
     this.#cancelDue = this.clock.after(this.#options.storeClock.until(least), () => this.#startDue());
   }
@@ -275,7 +289,7 @@ export class Worker implements RunHost {
 
   #startOverdue(): void {
     const { concurrency, membership } = this.#options;
-    while (this.#overdue.size > 0 && this.#running < concurrency && !this.#stopping && membership.trusted()) {
+    while (this.#overdue.size > 0 && this.#running < concurrency && membership.trusted()) {
       const run = this.#overdue.shift() as HeldRun;
       this.#do(run, run.on("due"));
     }
@@ -332,14 +346,9 @@ export class Worker implements RunHost {
   }
 
   #send(run: HeldRun, verdict: Verdict): void {
-    this.#outbox.add(this.#settlement(run, verdict));
+    this.#outbox.add(settlementOf(run, verdict, this.now()));
     if (verdict.kind === "ended") this.#notice(run, "ended", verdict.outcome, verdict.error);
     else if (verdict.kind === "retry") this.#notice(run, "retry", "failed", verdict.error);
-  }
-
-  #settlement(run: HeldRun, verdict: Verdict): Settlement {
-    const { runId, fence, attempt, taskId, linked } = run.claim;
-    return { runId, fence, attempt, taskId, linked, startedMs: run.startedMs, endedMs: this.now(), verdict };
   }
 
   #acknowledged(settlements: Settlement[], refused: Set<number>): void {
@@ -482,17 +491,6 @@ export class Worker implements RunHost {
   }
 
   #notice(run: HeldRun, kind: RunNotice["kind"], outcome: RunNotice["outcome"], error: string | null): void {
-    this.#options.onNotice?.({
-      kind,
-      runId: run.id,
-      task: run.task,
-      attempt: run.attempt,
-      slotMs: run.claim.slotMs,
-      dueMs: run.claim.dueMs,
-      startedMs: run.startedMs ?? run.claim.dueMs,
-      endedMs: kind === "started" ? null : this.now(),
-      outcome,
-      error,
-    });
+    this.#options.onNotice?.({ ...noticed(run, kind, this.now()), outcome, error });
   }
 }

@@ -130,6 +130,42 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     a.cut = true;
   });
 
+  it("counts a leader's silence from its beat, told by a signal, not from when its own next look would have seen it", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    const leader = a.membership.sessionId;
+    const told: number[] = [];
+    let listens = false;
+    const listening = new AbortController();
+    const listened = stage.store.signals.listen((signal) => {
+      if (signal.kind === "resync") listens = true;
+      if (signal.kind !== "beat") return;
+      told.push(signal.sessionId);
+      b.membership.heard(signal.sessionId, signal.beat);
+    }, listening.signal);
+    await until("the signals are heard", () => listens);
+    // Neither is told: one that does not lead, and one who is judged by a service.
+    await stage.store.sessions.beat(b.membership.sessionId, stage.nowMs);
+    await stage.store.sessions.beat(leader, stage.nowMs, true);
+    await b.pass(1_000);
+    await a.pass(beatMs);
+    await until("the beat is told", () => told.length > 0);
+    expect(told).toEqual([leader]);
+    a.cut = true;
+    b.membership.heard(leader, 1);
+    await b.pass(beatMs - 1_000);
+    await b.pass(beatMs);
+    await b.pass(999);
+    expect(await alive()).toEqual(["a", "b"]);
+    await b.pass(1);
+    await until("the silent one is buried", async () => (await alive()).join() === "b");
+    await b.quiet();
+    expect(b.membership.term()).not.toBeNull();
+    listening.abort();
+    await listened;
+  });
+
   it("does not bury one whose beat arrives in the last moment", async () => {
     const a = await join("a");
     const b = await join("b");

@@ -316,6 +316,22 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(order).toEqual(["high", "normal", "low"]);
   });
 
+  test("stop starts what is due in a moment, which nobody else could have in time, and gives back the rest", async () => {
+    const tower = make({ claimAhead: "60s" });
+    const task = tower.task<number>("work", {}, async (run) => run.fence);
+    await tower.start();
+    const [soon, later] = [await task.enqueue(1, { in: "1s" }), await task.enqueue(2, { in: "50s" })];
+    const due = performance.now() + 1_000;
+    const { store } = await tower.open();
+    const stateOf = async ({ runId }: { runId: number }) => (await store.runs.find(runId)).state;
+    await until(async () => (await stateOf(later)) === "claimed", "both to be claimed");
+    await until(() => performance.now() > due - 300, "the one to be nearly due");
+    await tower.stop();
+    const { store: other } = await make().open();
+    expect(await other.runs.find(soon.runId)).toMatchObject({ state: "succeeded", attempt: 1 });
+    expect(await other.runs.find(later.runId)).toMatchObject({ state: "ready", attempt: 0 });
+  });
+
   test("stop drains: what runs ends, what was claimed ahead goes back, and nothing is lost", async () => {
     const tower = make();
     const begun = new Set<number>();

@@ -225,6 +225,27 @@ describe("witness on Redis", () => {
     await soon("the next is first", () => first(onReplica));
   });
 
+  it("tells at once who is ahead after it has lost its memory, and for a timeout nobody that it is first", async () => {
+    const server = await start();
+    const both = [await contender(server.url, 1), await contender(server.url, 2)];
+    await soon("one is first", () => both.some(first));
+    await server.kill();
+    await server.up();
+    const restarted = performance.now();
+    await soon("one is ahead", () => both.some((witness) => witness.sure() && witness.ahead()));
+    const before = performance.now();
+    const nobody = both.every((witness) => !(witness.sure() && witness.first()));
+    // Unless this process was away for so long that all of it is over.
+    if (before < restarted + sessionTimeoutMs / 2) expect(nobody).toBe(true);
+    const ahead = both.find((witness) => witness.sure() && witness.ahead());
+    await soon("one is first", () => both.some(first));
+    expect(performance.now()).toBeGreaterThan(restarted + sessionTimeoutMs);
+    expect(ahead?.first()).toBe(true);
+    expect(both.filter((witness) => witness.ahead())).toEqual([ahead]);
+    await ahead?.stepDown();
+    expect([ahead?.ahead(), ahead?.first()]).toEqual([false, false]);
+  });
+
   it("moves with the sentinels to another master", async () => {
     const master = await start(...promptReplication);
     const replica = await start("--replicaof", "127.0.0.1", String(master.port), "--replica-priority", "1");

@@ -1,7 +1,6 @@
 import { connect, readAcl } from "@carillon/zookeeper";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
-import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { systemClock } from "../../src/clock.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
 import { openCoordination } from "../../src/coordination/open.ts";
@@ -10,80 +9,72 @@ import { CarillonError } from "../../src/errors.ts";
 import type { Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import type { Witness } from "../../src/witness.ts";
-import { everyPostgres } from "../support/servers.ts";
+import { postgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage } from "../support/store-stage.ts";
+import { type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
 const timeoutMs = 2_000;
 const soon = { timeout: 15_000, interval: 20 };
 
-/** Sessions and leadership with ZooKeeper beside the store: real clocks, real faults. */
-describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title", (server) => {
+/** A process and its line to the service; what it beats goes through here as well. */
+class Node {
+  readonly log = recordingLog();
+  readonly member: WitnessMember;
+  readonly rejoins: [number, number][] = [];
+  membership!: Membership;
+  cutFromStore = false;
+
+  private constructor(member: WitnessMember) {
+    this.member = member;
+  }
+
+  static async join(name: string, stage: Stage, service: WitnessStage, nodes: Node[], sessionTimeoutMs: number) {
+    const node = new Node(await service.make({ sessionTimeoutMs }));
+    nodes.push(node);
+    const { sessions } = stage.store;
+    const beat: typeof sessions.beat = (...given) =>
+      node.cutFromStore ? Promise.reject(new CarillonError("STORE_UNREACHABLE", "cut")) : sessions.beat(...given);
+    const store = { ...stage.store, sessions: { ...sessions, beat } } satisfies Store;
+    const clock = systemClock;
+    node.membership = await joinCluster({
+      ...{ store, witness: node.witness, clock, storeClock: new StoreClock(clock), log: node.log.log },
+      identity: { node: name, role: "node", host: "here", pid: process.pid, version: "0", timeoutMs: sessionTimeoutMs },
+      beatMs: sessionTimeoutMs / 2,
+    });
+    node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
+    return node;
+  }
+
+  get witness(): Witness {
+    return this.member.witness;
+  }
+
+  get leads(): boolean {
+    return this.membership.term() !== null;
+  }
+
+  async stop(): Promise<void> {
+    this.cutFromStore = false;
+    this.member.heal();
+    await this.membership?.leave("the test is over");
+    await this.member.close();
+  }
+}
+
+/** Sessions and leadership with a service beside the store: real clocks, real faults. */
+describe.each(witnessDrivers)("membership with $title", (driver) => {
   let stage: Stage;
-  let ensemble: Ensemble;
+  let service: WitnessStage;
   const nodes: Node[] = [];
-  let paths = 0;
-  let path = "";
   beforeAll(async () => {
-    [stage, ensemble] = await Promise.all([openStage(server), Ensemble.start({ servers: 1, tickTime: 200 })]);
+    [stage, service] = await Promise.all([openStage(postgres()), driver.open()]);
   });
   afterEach(async () => {
     for (const node of nodes.splice(0)) await node.stop();
-    path = "";
   });
-  afterAll(() => Promise.all([stage.close(), ensemble.stop()]));
+  afterAll(() => Promise.all([stage.close(), service.close()]));
 
-  class Node {
-    readonly log = recordingLog();
-    readonly proxy: ZooKeeperProxy;
-    readonly rejoins: [number, number][] = [];
-    membership!: Membership;
-    witness!: Witness;
-    cutFromStore = false;
-
-    private constructor(proxy: ZooKeeperProxy) {
-      this.proxy = proxy;
-    }
-
-    static async join(name: string): Promise<Node> {
-      path ||= `/cluster-${paths++}/carillon`;
-      const node = new Node(await ZooKeeperProxy.before(ensemble.server.address));
-      nodes.push(node);
-      const { sessions } = stage.store;
-      const beat: typeof sessions.beat = (...given) =>
-        node.cutFromStore ? Promise.reject(new CarillonError("STORE_UNREACHABLE", "cut")) : sessions.beat(...given);
-      const store = { ...stage.store, sessions: { ...sessions, beat } } satisfies Store;
-      const { log } = node.log;
-      const clock = systemClock;
-      const signal = new AbortController().signal;
-      const url = `zookeeper://${node.proxy.address}${path}`;
-      const options = { clock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
-      node.witness = (await openCoordination(url, store.sessions, options)) as Witness;
-      node.membership = await joinCluster({
-        store,
-        witness: node.witness,
-        clock,
-        storeClock: new StoreClock(clock),
-        identity: { node: name, role: "node", host: "here", pid: process.pid, version: "0", timeoutMs },
-        beatMs: timeoutMs / 2,
-        log,
-      });
-      node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
-      return node;
-    }
-
-    get leads(): boolean {
-      return this.membership.term() !== null;
-    }
-
-    async stop(): Promise<void> {
-      this.cutFromStore = false;
-      this.proxy.resume();
-      this.proxy.accept();
-      await this.membership?.leave("the test is over");
-      await this.proxy[Symbol.asyncDispose]();
-    }
-  }
-
+  const join = (name: string, sessionTimeoutMs = timeoutMs) => Node.join(name, stage, service, nodes, sessionTimeoutMs);
   const leaders = () => nodes.filter((node) => node.leads);
   const oneLeads = async () => {
     await expect.poll(() => leaders().length, soon).toBe(1);
@@ -97,7 +88,7 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
       .sort();
 
   it("shows its nodes there, one leads, and another at once when it leaves", async () => {
-    for (const name of ["a", "b", "c"]) await Node.join(name);
+    for (const name of ["a", "b", "c"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
     await expect.poll(() => first.witness.shown().size, soon).toBe(3);
@@ -112,13 +103,12 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     await first.stop();
   });
 
-  it("cut from ZooKeeper: leads no more, another does; it relies on the store, keeps its session, and comes back", async () => {
-    for (const name of ["a", "b"]) await Node.join(name);
+  it("cut from it: leads no more, another does; it relies on the store, keeps its session, and comes back", async () => {
+    for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
     const session = first.membership.sessionId;
-    first.proxy.refuse();
-    first.proxy.reset();
+    first.member.cut();
     await expect.poll(() => leaders().filter((node) => node !== first).length, soon).toBe(1);
     expect(first.leads).toBe(false);
     expect(first.membership.trusted()).toBe(true);
@@ -126,13 +116,13 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     // Longer than any session lasts: it lives by its heartbeat.
     await new Promise((resolve) => setTimeout(resolve, 2 * timeoutMs));
     expect([first.membership.sessionId, first.membership.trusted(), first.rejoins]).toEqual([session, true, []]);
-    first.proxy.accept();
+    first.member.heal();
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
     expect(leaders()).toHaveLength(1);
   });
 
   it("cut from the store: leads no more, gives its place in line to another, whose term is higher", async () => {
-    for (const name of ["a", "b"]) await Node.join(name);
+    for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     const term = first.membership.term() as number;
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
@@ -142,7 +132,7 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     expect(leaders()[0]?.membership.term()).toBeGreaterThan(term);
     const [, former] = await stage.store.sessions.terms(2);
     expect(former).toMatchObject({ term, endedWhy: expect.stringMatching(/deposed/) });
-    // ZooKeeper shows it: nobody takes it for dead, and it comes back as it was.
+    // The service shows it: nobody takes it for dead, and it comes back as it was.
     first.cutFromStore = false;
     await expect.poll(() => first.membership.trusted(), soon).toBe(true);
     expect(first.rejoins).toEqual([]);
@@ -150,30 +140,28 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
   });
 
   it("a node that vanished is found by the service, and its session ended", async () => {
-    for (const name of ["a", "b"]) await Node.join(name);
+    for (const name of ["a", "b"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
     first.cutFromStore = true;
-    first.proxy.refuse();
-    first.proxy.reset();
+    first.member.cut();
     const trustEnded = expect.poll(() => first.membership.trusted(), soon).toBe(false);
     await expect.poll(async () => (await members()).length, soon).toBe(1);
     // It knew before the others acted: its trust ends by its own clock.
     expect(first.membership.trusted()).toBe(false);
     await trustEnded;
     await expect.poll(() => leaders().length, soon).toBe(1);
-    first.proxy.accept();
+    first.member.heal();
     first.cutFromStore = false;
     await expect.poll(() => first.rejoins.length, soon).toBe(1);
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
   });
 
-  it("ZooKeeper away: nobody leads, everybody lives, the dead are found by their silence; back: one leads", async () => {
-    for (const name of ["a", "b", "c"]) await Node.join(name);
+  it("the service away: nobody leads, everybody lives, the dead are found by their silence; back: one leads", async () => {
+    for (const name of ["a", "b", "c"]) await join(name);
     await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
-    for (const node of nodes) node.proxy.refuse();
-    for (const node of nodes) node.proxy.reset();
+    for (const node of nodes) node.member.cut();
     await expect.poll(() => leaders().length, soon).toBe(0);
     await expect.poll(witnessed, soon).toEqual([]);
     const [dead] = nodes as [Node];
@@ -183,22 +171,64 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     expect(others.map(({ membership }) => membership.trusted())).toEqual([true, true]);
     expect(others.flatMap(({ rejoins }) => rejoins)).toEqual([]);
     dead.cutFromStore = false;
-    for (const node of nodes) node.proxy.accept();
+    for (const node of nodes) node.member.heal();
     await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
   });
 
   it("a name in use is refused, and one whose holder is gone is taken over", async () => {
-    const first = await Node.join("a");
+    const first = await join("a");
     await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a"]);
-    await expect(Node.join("a")).rejects.toMatchObject({ code: "NODE_NAME_TAKEN" });
+    await expect(join("a")).rejects.toMatchObject({ code: "NODE_NAME_TAKEN" });
     first.cutFromStore = true;
-    first.proxy.refuse();
-    first.proxy.reset();
-    const again = await Node.join("a");
+    first.member.cut();
+    const again = await join("a");
     expect(again.membership.sessionId).toBeGreaterThan(first.membership.sessionId);
   });
+
+  it("the service wiped: all are shown anew, nobody is taken for dead, and terms go on", async () => {
+    for (const name of ["a", "b"]) await join(name);
+    const first = await oneLeads();
+    const term = first.membership.term() as number;
+    await expect.poll(witnessed, soon).toEqual(["a", "b"]);
+    await service.wipeService();
+    const anew = () => nodes.every(({ witness }) => witness.sure() && witness.shownUntil() > performance.now());
+    await expect.poll(anew, { ...soon, timeout: 40_000 }).toBe(true);
+    await expect.poll(() => leaders().length, { ...soon, timeout: 40_000 }).toBe(1);
+    await expect.poll(witnessed, { ...soon, timeout: 40_000 }).toEqual(["a", "b"]);
+    expect(leaders()[0]?.membership.term()).toBeGreaterThanOrEqual(term);
+    expect(nodes.flatMap(({ rejoins }) => rejoins)).toEqual([]);
+  }, 90_000);
+
+  it("the service restarted: one leads within 5 s, by itself, however long a session lasts", async () => {
+    for (const name of ["a", "b"]) await join(name, 12_000);
+    await oneLeads();
+    await service.restartService();
+    const sure = () => nodes.every(({ witness }) => witness.sure());
+    await expect.poll(() => sure() && leaders().length, { timeout: 5_000, interval: 20 }).toBe(1);
+    const [leader] = leaders();
+    expect((await stage.store.sessions.members()).leadership).toMatchObject({
+      sessionId: leader?.membership.sessionId,
+      term: leader?.membership.term(),
+    });
+    expect(nodes.flatMap(({ rejoins }) => rejoins)).toEqual([]);
+  });
+});
+
+/** What only ZooKeeper has; of Redis see redis-witness.test.ts. */
+describe("membership with ZooKeeper: whose path it is", () => {
+  let stage: Stage;
+  let ensemble: Ensemble;
+  const after: (() => void)[] = [];
+  const identity = { node: "a", role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs };
+  beforeAll(async () => {
+    [stage, ensemble] = await Promise.all([openStage(postgres()), Ensemble.start({ servers: 1, tickTime: 200 })]);
+  });
+  afterEach(() => {
+    for (const end of after.splice(0)) end();
+  });
+  afterAll(() => Promise.all([stage.close(), ensemble.stop()]));
 
   it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
     const options = { clock: systemClock, log: recordingLog().log, signal: new AbortController().signal };
@@ -225,22 +255,8 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     await witness.leave();
   });
 
-  it("the service wiped: all are shown anew, nobody is taken for dead, and terms go on", async () => {
-    for (const name of ["a", "b"]) await Node.join(name);
-    const first = await oneLeads();
-    const term = first.membership.term() as number;
-    await expect.poll(witnessed, soon).toEqual(["a", "b"]);
-    await ensemble.killAll();
-    await ensemble.wipeAll();
-    await ensemble.startAll();
-    await expect.poll(() => leaders().length, { ...soon, timeout: 40_000 }).toBe(1);
-    await expect.poll(witnessed, { ...soon, timeout: 40_000 }).toEqual(["a", "b"]);
-    expect(leaders()[0]?.membership.term()).toBeGreaterThan(term);
-    expect(nodes.flatMap(({ rejoins }) => rejoins)).toEqual([]);
-  }, 90_000);
-
   it("refuses a path of another cluster, foreign data, another way to coordinate, and an unknown scheme", async () => {
-    await Node.join("a");
+    const path = "/cluster/carillon";
     const away = {
       clock: systemClock,
       log: recordingLog().log,
@@ -250,6 +266,13 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     };
     const at = (where: string) =>
       openCoordination(`zookeeper://${ensemble.server.address}${where}`, stage.store.sessions, away);
+    const witness = (await at(path)) as Witness;
+    const { sessionId } = await stage.store.sessions.open(identity, stage.nowMs).then((opened) => {
+      if ("sessionId" in opened) return opened;
+      throw new Error("the name is taken");
+    });
+    const beating = setInterval(() => void stage.store.sessions.beat(sessionId, stage.nowMs), 20);
+    after.push(() => clearInterval(beating));
     await expect(openCoordination(undefined, stage.store.sessions, away)).rejects.toMatchObject({
       code: "COORDINATION_DIFFERS",
     });
@@ -268,5 +291,6 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     await expect(openCoordination("zookeeper://127.0.0.1:1/x", stage.store.sessions, away)).rejects.toMatchObject({
       code: "COORDINATION_UNREACHABLE",
     });
+    await witness.leave();
   });
 });

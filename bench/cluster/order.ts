@@ -1,0 +1,19 @@
+/** What a node under test is to be. */
+export interface Order {
+  /** By way of proxies. */
+  store: string;
+  coordination?: string;
+  schema: string;
+  name: string;
+  sessionTimeoutMs: number;
+  tasks: TaskOrder[];
+  /** Each start is written to this file as it happens, so that a kill -9 loses none. */
+  log: string;
+}
+
+export interface TaskOrder {
+  name: string;
+  misfire?: "fire_once" | "skip" | "all";
+}
+
+export type Told = { kind: "started" } | { kind: "stopped" };

@@ -1,0 +1,110 @@
+import type pg from "pg";
+import type { StartLog } from "./start-log.ts";
+
+/** What became of the slots of a while. */
+export interface SlotSum {
+  due: number;
+  /** Due, and not ended as a run that a handler has seen. */
+  lost: number;
+  /** Ended twice, or started again although no claim on it had been lost. */
+  doubled: number;
+  /** Worst, in ms, of those that the victim had not claimed: by the handlers' notes and by the store's history. */
+  worstMs: number;
+  /** When the worst was due, ms after the fault. */
+  worstAtMs: number;
+  /** All of those, in ms. */
+  lateness: number[];
+  /** Worst of those that the victim had claimed; 0 without any. */
+  claimedWorstMs: number;
+  claimed: number;
+  /** Worst of those before the fault. */
+  beforeWorstMs: number;
+  faults: string[];
+}
+
+export interface SlotSpan {
+  /** Every task has a slot at each whole second from here, included, to there, not included. */
+  fromMs: number;
+  toMs: number;
+  /** Slots before it are only `before`; before `quietMs` only counted. */
+  faultMs: number;
+  quietMs: number;
+  claimed: ReadonlySet<string>;
+}
+
+/** Holds every slot of the span against handlers, ledger and history. All of its runs must have ended. */
+export async function sumSlots(
+  client: pg.Client,
+  schema: string,
+  tasks: readonly { name: string }[],
+  log: StartLog,
+  { fromMs, toMs, faultMs, quietMs, claimed }: SlotSpan,
+): Promise<SlotSum> {
+  const s = `"${schema}"`;
+  const span = [fromMs, toMs - 1];
+  const places = new Map(tasks.map(({ name }, place) => [name, place]));
+  const keyOf = ({ name, slot }: { name: string; slot: string }) => `${places.get(name)} ${slot}`;
+  const ledger = await client.query(
+    `select t.name, l.slot_ms::text as slot, l.outcome, coalesce(a.lost, 0) as lost from ${s}.slot l join ${s}.task t on t.id = l.task_id
+     left join (select run_id, count(*)::int as lost from ${s}.attempt where outcome = 'lost' group by run_id) a on a.run_id = l.run_id
+     where l.slot_ms between $1 and $2`,
+    span,
+  );
+  const history = await client.query(
+    `select t.name, h.slot_ms::text as slot, h.outcome, h.started_ms::float8 as started from ${s}.run_history h
+     join ${s}.task t on t.id = h.task_id where h.slot_ms between $1 and $2`,
+    span,
+  );
+  const accepted = new Map(
+    ledger.rows.map((row) => [keyOf(row), { run: row.outcome === 1, lost: row.lost as number }]),
+  );
+  const ended = new Map<string, { succeeded: boolean; started: number }[]>();
+  for (const row of history.rows) {
+    const ends = ended.get(keyOf(row)) ?? [];
+    ends.push({ succeeded: row.outcome === 0, started: row.started });
+    ended.set(keyOf(row), ends);
+  }
+  log.read();
+  const sum: SlotSum = {
+    due: 0,
+    lost: 0,
+    doubled: 0,
+    worstMs: 0,
+    worstAtMs: Number.NaN,
+    lateness: [],
+    claimedWorstMs: 0,
+    claimed: 0,
+    beforeWorstMs: 0,
+    faults: [],
+  };
+  for (let slotMs = fromMs; slotMs < toMs; slotMs += 1_000) {
+    for (let task = 0; task < tasks.length; task++) {
+      const key = `${task} ${slotMs}`;
+      const [starts, ends, entry] = [log.starts.get(key) ?? [], ended.get(key) ?? [], accepted.get(key)];
+      sum.due++;
+      const told = () =>
+        `${tasks[task]?.name} ${new Date(slotMs).toISOString()}: ${starts.length} starts, ledger ${entry ? (entry.run ? "run" : "not run") : "empty"}, ${ends.length} ends, ${entry?.lost ?? 0} claims lost`;
+      if (!entry?.run || !ends[0]?.succeeded || starts.length === 0) {
+        sum.lost++;
+        sum.faults.push(`lost: ${told()}`);
+        continue;
+      }
+      if (ends.length > 1 || starts.length > 1 + entry.lost) {
+        sum.doubled++;
+        sum.faults.push(`doubled: ${told()}`);
+      }
+      const latest = Math.max(ends[0].started, ...starts.map(({ atMs }) => atMs)) - slotMs;
+      if (claimed.has(key)) {
+        sum.claimed++;
+        sum.claimedWorstMs = Math.max(sum.claimedWorstMs, latest);
+      } else if (slotMs < quietMs) continue;
+      else if (slotMs < faultMs) sum.beforeWorstMs = Math.max(sum.beforeWorstMs, latest);
+      else {
+        if (latest > sum.worstMs) [sum.worstMs, sum.worstAtMs] = [latest, slotMs - faultMs];
+        sum.lateness.push(latest);
+      }
+    }
+  }
+  if (accepted.size > sum.due) sum.faults.push(`invented: ${accepted.size - sum.due} slots that no schedule has`);
+  return sum;
+}

@@ -1,0 +1,50 @@
+import { closeSync, openSync, readSync } from "node:fs";
+
+/** One start of a handler, as it told itself. */
+export interface NotedStart {
+  attempt: number;
+  /** Epoch milliseconds by this machine's clock. */
+  atMs: number;
+}
+
+/** What the handlers of all nodes have written, read as it grows. */
+export class StartLog {
+  readonly path: string;
+  readonly #file: number;
+  #position = 0;
+  #rest = "";
+  /** By `task slot`. */
+  readonly starts = new Map<string, NotedStart[]>();
+
+  constructor(path: string) {
+    this.path = path;
+    this.#file = openSync(path, "a+");
+  }
+
+  read(): void {
+    const buffer = Buffer.alloc(1 << 20);
+    for (let size = 1; size > 0; ) {
+      size = readSync(this.#file, buffer, 0, buffer.length, this.#position);
+      this.#position += size;
+      const lines = (this.#rest + buffer.toString("latin1", 0, size)).split("\n");
+      this.#rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const [task, slot, attempt, atMs] = line.split(" ");
+        const key = `${task} ${slot}`;
+        const start = { attempt: Number(attempt), atMs: Number(atMs) };
+        const known = this.starts.get(key);
+        if (known) known.push(start);
+        else this.starts.set(key, [start]);
+      }
+    }
+  }
+
+  /** Nobody asks any more for slots before that. */
+  forget(beforeMs: number): void {
+    for (const key of this.starts.keys()) if (Number(key.split(" ")[1]) < beforeMs) this.starts.delete(key);
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+}

@@ -1,0 +1,66 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Cluster } from "../cluster/cluster.ts";
+import type { BenchNode } from "../cluster/node.ts";
+
+export interface Fault {
+  readonly name: string;
+  /** Only where there is a coordination service. */
+  readonly ofService?: boolean;
+  readonly graceful?: boolean;
+  /** For messages: about how long a round of it takes. */
+  readonly aboutMs: number;
+  /** Whether its victim goes on with what it had claimed, so that none of it may be late. */
+  readonly livesOn?: boolean;
+  inflict(victim: BenchNode, round: number): Promise<void> | void;
+  /** Another leads by now. */
+  mend(cluster: Cluster, victim: BenchNode, sinceMs: number): Promise<void> | void;
+}
+
+export const sessionTimeoutMs = 10_000;
+
+const replace = async (cluster: Cluster, victim: BenchNode) => {
+  await cluster.remove(victim);
+  await cluster.add();
+};
+/** A cut of either kind in turn: connections that break, and a network that swallows everything. */
+const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
+
+export const faults: readonly Fault[] = [
+  {
+    name: "killed",
+    aboutMs: 18_000,
+    inflict: (victim) => victim.signal("SIGKILL"),
+    mend: replace,
+  },
+  {
+    name: "paused",
+    aboutMs: 18_000,
+    inflict: (victim) => victim.signal("SIGSTOP"),
+    async mend(_, victim, sinceMs) {
+      await pause(Math.max(0, sinceMs + sessionTimeoutMs + 1_000 - Date.now()));
+      victim.signal("SIGCONT");
+    },
+  },
+  {
+    name: "cut-coordination",
+    ofService: true,
+    livesOn: true,
+    aboutMs: 18_000,
+    inflict: (victim, round) => victim.coordination?.[cut(round)](),
+    mend: (_, victim) => victim.coordination?.heal(),
+  },
+  {
+    name: "cut-store",
+    aboutMs: 20_000,
+    inflict: (victim, round) => victim.store[cut(round)](),
+    mend: (_, victim) => victim.store.heal(),
+  },
+  {
+    name: "graceful",
+    graceful: true,
+    livesOn: true,
+    aboutMs: 7_000,
+    inflict: (victim) => victim.stop(),
+    mend: replace,
+  },
+];

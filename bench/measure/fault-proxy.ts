@@ -1,0 +1,89 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** A TCP proxy between one process and one server, which can stand for a cut of either kind. It knows no protocol. */
+export class FaultProxy {
+  readonly #server: Server;
+  readonly #pairs = new Set<readonly [Socket, Socket]>();
+  #target: URL;
+  #state: "open" | "refusing" | "silent" = "open";
+
+  private constructor(target: string) {
+    this.#target = new URL(target);
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  /** @param target any URL with host and port */
+  static async before(target: string): Promise<FaultProxy> {
+    const proxy = new FaultProxy(target);
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once("error", reject);
+      proxy.#server.listen(0, "127.0.0.1", resolve);
+    });
+    return proxy;
+  }
+
+  /** The same URL by way of this proxy. */
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    const url = new URL(this.#target);
+    url.host = `127.0.0.1:${address.port}`;
+    return url.href;
+  }
+
+  /** From now on connections go there. */
+  retarget(target: string): void {
+    this.#target = new URL(target);
+  }
+
+  /** Every connection ends at once, and none can be made. */
+  refuse(): void {
+    this.#state = "refusing";
+    this.#endAll();
+  }
+
+  /** No byte goes through and no connection ends: a network that swallows everything. New connections are silent too. */
+  silence(): void {
+    this.#state = "silent";
+    for (const pair of this.#pairs) for (const socket of pair) socket.pause();
+  }
+
+  /** Ends either; what was silent is cut, for nobody knows what of it was lost. */
+  heal(): void {
+    if (this.#state === "silent") this.#endAll();
+    this.#state = "open";
+  }
+
+  async close(): Promise<void> {
+    this.refuse();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#state === "refusing") {
+      client.destroy();
+      return;
+    }
+    const upstream = connect(Number(this.#target.port), this.#target.hostname);
+    const pair = [client, upstream] as const;
+    this.#pairs.add(pair);
+    client.on("data", (bytes) => upstream.write(bytes));
+    upstream.on("data", (bytes) => client.write(bytes));
+    for (const socket of pair) {
+      socket.setNoDelay(true);
+      // Either side may end as it likes; the other is told by the end of its own connection.
+      socket.on("error", () => this.#end(pair));
+      socket.on("close", () => this.#end(pair));
+      if (this.#state === "silent") socket.pause();
+    }
+  }
+
+  #endAll(): void {
+    for (const pair of this.#pairs) this.#end(pair);
+  }
+
+  #end(pair: readonly [Socket, Socket]): void {
+    this.#pairs.delete(pair);
+    for (const socket of pair) socket.destroy();
+  }
+}

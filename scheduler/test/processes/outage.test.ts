@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import { silentLog } from "../../src/log.ts";
+import { every } from "../../src/schedule.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { RedisServer } from "../support/redis-server.ts";
+import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+const periodMs = 250;
+/** Longer than the horizon, so that slots come due which nobody has planned. */
+const awayMs = 7_000;
+const soonMs = 30_000;
+const log = silentLog;
+
+interface Start {
+  task: string;
+  slot: number;
+  at: number;
+}
+interface Slot {
+  task: string;
+  slot: number;
+  outcome: number;
+  term: number | null;
+  accepted: number;
+  ends: number;
+}
+
+describe("an outage of some seconds", () => {
+  const database = new pg.Client({ connectionString: postgres().url });
+  const schemas: string[] = [];
+  const ending: (() => Promise<unknown>)[] = [];
+  beforeAll(() => database.connect());
+  afterAll(async () => {
+    for (const end of ending.reverse()) await end();
+    for (const schema of schemas) await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+  });
+
+  const schemaFor = (name: string) => {
+    const schema = `outage_${name}_${process.pid}`;
+    schemas.push(schema);
+    return schema;
+  };
+  const slotsOf = async (schema: string): Promise<Slot[]> => {
+    const { rows } = await database.query(
+      `select t.name as task, l.slot_ms::float8 as slot, l.outcome, l.term::float8, l.accepted_ms::float8 as accepted,
+              (select count(*)::int from ${schema}.run_history h where h.id = l.run_id and h.outcome = 0) as ends
+       from ${schema}.slot l join ${schema}.task t on t.id = l.task_id`,
+    );
+    return rows;
+  };
+  const inOrder = (times: number[]) => [...times].sort((a, b) => a - b);
+  const each = (from: number, to: number) =>
+    Array.from({ length: (to - from) / periodMs + 1 }, (_, i) => from + i * periodMs);
+
+  test.concurrent("of the store: nothing is invented, and every slot ends by its misfire policy", async () => {
+    const schema = schemaFor("store");
+    const proxy = await StoreProxy.before(postgres().url);
+    ending.push(() => proxy.close());
+    const [afterMs, cap] = [1_000, 4];
+    const starts: Start[] = [];
+    const settings = { sessionTimeout: "1500ms", horizon: "3s", drain: 0, handleSignals: false, log };
+    const tower = carillon({ store: proxy.url, schema, ...settings });
+    ending.push(() => tower.stop());
+    const policies = ["fire_once", "skip", "all"] as const;
+    for (const policy of policies) {
+      const misfire = { policy, after: afterMs, ...(policy === "all" ? { cap } : {}) };
+      tower.task(policy, { schedule: every(periodMs), misfire }, async (run) => {
+        starts.push({ task: run.task, slot: Number(run.slot), at: Date.now() });
+      });
+    }
+    await tower.start();
+    await until("all to run", () => policies.every((policy) => starts.some(({ task }) => task === policy)), soonMs);
+    proxy.cut({ refuse: true });
+    const downMs = Date.now();
+    await sleep(awayMs);
+    const meanwhile = starts.filter(({ at, slot }) => at > downMs && slot > downMs + 1_000 + periodMs);
+    const upMs = Date.now();
+    proxy.heal();
+    const lastStart = () => Math.max(...starts.map(({ slot }) => slot));
+    await until("all to run again", () => lastStart() > upMs + 2_000, soonMs);
+    await tower.stop();
+
+    expect(meanwhile, "started although nobody could claim it").toEqual([]);
+    const slots = await slotsOf(schema);
+    const { rows: ranges } = await database.query(
+      `select t.name as task, r.from_ms::float8 as from, r.to_ms::float8 as to, r.outcome, r.reason
+       from ${schema}.slot_range r join ${schema}.task t on t.id = r.task_id`,
+    );
+    for (const policy of policies) {
+      const run = slots.filter(({ task, ends }) => task === policy && ends === 1);
+      const missed = ranges.filter(({ task }) => task === policy).flatMap(({ from, to }) => each(from, to));
+      const all = inOrder([...run.map(({ slot }) => slot), ...missed]).filter((slot) => slot <= upMs + 1_000);
+      expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
+      const late = run.filter(({ slot, accepted }) => accepted > upMs && slot <= accepted);
+      const expected = {
+        fire_once: 1,
+        all: Math.min(cap, late.length + missed.length),
+        skip: late.filter(({ slot, accepted }) => accepted - slot <= afterMs).length,
+      };
+      expect(late.length, policy).toBe(expected[policy]);
+      expect(missed.length, policy).toBeGreaterThan(0);
+    }
+    for (const { outcome, reason, task } of ranges)
+      expect([outcome, String(reason)]).toEqual([3, expect.stringContaining(task)]);
+    const started = starts.map(({ task, slot }) => `${task} ${slot}`);
+    expect(new Set(started).size, "none started twice").toBe(started.length);
+  });
+
+  test.concurrent("of the coordination service: slots fire once each; when it is back one leads, by itself", async () => {
+    const schema = schemaFor("service");
+    const server = await RedisServer.start();
+    ending.push(() => server.close());
+    const starts: Start[] = [];
+    const settings = { coordination: server.url, sessionTimeout: "2s", horizon: "4s", handleSignals: false, log };
+    const towers: Carillon[] = [];
+    for (const name of ["a", "b"]) {
+      const tower = carillon({ store: postgres().url, schema, name, ...settings });
+      for (let i = 0; i < 5; i++) {
+        tower.task(`task-${i}`, { schedule: every(periodMs) }, async (run) => {
+          starts.push({ task: run.task, slot: Number(run.slot), at: Date.now() });
+        });
+      }
+      towers.push(tower);
+      ending.push(() => tower.stop());
+      await tower.start();
+    }
+    const leads = async () =>
+      (await database.query(`select from ${schema}.leadership where session_id is not null`)).rows.length === 1;
+    await until("one to lead", leads, soonMs);
+    await until("some to run", () => starts.length > 0, soonMs);
+    await server.kill();
+    const downMs = Date.now();
+    await until("nobody to lead", async () => !(await leads()), soonMs);
+    await sleep(Math.max(0, downMs + awayMs - Date.now()));
+    await server.up();
+    const upMs = Date.now();
+    await until("one to lead", leads, soonMs);
+    const leaderAfterMs = Date.now() - upMs;
+    await until("all to go on", () => Math.max(...starts.map(({ slot }) => slot)) > upMs + 1_000, soonMs);
+    await Promise.all(towers.map((tower) => tower.stop()));
+
+    expect(leaderAfterMs).toBeLessThan(5_000);
+    const slots = (await slotsOf(schema)).filter(({ slot }) => slot <= upMs + 500);
+    for (const task of new Set(slots.map((one) => one.task))) {
+      const times = inOrder(slots.flatMap((one) => (one.task === task ? [one.slot] : [])));
+      expect(times, task).toEqual(each(times[0] as number, times.at(-1) as number));
+    }
+    expect(slots.filter(({ outcome, ends }) => outcome !== 1 || ends !== 1)).toEqual([]);
+    const started = starts.map(({ task, slot }) => `${task} ${slot}`);
+    expect(new Set(started).size, "none started twice").toBe(started.length);
+    const rescued = slots.filter(({ term, slot }) => term === null && slot > downMs);
+    expect(rescued.length, "every slot had been planned before: the test proved nothing").toBeGreaterThan(0);
+  });
+});
