@@ -1,3 +1,4 @@
+import type { GraceLock, GraceLockOptions } from "@carillon/zookeeper";
 import type { Duration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { limits } from "./limits.ts";
@@ -73,8 +74,8 @@ export interface Term {
   readonly signal: AbortSignal;
   /** For sure, asked of the clock at this moment. */
   readonly leads: boolean;
-  /** Gives this term up; another can lead, and this process gets in line again. */
-  resign(): Promise<void>;
+  /** Gives this term up: another can lead as soon as `onLead` has settled, and this process gets in line again. */
+  resign(): void;
 }
 
 export interface ElectionOptions {
@@ -111,8 +112,18 @@ export interface LockPlace {
   readonly title: string;
   /** Asks nothing yet. */
   permits(spec: PermitSpec): Permits;
+  /** @throws COORDINATION_UNSUPPORTED where its promises cannot be kept; OPTION_INVALID */
+  graceLock(name: string, options: GraceLockOptions): GraceLock;
   /** Ends all that is held, so that others can have it, and all waiting. Never rejects. */
   close(): Promise<void>;
+}
+
+/** What a place needs of the store, whatever it rests on. */
+export interface LockNeeds {
+  /** The higher half of fences, at least: another after each change of service. */
+  readonly era: number;
+  /** A whole number below 2^31, above every one that it gave before, also to others. */
+  readonly nextBase: () => Promise<number>;
 }
 
 export interface Permits {
@@ -157,5 +168,15 @@ export function notHeld(name: string, why: string, cause?: unknown): CarillonErr
   return new CarillonError("LOCK_NOT_HELD", `${name} is not held any more: ${why}`, {
     hint: "Stop what it protects, and take it anew.",
     cause,
+  });
+}
+
+/** Waits no longer than the signal allows: rejects with its reason. What was waited for goes on, unheard. */
+export function whileWaiting<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
 }
