@@ -213,7 +213,7 @@ export class ZooKeeperLocks implements LockPlace {
   async #fence({ session, path }: Node): Promise<bigint> {
     const { era, nextBase } = this.#options;
     const parent = path.slice(0, path.lastIndexOf("/"));
-    const number = BigInt.asUintN(32, BigInt(/-?\d{10}$/.exec(path)?.[0] ?? 0));
+    const number = BigInt.asUintN(32, BigInt(/-(-?\d{10})$/.exec(path)?.[1] ?? 0));
     // A service that went back in time, as far as this process can tell, may give numbers that it gave before.
     const rewound = session.rewoundFrom ?? 0n;
     for (;;) {
