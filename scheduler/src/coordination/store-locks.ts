@@ -151,7 +151,7 @@ export class StoreLocks implements LockPlace {
       if (taken.place !== null) return this.#hold(spec, place, BigInt(taken.fence ?? 0));
       this.#places.delete(token);
       // The hint costs no more than waiting for nothing, once: whether a holder is dead, its beat decides.
-      if (!taken.holders.some(({ beat, silentMs }) => beat === null || silentMs >= timeoutMs)) return undefined;
+      if (!taken.holders.some((one) => one.beat === null || one.silentMs >= one.timeoutMs)) return undefined;
     } catch (error) {
       this.#giveUp(place);
       throw error;

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import type { Held, Term } from "../../src/locks.ts";
 import { seeded } from "../../src/random.ts";
 import { type LockStage, type LockUser, lockDrivers, lockTimeoutMs } from "../support/lock-stage.ts";
@@ -12,26 +12,22 @@ const tick = () => new Promise((resolve) => setImmediate(resolve));
 describe.each(lockDrivers)("locks on $title", (driver) => {
   let stage: LockStage;
   let names = 0;
-  const users: LockUser[] = [];
   beforeAll(async () => {
     stage = await driver.open();
   });
-  afterEach(async () => {
-    await Promise.all(users.splice(0).map((user) => user.close()));
-  });
   afterAll(() => stage.close());
 
-  const join = async (options?: { timeoutMs?: number }): Promise<LockUser> => {
+  const join = async (test: TestContext, options?: { timeoutMs?: number }): Promise<LockUser> => {
     const user = await stage.join(options);
-    users.push(user);
+    test.onTestFinished(() => user.close());
     return user;
   };
   const fresh = () => `name-${++names}`;
   const soon = (what: string, condition: () => boolean) => until(what, condition, patienceMs);
 
-  it("is held by one, and free once that one releases it", async () => {
+  it("is held by one, and free once that one releases it", async (t) => {
     const name = fresh();
-    const [a, b] = [(await join()).locks.lock(name), (await join()).locks.lock(name)];
+    const [a, b] = [(await join(t)).locks.lock(name), (await join(t)).locks.lock(name)];
     const held = await a.acquire();
     expect([held.name, held.held, held.signal.aborted, typeof held.fence]).toEqual([name, true, false, "bigint"]);
     expect([await b.tryAcquire(), await a.tryAcquire()]).toEqual([undefined, undefined]);
@@ -47,9 +43,113 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await last?.release();
   });
 
-  it("is released by the end of its block, also on Node 20", async () => {
+  // These wait more than they do.
+  it.concurrent("is held for longer than its time-out by who goes on", async (t) => {
     const name = fresh();
-    const { locks } = await join();
+    const [a, b] = [await join(t), await join(t)];
+    const held = await a.locks.lock(name).acquire();
+    await expect(b.locks.lock(name).acquire({ wait: 1.5 * lockTimeoutMs })).rejects.toMatchObject({
+      code: "LOCK_BUSY",
+    });
+    expect(held.held).toBe(true);
+  });
+
+  it.concurrent("passes on when the holder's line is silent, which knows it before", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t), await join(t)];
+    const held = await a.locks.lock(name).acquire();
+    const ended = new Promise<number>((resolve) => {
+      held.signal.addEventListener("abort", () => resolve(performance.now()), { once: true });
+    });
+    const waiting = b.locks
+      .lock(name)
+      .acquire({ wait: patienceMs })
+      .then((next) => ({ next, atMs: performance.now() }));
+    a.hang();
+    const [endedMs, { next, atMs }] = await Promise.all([ended, waiting]);
+    expect(endedMs).toBeLessThan(atMs);
+    expect(held.signal.reason).toMatchObject({ code: "LOCK_NOT_HELD" });
+    expect([held.held, next.held, next.fence > held.fence]).toEqual([false, true, true]);
+    a.heal();
+    expect([await held.release(), next.held]).toEqual([false, true]);
+    await next.release();
+    const again = await a.locks.lock(name).acquire({ wait: patienceMs });
+    expect(again.fence).toBeGreaterThan(next.fence);
+  });
+
+  it.concurrent("passes on when the holder stands still, whose late write its fence refuses", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t), await join(t)];
+    const table = { fence: 0n, writer: "" };
+    const write = (fence: bigint, writer: string) => {
+      if (fence < table.fence) return false;
+      Object.assign(table, { fence, writer });
+      return true;
+    };
+    const held = await a.locks.lock(name).acquire();
+    expect(write(held.fence, "a")).toBe(true);
+    a.pause();
+    const next = await b.locks.lock(name).acquire({ wait: patienceMs });
+    expect([held.held, write(next.fence, "b"), write(held.fence, "a, late")]).toEqual([false, true, false]);
+    a.resume();
+    await soon("the late one is told", () => held.signal.aborted);
+    expect([table.writer, await held.release(), next.held]).toEqual(["b", false, true]);
+  });
+
+  it.concurrent("elects one at a time, hands over at once, and stands again after a loss", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t), await join(t)];
+    const terms: { who: string; term: Term }[] = [];
+    let working = 0;
+    const onLead = (who: string) => async (term: Term) => {
+      expect(terms.filter((one) => one.term.leads)).toEqual([]);
+      expect(++working).toBe(1);
+      terms.push({ who, term });
+      await new Promise((resolve) => term.signal.addEventListener("abort", resolve, { once: true }));
+      working--;
+    };
+    const first = a.locks.elect(name, { onLead: onLead("a") });
+    await soon("a leads", () => first.term !== undefined && terms.length === 1);
+    const second = b.locks.elect(name, { onLead: onLead("b") });
+    await stage.inLine(`election:${name}`, 2);
+    const began = performance.now();
+    await first.close();
+    await soon("b leads", () => second.term !== undefined && terms.length === 2);
+    expect(performance.now() - began).toBeLessThan(lockTimeoutMs);
+    expect([first.term, terms[0]?.term.leads]).toEqual([undefined, false]);
+    const third = a.locks.elect(name, { onLead: onLead("a") });
+    b.hang();
+    await soon("a leads again", () => third.term !== undefined && terms.length === 3);
+    expect(second.term).toBeUndefined();
+    b.heal();
+    await stage.inLine(`election:${name}`, 2);
+    terms[2]?.term.resign();
+    await soon("b leads again", () => second.term !== undefined && terms.length === 4);
+    expect(terms.map(({ who }) => who)).toEqual(["a", "b", "a", "b"]);
+    const fences = terms.map(({ term }) => term.fence);
+    expect(fences).toEqual([...fences].sort((x, y) => (x < y ? -1 : 1)));
+    expect(new Set(fences).size).toBe(4);
+  });
+
+  it.concurrent("goes on waiting while the service is away, and tries no longer than it must", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t), await join(t)];
+    const held = await b.locks.lock(name).acquire();
+    await (await a.locks.lock(`${name}-2`).acquire()).release();
+    const waiting = a.locks.lock(name).acquire();
+    a.cut();
+    await expect(a.locks.lock(name).tryAcquire()).rejects.toMatchObject({
+      code: expect.stringMatching(/_UNREACHABLE$/),
+    });
+    await expect(a.locks.lock(name).acquire({ wait: 50 })).rejects.toMatchObject({ code: "LOCK_BUSY" });
+    await held.release();
+    a.heal();
+    expect((await waiting).held).toBe(true);
+  });
+
+  it("is released by the end of its block, also on Node 20", async (t) => {
+    const name = fresh();
+    const { locks } = await join(t);
     let seen: Held;
     {
       await using held = await locks.lock(name).acquire();
@@ -62,27 +162,17 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await again?.[Symbol.asyncDispose]();
   });
 
-  it("keeps kinds apart, and names of every form", async () => {
-    const { locks } = await join();
+  it("keeps kinds apart, and names of every form", async (t) => {
+    const { locks } = await join(t);
     const held = await locks.lock("a:b/c@d.e_f-1").acquire();
     const other = await locks.semaphore("a:b/c@d.e_f-1", { permits: 1 }).tryAcquire();
     expect([held.held, other?.held]).toEqual([true, true]);
     await Promise.all([held.release(), other?.release()]);
   });
 
-  it("is held for longer than its time-out by who goes on", async () => {
+  it("ends the waiting by a signal or a time, which leave nothing in the way", async (t) => {
     const name = fresh();
-    const [a, b] = [await join(), await join()];
-    const held = await a.locks.lock(name).acquire();
-    await expect(b.locks.lock(name).acquire({ wait: 2.5 * lockTimeoutMs })).rejects.toMatchObject({
-      code: "LOCK_BUSY",
-    });
-    expect(held.held).toBe(true);
-  });
-
-  it("ends the waiting by a signal or a time, which leave nothing in the way", async () => {
-    const name = fresh();
-    const [a, b] = [(await join()).locks.lock(name), (await join()).locks.lock(name)];
+    const [a, b] = [(await join(t)).locks.lock(name), (await join(t)).locks.lock(name)];
     const held = await a.acquire();
     const end = new AbortController();
     const waiting = b.acquire({ signal: end.signal });
@@ -96,13 +186,13 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(again.held).toBe(true);
   });
 
-  it.each([1, 3])("lets no more than %d in under random histories", async (permits) => {
+  it.for([1, 3])("lets no more than %d in under random histories", async (permits, t) => {
     const name = fresh();
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = seeded(seed);
     const holding = new Set<Held>();
     let lastFence = 0n;
-    const all = await Promise.all(Array.from({ length: 4 }, () => join()));
+    const all = await Promise.all(Array.from({ length: 4 }, () => join(t)));
     const lockOf = ({ locks }: LockUser) =>
       permits === 1
         ? locks.lock(name, { fair: random.next() < 0.5 })
@@ -137,51 +227,9 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(lastFence).toBeGreaterThan(0n);
   });
 
-  it("passes on when the holder's line is silent, which knows it before", async () => {
+  it("serves in the order in which they asked, when fair, and is told", async (t) => {
     const name = fresh();
-    const [a, b] = [await join(), await join()];
-    const held = await a.locks.lock(name).acquire();
-    const ended = new Promise<number>((resolve) => {
-      held.signal.addEventListener("abort", () => resolve(performance.now()), { once: true });
-    });
-    const waiting = b.locks
-      .lock(name)
-      .acquire({ wait: patienceMs })
-      .then((next) => ({ next, atMs: performance.now() }));
-    a.hang();
-    const [endedMs, { next, atMs }] = await Promise.all([ended, waiting]);
-    expect(endedMs).toBeLessThan(atMs);
-    expect(held.signal.reason).toMatchObject({ code: "LOCK_NOT_HELD" });
-    expect([held.held, next.held, next.fence > held.fence]).toEqual([false, true, true]);
-    a.heal();
-    expect([await held.release(), next.held]).toEqual([false, true]);
-    await next.release();
-    const again = await a.locks.lock(name).acquire({ wait: patienceMs });
-    expect(again.fence).toBeGreaterThan(next.fence);
-  });
-
-  it("passes on when the holder stands still, whose late write its fence refuses", async () => {
-    const name = fresh();
-    const [a, b] = [await join(), await join()];
-    const table = { fence: 0n, writer: "" };
-    const write = (fence: bigint, writer: string) => {
-      if (fence < table.fence) return false;
-      Object.assign(table, { fence, writer });
-      return true;
-    };
-    const held = await a.locks.lock(name).acquire();
-    expect(write(held.fence, "a")).toBe(true);
-    a.pause();
-    const next = await b.locks.lock(name).acquire({ wait: patienceMs });
-    expect([held.held, write(next.fence, "b"), write(held.fence, "a, late")]).toEqual([false, true, false]);
-    a.resume();
-    await soon("the late one is told", () => held.signal.aborted);
-    expect([table.writer, await held.release(), next.held]).toEqual(["b", false, true]);
-  });
-
-  it("serves in the order in which they asked, when fair, and is told", async () => {
-    const name = fresh();
-    const all = await Promise.all(Array.from({ length: 3 }, () => join({ timeoutMs: longMs })));
+    const all = await Promise.all(Array.from({ length: 3 }, () => join(t, { timeoutMs: longMs })));
     const lock = (index: number) => (all[index % 3] as LockUser).locks.lock(name, { fair: true });
     const held = await lock(0).acquire();
     const order: number[] = [];
@@ -204,12 +252,12 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(performance.now() - began).toBeLessThan(longMs / 3);
   });
 
-  it("lets exactly one in by a release", async () => {
+  it("lets exactly one in by a release", async (t) => {
     const name = fresh();
     const [a, b, c] = [
-      await join({ timeoutMs: longMs }),
-      await join({ timeoutMs: longMs }),
-      await join({ timeoutMs: longMs }),
+      await join(t, { timeoutMs: longMs }),
+      await join(t, { timeoutMs: longMs }),
+      await join(t, { timeoutMs: longMs }),
     ];
     const held = await a.locks.lock(name, { fair: true }).acquire();
     const got: Held[] = [];
@@ -231,9 +279,9 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await Promise.all(waiting);
   });
 
-  it("refuses a semaphore of another size while it is in use, and lets it change after", async () => {
+  it("refuses a semaphore of another size while it is in use, and lets it change after", async (t) => {
     const name = fresh();
-    const [a, b] = [(await join()).locks, (await join()).locks];
+    const [a, b] = [(await join(t)).locks, (await join(t)).locks];
     const two = a.semaphore(name, { permits: 2 });
     const held = [await two.acquire(), await two.acquire()];
     expect(await two.tryAcquire()).toBeUndefined();
@@ -249,44 +297,9 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect((await waiting).held).toBe(true);
   });
 
-  it("elects one at a time, hands over at once, and stands again after a loss", async () => {
+  it("takes leadership from whoever cannot lead", async (t) => {
     const name = fresh();
-    const [a, b] = [await join(), await join()];
-    const terms: { who: string; term: Term }[] = [];
-    let working = 0;
-    const onLead = (who: string) => async (term: Term) => {
-      expect(terms.filter((one) => one.term.leads)).toEqual([]);
-      expect(++working).toBe(1);
-      terms.push({ who, term });
-      await new Promise((resolve) => term.signal.addEventListener("abort", resolve, { once: true }));
-      working--;
-    };
-    const first = a.locks.elect(name, { onLead: onLead("a") });
-    await soon("a leads", () => first.term !== undefined && terms.length === 1);
-    const second = b.locks.elect(name, { onLead: onLead("b") });
-    await stage.inLine(`election:${name}`, 2);
-    const began = performance.now();
-    await first.close();
-    await soon("b leads", () => second.term !== undefined && terms.length === 2);
-    expect(performance.now() - began).toBeLessThan(lockTimeoutMs);
-    expect([first.term, terms[0]?.term.leads]).toEqual([undefined, false]);
-    const third = a.locks.elect(name, { onLead: onLead("a") });
-    b.hang();
-    await soon("a leads again", () => third.term !== undefined && terms.length === 3);
-    expect(second.term).toBeUndefined();
-    b.heal();
-    await stage.inLine(`election:${name}`, 2);
-    terms[2]?.term.resign();
-    await soon("b leads again", () => second.term !== undefined && terms.length === 4);
-    expect(terms.map(({ who }) => who)).toEqual(["a", "b", "a", "b"]);
-    const fences = terms.map(({ term }) => term.fence);
-    expect(fences).toEqual([...fences].sort((x, y) => (x < y ? -1 : 1)));
-    expect(new Set(fences).size).toBe(4);
-  });
-
-  it("takes leadership from whoever cannot lead", async () => {
-    const name = fresh();
-    const [a, b] = [await join(), await join()];
+    const [a, b] = [await join(t), await join(t)];
     let failed = 0;
     const bad = a.locks.elect(name, {
       onLead: async () => {
@@ -300,9 +313,9 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect(bad.term).toBeUndefined();
   });
 
-  it("ends with the stop: what is held is free, and who waits is told", async () => {
+  it("ends with the stop: what is held is free, and who waits is told", async (t) => {
     const name = fresh();
-    const [a, b] = [await join(), await join()];
+    const [a, b] = [await join(t), await join(t)];
     const lock = a.locks.lock(name);
     const held = await lock.acquire();
     const slots = [
@@ -330,22 +343,6 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await expect(lock.tryAcquire()).rejects.toMatchObject({ code: "STOPPED" });
   });
 
-  it("goes on waiting while the service is away, and tries no longer than it must", async () => {
-    const name = fresh();
-    const [a, b] = [await join(), await join()];
-    const held = await b.locks.lock(name).acquire();
-    await (await a.locks.lock(`${name}-2`).acquire()).release();
-    const waiting = a.locks.lock(name).acquire();
-    a.cut();
-    await expect(a.locks.lock(name).tryAcquire()).rejects.toMatchObject({
-      code: expect.stringMatching(/_UNREACHABLE$/),
-    });
-    await expect(a.locks.lock(name).acquire({ wait: 50 })).rejects.toMatchObject({ code: "LOCK_BUSY" });
-    await held.release();
-    a.heal();
-    expect((await waiting).held).toBe(true);
-  });
-
   it("gives higher fences also after everything was lost, to whoever comes then", async () => {
     const name = fresh();
     let last = 0n;
@@ -364,8 +361,8 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     }
   });
 
-  it("refuses what cannot be", async () => {
-    const { locks } = await join();
+  it("refuses what cannot be", async (t) => {
+    const { locks } = await join(t);
     const invalid = expect.objectContaining({ code: "OPTION_INVALID" });
     for (const bad of ["", " ", "a b", "a{b}", "/a", "ä", "x".repeat(201), undefined as unknown as string]) {
       expect(() => locks.lock(bad)).toThrowError(invalid);
