@@ -1,7 +1,7 @@
-/** A place in a name's line. The first so many of a line hold a permit, so nobody needs to be given one. */
-export interface LockPlaceTaken {
+/** Where a token stands in a name's line. The first so many of a line hold a permit, so nobody needs to be given one. */
+export interface Standing {
   /** 1 is the first; null: not in line. */
-  readonly place: number | null;
+  readonly rank: number | null;
   /** In decimal; rises along the line. null: not in line. */
   readonly fence: string | null;
   /** What those in line agreed on. */
@@ -61,7 +61,7 @@ export interface LockStore {
    * Gets in line, at its end; a token that is in it stays where it is, so this may be repeated. Lets nobody in who names
    * another number of permits than those who are in line, nor, without `wait`, who would not hold at once.
    */
-  enter(entry: LockEntry): Promise<LockPlaceTaken>;
+  enter(entry: LockEntry): Promise<Standing>;
   /** Leaves the line, and tells the one who holds now instead. Repeatable. @returns whether it was in it */
   leave(name: string, token: string): Promise<boolean>;
   /** Takes those of ended sessions out of a line. Repeatable. */

@@ -19,9 +19,9 @@ const beatsPerTimeout = 3;
 /** A beat that failed is tried again after this, or a third of the usual time if that is less. */
 const hurryMs = 250;
 
-/** What hangs from a session: the places that a process has in lines. */
-export interface Places {
-  /** Of the names in whose lines there are places, or may be. Empty: the session is not needed. */
+/** What hangs from a session: what a process has in lines. */
+export interface Entries {
+  /** In whose lines there is something of ours, or may be. Empty: the session is not needed. */
   names(): string[];
   /** The lines as they stood when a beat was answered that began at `beganMono`. @returns tokens to take out, by name */
   learn(pulse: LockPulse, beganMono: number): void;
@@ -36,7 +36,7 @@ export interface Places {
 export class LockSession {
   readonly id: number;
   readonly #options: LockSessionOptions;
-  readonly #places: Places;
+  readonly #entries: Entries;
   readonly #end = new AbortController();
   readonly #silence = new Map<number, { beat: number; sinceMono: number }>();
   #sureUntil: number;
@@ -48,9 +48,9 @@ export class LockSession {
   #cancelTrust: () => void = () => undefined;
 
   /** @param beganMono when the request that opened it was sent */
-  constructor(options: LockSessionOptions, places: Places, id: number, beganMono: number) {
+  constructor(options: LockSessionOptions, entries: Entries, id: number, beganMono: number) {
     this.#options = options;
-    this.#places = places;
+    this.#entries = entries;
     this.id = id;
     this.#sureUntil = this.#trustFrom(beganMono);
     this.#sawStoreMono = beganMono;
@@ -99,7 +99,7 @@ export class LockSession {
     for (;;) {
       await this.#sleep(failing ? hurriedMs : Math.min(usualMs, this.#silentLeftMs));
       if (this.#end.signal.aborted) return;
-      const names = this.#places.names();
+      const names = this.#entries.names();
       if (this.#isIdle(names)) return this.close("it is not needed any more");
       const beganMono = clock.monotonic();
       try {
@@ -112,7 +112,7 @@ export class LockSession {
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
         if (await this.#bury(pulse)) this.#woken = true;
-        this.#places.learn(pulse, beganMono);
+        this.#entries.learn(pulse, beganMono);
         failing = false;
       } catch (error) {
         if (!isCarillonError(error)) log.error({ error: messageOf(error) }, "a beat of this process's locks failed");

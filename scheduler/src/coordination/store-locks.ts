@@ -21,8 +21,8 @@ const rememberedNames = 1_000;
 
 type Outcome = "granted" | "again";
 
-/** One place in a line: of one that waits, or of one that holds. */
-interface Place {
+/** One token in a line: of one that waits, or of one that holds. */
+interface Entry {
   readonly name: string;
   readonly token: string;
   readonly session: LockSession;
@@ -41,8 +41,8 @@ interface Place {
 export class StoreLocks implements LockPlace {
   readonly title = "the store";
   readonly #options: StoreLocksOptions;
-  readonly #places = new Map<string, Place>();
-  /** Names in whose lines there may be a place of ours that nobody knows of, and until when to look. */
+  readonly #entries = new Map<string, Entry>();
+  /** Names in whose lines there may be a token of ours that nobody knows of, and until when to look. */
   readonly #doubtful = new Map<string, number>();
   readonly #used = new Set<string>();
   readonly #closing = new AbortController();
@@ -68,7 +68,7 @@ export class StoreLocks implements LockPlace {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([...this.#places.values()].map(({ held }) => held?.release()));
+    await Promise.all([...this.#entries.values()].map(({ held }) => held?.release()));
     await Promise.allSettled([this.#opening]);
     this.#session?.close("it was stopped");
     await Promise.all([...this.#ending, this.#heard]);
@@ -76,25 +76,25 @@ export class StoreLocks implements LockPlace {
 
   async #wait(spec: PermitSpec, signal: AbortSignal): Promise<Held> {
     const { clock, log } = this.#options;
-    let place: Place | undefined;
+    let entry: Entry | undefined;
     let told = false;
     for (;;) {
       try {
         signal.throwIfAborted();
-        place ??= this.#placeOf(spec, await whileWaiting(this.#alive(), signal));
-        const held = await this.#enter(spec, place, signal);
+        entry ??= this.#entryFor(spec, await whileWaiting(this.#alive(), signal));
+        const held = await this.#enter(spec, entry, signal);
         if (held) return held;
-        place = undefined; // the session is over, and its places with it
+        entry = undefined; // the session is over, and its tokens with it
       } catch (error) {
         const isAway = isCarillonError(error, "STORE_UNREACHABLE") && !signal.aborted;
-        if (!isAway && place) this.#giveUp(place);
+        if (!isAway && entry) this.#giveUp(entry);
         if (!isAway) throw error;
         if (!told) log.warn({ lock: spec.name, error: messageOf(error) }, "waiting for a lock until the store is back");
         told = true;
         // With the same token: should the statement have been done, it is in line already.
-        if (place?.session.sure === false) {
-          this.#places.delete(place.token);
-          place = undefined;
+        if (entry?.session.sure === false) {
+          this.#entries.delete(entry.token);
+          entry = undefined;
         }
         await pause(clock, retryMs, signal);
       }
@@ -102,58 +102,58 @@ export class StoreLocks implements LockPlace {
   }
 
   /** Gets in line, and waits there. @returns undefined: the session ended */
-  async #enter(spec: PermitSpec, place: Place, signal: AbortSignal): Promise<Held | undefined> {
+  async #enter(spec: PermitSpec, entry: Entry, signal: AbortSignal): Promise<Held | undefined> {
     const { clock, store, era, nowMs } = this.#options;
     const outcome = new Promise<Outcome>((resolve) => {
-      place.settle = resolve;
+      entry.settle = resolve;
     });
-    const { name, token, session } = place;
-    const entry = { name, token, permits: spec.permits, wait: true, era, nowMs: nowMs() };
-    const taken = await whileWaiting(store.locks.enter(entry), signal);
-    if (taken.permits !== spec.permits) throw sizeDiffers(spec, taken.permits);
-    if (taken.place === null) {
+    const { name, token, session } = entry;
+    const asked = { name, token, permits: spec.permits, wait: true, era, nowMs: nowMs() };
+    const standing = await whileWaiting(store.locks.enter(asked), signal);
+    if (standing.permits !== spec.permits) throw sizeDiffers(spec, standing.permits);
+    if (standing.rank === null) {
       throw new CarillonError("LOCK_BUSY", `too many wait for ${spec.name} already`, {
         hint: "Use more names, or fewer that wait at once.",
       });
     }
-    place.enteredMono = clock.monotonic();
-    if (taken.place > taken.permits && !place.granted) {
-      session.watch(taken.holders);
+    entry.enteredMono = clock.monotonic();
+    if (standing.rank > standing.permits && !entry.granted) {
+      session.watch(standing.holders);
       this.#listen();
       if (session.sure && (await whileWaiting(outcome, signal)) === "again") return undefined;
     }
-    return this.#hold(spec, place, BigInt(taken.fence ?? 0));
+    return this.#hold(spec, entry, BigInt(standing.fence ?? 0));
   }
 
-  #hold(spec: PermitSpec, place: Place, fence: bigint): Held | undefined {
-    const { session, token } = place;
+  #hold(spec: PermitSpec, entry: Entry, fence: bigint): Held | undefined {
+    const { session, token } = entry;
     if (!session.sure) {
-      this.#places.delete(token);
+      this.#entries.delete(token);
       return undefined;
     }
-    place.held = new HeldLock(spec.name, `the ${spec.kind} ${spec.name}`, fence, {
+    entry.held = new HeldLock(spec.name, `the ${spec.kind} ${spec.name}`, fence, {
       sure: () => session.sure,
-      letGo: () => this.#leave(place),
+      letGo: () => this.#leave(entry),
     });
-    return place.held;
+    return entry.held;
   }
 
   async #try(spec: PermitSpec, signal: AbortSignal): Promise<Held | undefined> {
     const { store, era, nowMs, timeoutMs, clock } = this.#options;
     signal.throwIfAborted();
-    const place = this.#placeOf(spec, await whileWaiting(this.#alive(), signal));
-    const { name, token } = place;
+    const entry = this.#entryFor(spec, await whileWaiting(this.#alive(), signal));
+    const { name, token } = entry;
     try {
-      const entry = { name, token, permits: spec.permits, wait: false, era, nowMs: nowMs() };
-      const taken = await whileWaiting(store.locks.enter(entry), signal);
-      if (taken.permits !== spec.permits) throw sizeDiffers(spec, taken.permits);
-      place.enteredMono = clock.monotonic();
-      if (taken.place !== null) return this.#hold(spec, place, BigInt(taken.fence ?? 0));
-      this.#places.delete(token);
+      const asked = { name, token, permits: spec.permits, wait: false, era, nowMs: nowMs() };
+      const standing = await whileWaiting(store.locks.enter(asked), signal);
+      if (standing.permits !== spec.permits) throw sizeDiffers(spec, standing.permits);
+      entry.enteredMono = clock.monotonic();
+      if (standing.rank !== null) return this.#hold(spec, entry, BigInt(standing.fence ?? 0));
+      this.#entries.delete(token);
       // The hint costs no more than waiting for nothing, once: whether a holder is dead, its beat decides.
-      if (!taken.holders.some((one) => one.beat === null || one.silentMs >= one.timeoutMs)) return undefined;
+      if (!standing.holders.some((one) => one.beat === null || one.silentMs >= one.timeoutMs)) return undefined;
     } catch (error) {
-      this.#giveUp(place);
+      this.#giveUp(entry);
       throw error;
     }
     const over = new AbortController();
@@ -168,19 +168,19 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  #placeOf({ kind, name }: PermitSpec, session: LockSession): Place {
+  #entryFor({ kind, name }: PermitSpec, session: LockSession): Entry {
     const token = `${session.id}.${++this.#count}`;
     const enteredMono = Number.POSITIVE_INFINITY;
     const settle = () => undefined;
     const key = `${kind}:${name}`;
-    const place: Place = { name: key, token, session, enteredMono, granted: false, settle, held: undefined };
-    this.#places.set(token, place);
+    const entry: Entry = { name: key, token, session, enteredMono, granted: false, settle, held: undefined };
+    this.#entries.set(token, entry);
     this.#used.add(key);
     if (this.#used.size > rememberedNames)
       this.#forget().catch((error) =>
         this.#options.log.debug({ error: messageOf(error) }, "names are forgotten later"),
       );
-    return place;
+    return entry;
   }
 
   /** The rows of names that nobody uses any more. */
@@ -192,24 +192,24 @@ export class StoreLocks implements LockPlace {
   }
 
   /** Nobody waits for it any more, and whether it came to be is not known. */
-  #giveUp(place: Place): void {
-    void this.#leave(place);
+  #giveUp(entry: Entry): void {
+    void this.#leave(entry);
   }
 
-  async #leave(place: Place): Promise<boolean> {
+  async #leave(entry: Entry): Promise<boolean> {
     const { clock, store, log, timeoutMs } = this.#options;
-    this.#places.delete(place.token);
+    this.#entries.delete(entry.token);
     // It counts for dead already, and a token of it is nobody's.
-    if (place.session.signal.aborted) return false;
+    if (entry.session.signal.aborted) return false;
     // A statement that was given up may be done later, after this one: then a beat finds what it left.
-    if (place.enteredMono === Number.POSITIVE_INFINITY)
-      this.#doubtful.set(place.name, clock.monotonic() + 2 * timeoutMs);
+    if (entry.enteredMono === Number.POSITIVE_INFINITY)
+      this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
     try {
-      return await store.locks.leave(place.name, place.token);
+      return await store.locks.leave(entry.name, entry.token);
     } catch (error) {
-      log.warn({ lock: place.name, error: messageOf(error) }, "a lock was given up, and the store not told yet");
-      this.#doubtful.set(place.name, clock.monotonic() + 2 * timeoutMs);
-      place.session.hurry();
+      log.warn({ lock: entry.name, error: messageOf(error) }, "a lock was given up, and the store not told yet");
+      this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
+      entry.session.hurry();
       return false;
     }
   }
@@ -228,11 +228,11 @@ export class StoreLocks implements LockPlace {
     this.#session?.close("its trust is over");
     const beganMono = clock.monotonic();
     const id = await store.locks.open(timeoutMs, nowMs());
-    const places = {
+    const entries = {
       names: () => this.#names(),
       learn: (pulse: LockPulse, began: number) => this.#learn(session, pulse, began),
     };
-    const session = new LockSession({ clock, nowMs, timeoutMs, log, store: store.locks }, places, id, beganMono);
+    const session = new LockSession({ clock, nowMs, timeoutMs, log, store: store.locks }, entries, id, beganMono);
     if (this.#closing.signal.aborted) session.close("it was stopped");
     this.#session = session;
     const onEnd = () => this.#onEnd(session);
@@ -243,10 +243,10 @@ export class StoreLocks implements LockPlace {
 
   #onEnd(session: LockSession): void {
     if (this.#session === session) this.#session = undefined;
-    for (const place of [...this.#places.values()].filter((one) => one.session === session)) {
-      this.#places.delete(place.token);
-      place.held?.lose(String(session.signal.reason));
-      place.settle("again");
+    for (const entry of [...this.#entries.values()].filter((one) => one.session === session)) {
+      this.#entries.delete(entry.token);
+      entry.held?.lose(String(session.signal.reason));
+      entry.settle("again");
     }
     const ending = this.#bury(session).finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
@@ -273,7 +273,7 @@ export class StoreLocks implements LockPlace {
   #names(): string[] {
     const mono = this.#options.clock.monotonic();
     for (const [name, until] of this.#doubtful) if (until < mono) this.#doubtful.delete(name);
-    return [...new Set([...[...this.#places.values()].map(({ name }) => name), ...this.#doubtful.keys()])];
+    return [...new Set([...[...this.#entries.values()].map(({ name }) => name), ...this.#doubtful.keys()])];
   }
 
   #learn(session: LockSession, { lines, sessions }: LockPulse, beganMono: number): void {
@@ -285,25 +285,25 @@ export class StoreLocks implements LockPlace {
       const dead = line.filter((token) => gone.has(sessionOf(token)));
       if (dead.length > 0) store.locks.evict(name, dead).catch(late);
       for (const token of line)
-        if (sessionOf(token) === `${session.id}` && !this.#places.has(token))
+        if (sessionOf(token) === `${session.id}` && !this.#entries.has(token))
           store.locks.leave(name, token).catch(late);
     }
-    for (const place of [...this.#places.values()]) {
-      if (place.session !== session || place.enteredMono > beganMono) continue;
-      const its = lines.find(({ name }) => name === place.name);
-      const index = its?.line.indexOf(place.token) ?? -1;
-      if (index >= 0 && index < (its?.permits ?? 0)) this.#grant(place);
+    for (const entry of [...this.#entries.values()]) {
+      if (entry.session !== session || entry.enteredMono > beganMono) continue;
+      const its = lines.find(({ name }) => name === entry.name);
+      const index = its?.line.indexOf(entry.token) ?? -1;
+      if (index >= 0 && index < (its?.permits ?? 0)) this.#grant(entry);
       if (index >= 0) continue;
       // Somebody took it out of the line, by hand.
-      this.#places.delete(place.token);
-      place.held?.lose("somebody took it away in the store");
-      place.settle("again");
+      this.#entries.delete(entry.token);
+      entry.held?.lose("somebody took it away in the store");
+      entry.settle("again");
     }
   }
 
-  #grant(place: Place): void {
-    place.granted = true;
-    place.settle("granted");
+  #grant(entry: Entry): void {
+    entry.granted = true;
+    entry.settle("granted");
   }
 
   #listen(): void {
@@ -311,8 +311,8 @@ export class StoreLocks implements LockPlace {
     this.#heard ??= signals.listen((signal: Signal) => {
       if (signal.kind === "resync") this.#session?.hurry();
       if (signal.kind !== "lock") return;
-      const place = this.#places.get(signal.token);
-      if (place) this.#grant(place);
+      const entry = this.#entries.get(signal.token);
+      if (entry) this.#grant(entry);
     }, this.#closing.signal);
   }
 }

@@ -1,5 +1,5 @@
 import { limits } from "../limits.ts";
-import type { LockLine, LockPlaceTaken, LockStore, SeenSession } from "../lock-store.ts";
+import type { LockLine, LockStore, SeenSession, Standing } from "../lock-store.ts";
 import type { Database } from "./database.ts";
 import { notifySql } from "./signals.ts";
 
@@ -26,14 +26,14 @@ export function lockStore(database: Database): LockStore {
                            and array_position(l.line, $2) is null
                       then l.fences || (${fence}) else l.fences end
       where $4 or l.line = '{}' or cardinality(l.line) < l.permits
-      returning l.permits, l.line, l.fences, array_position(l.line, $2) as place
+      returning l.permits, l.line, l.fences, array_position(l.line, $2) as rank
     ), found as (
-      select permits, line, fences, place from let_in
+      select permits, line, fences, rank from let_in
       union all
       select permits, line, fences, null from ${s}.lock where name = $1 and not exists (select from let_in)
     )
-    select place, fences[place]::text as fence, permits,
-           case when place <= permits then '[]'::json
+    select rank, fences[rank]::text as fence, permits,
+           case when rank <= permits then '[]'::json
                 else ${sessionsOf(`select distinct ${session("t")} as id from unnest(line[1:permits]) t`, "$6::bigint")} end as holders
     from found`;
 
@@ -96,7 +96,7 @@ export function lockStore(database: Database): LockStore {
     async enter({ name, token, permits, wait, era, nowMs }) {
       const values = [name, token, permits, wait, era, nowRounded(nowMs)];
       for (;;) {
-        const [row] = await database.ask<LockPlaceTaken>("lock-enter", enterSql, values);
+        const [row] = await database.ask<Standing>("lock-enter", enterSql, values);
         // Forgotten between the two looks of one statement: nobody has it now.
         if (row) return row;
       }
