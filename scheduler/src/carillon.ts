@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
-import { runCommand } from "./command/command.ts";
+import { commandHandler } from "./command/handler.ts";
 import { joinAgreeing } from "./coordination/agreement.ts";
 import { checkCoordination, openCoordination } from "./coordination/open.ts";
 import type { Membership } from "./coordination.ts";
@@ -12,7 +12,7 @@ import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError } from "./errors.ts";
-import type { Handler, Run, RunNotice } from "./handler.ts";
+import type { Handler, RunNotice } from "./handler.ts";
 import { jsonText } from "./json.ts";
 import { type Log, standardErrorLog } from "./log.ts";
 import { madeName } from "./node-name.ts";
@@ -25,10 +25,11 @@ import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
-import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { editedParts } from "./task-edits.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
-import type { Witness } from "./witness.ts";
+import { servicePlace, type Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
 
 interface Defined {
@@ -272,6 +273,7 @@ export class Carillon {
     const witness = await openCoordination(this.#options.coordination, store.sessions, {
       sessionTimeoutMs: settings.sessionTimeoutMs,
       clock: systemClock,
+      storeClock: this.#storeClock,
       log: this.#log,
       signal: this.#stopping.signal,
       failFast: settings.failFast,
@@ -301,7 +303,7 @@ export class Carillon {
     const heard = store.signals.listen(onSignal, listening.signal);
     this.#started = { membership, engine, worker, reconciler, listening, heard };
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
-    await this.#registerAll(store);
+    await this.#registerAll();
     engine?.onSignal({ kind: "tasks" });
     if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
     return this;
@@ -337,7 +339,10 @@ export class Carillon {
   }
 
   async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
-    const { scheduler, worker, labels, concurrency, keepMs, horizonMs, claimAheadMs, sessionTimeoutMs } = this.settings;
+    const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = this.settings;
+    const { keepMs, horizonMs, claimAheadMs, address, observer } = this.settings;
+    const { coordination: url } = this.#options;
+    const coordination = url === undefined ? null : servicePlace(url);
     for (;;) {
       const identity: SessionIdentity = {
         node: this.#node,
@@ -349,7 +354,7 @@ export class Carillon {
         groups: worker ? this.#groups() : [],
         labels,
         capacity: worker ? concurrency : 0,
-        settings: { retentionMs: keepMs, horizonMs, claimAheadMs },
+        settings: { retentionMs: keepMs, horizonMs, claimAheadMs, address, coordination, observer },
       };
       const options = {
         store,
@@ -437,27 +442,30 @@ export class Carillon {
   }
 
   /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
-  async #registerAll(store: Store): Promise<void> {
-    const { definitions } = (await this.#opening) as Opened;
+  async #registerAll(): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
-    for (let from = 0; from < unknown.length; from += savedTogether) {
-      const some = unknown.slice(from, from + savedTogether).map(({ definition }) => definition);
-      const change = { author: this.#node, reason: definedInCode, nowMs: this.#storeClock.now() };
-      for (const record of await store.tasks.saveAll(some, change)) {
-        definitions.remember(record);
-        this.#taskIds.set(record.name, record.taskId);
-      }
-    }
+    for (let from = 0; from < unknown.length; from += savedTogether)
+      await this.#storeDefined(unknown.slice(from, from + savedTogether).map(({ definition }) => definition));
   }
 
   async #register(name: string): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
-    const { definition } = this.#defined.get(name) as Defined;
-    const { record } = await this.save(definition, { reason: definedInCode });
-    ((await this.#opening) as Opened).definitions.remember(record);
-    this.#taskIds.set(name, record.taskId);
-    return record.taskId;
+    await this.#storeDefined([(this.#defined.get(name) as Defined).definition]);
+    return this.#taskIds.get(name) as number;
+  }
+
+  async #storeDefined(some: TaskDefinition[]): Promise<void> {
+    const { store, definitions } = (await this.#opening) as Opened;
+    const change = { author: this.#node, reason: definedInCode, nowMs: this.#storeClock.now() };
+    const edits: Record<string, string[]> = {};
+    for (const record of await store.tasks.saveAll(some, change)) {
+      definitions.remember(record);
+      this.#taskIds.set(record.name, record.taskId);
+      if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);
+    }
+    if (Object.keys(edits).length > 0)
+      this.#log.warn({ edits }, "these tasks were edited by hand: what the code says of those parts is not used");
   }
 
   /** A schedule whose slots would all fail on their payload is refused before it fires. */
@@ -474,24 +482,10 @@ export class Carillon {
     if (handler === undefined)
       return definition.command === null
         ? undefined
-        : (run) => this.#runCommand(definition.command as CommandSpec, run);
+        : commandHandler(definition.command, this.settings.commands, systemClock);
     const schema = defined?.schema;
     if (!schema) return handler;
     return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));
-  }
-
-  async #runCommand(command: CommandSpec, run: Run): Promise<{ exitCode: number | null }> {
-    const { allow, shell, rehearse } = this.settings.commands;
-    const result = await runCommand(command, {
-      allow,
-      shell,
-      rehearse,
-      signal: run.signal,
-      clock: systemClock,
-      log: (stream, line) => (stream === "stderr" ? run.log.warn(line) : run.log.info(line)),
-      run: { task: run.task, run: String(run.id), slot: run.slot?.toISOString() ?? "", fence: String(run.fence) },
-    });
-    return { exitCode: result.exitCode };
   }
 }
 

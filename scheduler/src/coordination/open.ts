@@ -2,8 +2,9 @@ import { type Clock, pause } from "../clock.ts";
 import { CarillonError, isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { SessionStore } from "../store.ts";
-import { type Witness, withoutCredentials } from "../witness.ts";
-import { firstLiving } from "./living.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { servicePlace, type Witness, withoutCredentials } from "../witness.ts";
+import { agreeOnCoordination, storeAlone } from "./agreement.ts";
 import { openRedisWitness } from "./redis.ts";
 import { lookAtRedis } from "./redis-registry.ts";
 import { lookAtZooKeeper, openZooKeeper } from "./zookeeper.ts";
@@ -22,6 +23,7 @@ export function checkCoordination(url: string): void {
 export interface OpenOptions {
   sessionTimeoutMs: number;
   clock: Clock;
+  storeClock: StoreClock;
   log: Log;
   signal: AbortSignal;
   /** Reject when the service is away, instead of going on trying. */
@@ -38,7 +40,7 @@ const retryMs = 1_000;
 export async function openCoordination(
   url: string | undefined,
   sessions: SessionStore,
-  { clock, log, signal, failFast, sessionTimeoutMs }: OpenOptions,
+  { clock, storeClock, log, signal, failFast, sessionTimeoutMs }: OpenOptions,
 ): Promise<Witness | undefined> {
   const { clusterId } = await sessions.cluster();
   const say = (line: string) => log.warn({}, line);
@@ -47,7 +49,8 @@ export async function openCoordination(
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
       if (url !== undefined) witness = await (redis.test(url) ? openRedisWitness : openZooKeeper)({ ...options, url });
-      await agreeOnCoordination(sessions, witness, clock, signal);
+      const mine = { serviceId: witness?.serviceId ?? storeAlone, place: url === undefined ? null : servicePlace(url) };
+      await agreeOnCoordination(sessions, mine, { clock, storeClock }, signal);
       return witness;
     } catch (error) {
       await witness?.leave();
@@ -65,37 +68,4 @@ export async function openCoordination(
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);
   return redis.test(url) ? lookAtRedis(url) : lookAtZooKeeper(url);
-}
-
-/** What the store remembers of nodes that use no service. */
-export const storeAlone = "store";
-
-/**
- * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
- * live member may change; those that were killed get their timeout to show that they live.
- * @throws COORDINATION_DIFFERS
- */
-async function agreeOnCoordination(
-  sessions: SessionStore,
-  witness: Witness | undefined,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const mine = witness?.serviceId ?? storeAlone;
-  for (;;) {
-    const { coordination } = await sessions.cluster();
-    if (coordination === mine) return;
-    const live = coordination === null ? undefined : await firstLiving(sessions, () => true, clock, signal);
-    if (coordination !== null && live) {
-      const [theirs, ours] = [coordination, mine].map((id) =>
-        id === storeAlone ? "the store alone" : `service ${id}`,
-      );
-      throw new CarillonError(
-        "COORDINATION_DIFFERS",
-        `the live node ${live.node} on ${live.host} coordinates by ${theirs}, and this one would by ${ours}`,
-        { hint: "Give every node the same `coordination`, or stop them all before you change it." },
-      );
-    }
-    if (await sessions.coordinateBy(coordination, mine)) return;
-  }
 }

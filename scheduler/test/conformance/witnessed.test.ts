@@ -56,13 +56,14 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
       const clock = systemClock;
       const signal = new AbortController().signal;
       const url = `zookeeper://${node.proxy.address}${path}`;
-      const options = { clock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
+      const storeClock = new StoreClock(clock);
+      const options = { clock, storeClock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
       node.witness = (await openCoordination(url, store.sessions, options)) as Witness;
       node.membership = await joinCluster({
         store,
         witness: node.witness,
         clock,
-        storeClock: new StoreClock(clock),
+        storeClock,
         identity: { node: name, role: "node", host: "here", pid: process.pid, version: "0", timeoutMs },
         beatMs: timeoutMs / 2,
         log,
@@ -201,7 +202,8 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
   });
 
   it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
-    const options = { clock: systemClock, log: recordingLog().log, signal: new AbortController().signal };
+    const { signal } = new AbortController();
+    const options = { clock: systemClock, storeClock: new StoreClock(systemClock), log: recordingLog().log, signal };
     const sessions = { ...stage.store.sessions, cluster: async () => ({ clusterId: "closed", coordination: null }) };
     sessions.coordinateBy = async () => true;
     const at = (who: string) =>
@@ -243,6 +245,7 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
     await Node.join("a");
     const away = {
       clock: systemClock,
+      storeClock: new StoreClock(systemClock),
       log: recordingLog().log,
       signal: new AbortController().signal,
       failFast: true,
