@@ -72,21 +72,35 @@ async function change(
   terminal.line(`${plain(name)} is at version ${record.version}`);
   terminal.table(
     [{ title: "PART" }, { title: "WAS", least: 12 }, { title: "IS", least: 12 }],
-    parts.map((part) => [part, partText(was, part), partText(is, part)]),
+    parts.map((part) => [part, partText(was, part, is), partText(is, part, was)]),
     "  ",
   );
   const left = editedParts(is);
   if (left.length > 0)
-    terminal.aside(`${left.join(", ")}: stays so whatever the code says, until carillon tasks revert ${plain(name)}`);
+    terminal.aside(
+      `${left.join(", ")} ${left.length === 1 ? "stays" : "stay"} as edited, whatever the code says, until: carillon tasks revert ${plain(name)}`,
+    );
   return exitCodes.ok;
 }
 
-/** What a definition says of one part, in a line. */
-export function partText(definition: Partial<TaskDefinition>, part: TaskPart | "asDefined"): string {
+/** What a definition says of one part, in a line; of a policy only that in which it is another than the one beside. */
+export function partText(
+  definition: Partial<TaskDefinition>,
+  part: TaskPart | "asDefined",
+  beside: Partial<TaskDefinition>,
+): string {
   const value = definition[part];
   if (part === "schedule" && definition.schedule) return plain(compileSchedule(definition.schedule).words());
+  if (typeof value !== "object" || value === null || !/^(?:retry|overlap|misfire)$/.test(part))
+    return valueText(part, value);
+  const other = (beside[part] ?? {}) as Record<string, unknown>;
+  const differing = Object.entries(value).filter(([name, one]) => one !== other[name]);
+  return differing.map(([name, one]) => `${name.replace(/Ms$/, "")} ${valueText(name, one)}`).join(", ");
+}
+
+function valueText(name: string, value: unknown): string {
   if (value === null || value === undefined) return "none";
-  if ((part === "timeoutMs" || part === "graceMs") && typeof value === "number") return formatDuration(value);
+  if (name.endsWith("Ms") && typeof value === "number") return formatDuration(value);
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 

@@ -44,9 +44,11 @@ export function usedCoordination(coordination: string | null, members: Member[])
   return known ?? `service ${coordination}`;
 }
 
-/** The term under way; undefined while nobody leads. */
+/** The term under way; undefined while nobody leads, also when the one who did has died. */
 const current = ({ leadership, terms }: Cluster): Term | undefined =>
-  leadership.sessionId === null ? undefined : terms.find(({ term }) => term === leadership.term);
+  leadership.sessionId === null
+    ? undefined
+    : terms.find(({ term, endedMs }) => term === leadership.term && endedMs === null);
 
 function asJson(cluster: Cluster, termsWanted: number): object {
   const { members, leadership, terms, coordination, nowMs } = cluster;

@@ -150,7 +150,7 @@ function printDefinition(
   row("policies", policiesText(definition));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
   const { asDefined = {} } = definition;
-  const edits = editedParts(definition).map((part) => `${part} (defined as ${partText(asDefined, part)})`);
+  const edits = editedParts(definition).map((part) => `${part} (defined as ${partText(asDefined, part, definition)})`);
   row("edited", edits.join("; "), style.warning);
   const parts = Object.entries(counters).filter(([, count]) => count > 0);
   row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));

@@ -166,6 +166,8 @@ export class RedisConnection {
       }
     } catch (error) {
       this.#renew(this.#requests);
+      // A wrong password is told as an event too; what follows only says that there was no login.
+      if (/WRONGPASS|invalid password/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, where);
       throw error;
     }
     this.#failures = 0;

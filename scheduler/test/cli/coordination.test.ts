@@ -239,21 +239,21 @@ describe("where a process is reached", () => {
     const client = new pg.Client(url);
     await client.connect();
     const insert = `insert into ${schema}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, ended_ms, ended_why, settings)
-       select $1, 'worker', 'vm', $2, '1', 600000, started_ms, started_ms, $3, 'silent', settings || $4::jsonb from ${schema}.session
+       select $1, 'worker', 'elsewhere', $2, '1', 600000, started_ms, started_ms, case when $3 then started_ms end, 'silent', settings || $4::jsonb from ${schema}.session
        where node = 'a'`;
-    for (const pid of [11, 12, 11]) await client.query(insert, [`n${pid}`, pid, 1, { address }]);
-    await client.query(insert, ["far", 13, null, { address: null }]);
+    for (const pid of [11, 12, 11]) await client.query(insert, [`n${pid}`, pid, true, { address }]);
+    await client.query(insert, ["far", 13, false, { address: null }]);
     await client.end();
     const found = await checks();
     expect(found.code).toBe(5);
     expect(found.of("addresses")).toMatchObject({
       verdict: "problem",
-      found: expect.stringContaining(`${address}: n11 (pid 11 on vm) and n12 (pid 12 on vm)`),
+      found: expect.stringContaining(`${address}: n11 (pid 11 on elsewhere) and n12 (pid 12 on elsewhere)`),
     });
     expect(found.of("settings")).toMatchObject({
       verdict: "problem",
       found: expect.stringMatching(
-        /^SETTINGS_DIFFER: a on .+ says that it is reached at localhost:7373, which leads far on vm/,
+        /^SETTINGS_DIFFER: a on .+ says that it is reached at localhost:7373, which leads far on elsewhere/,
       ),
     });
   });
@@ -270,12 +270,26 @@ describe("an observer", () => {
       verdict: "problem",
       found: "nobody leads: all that schedule are observers",
     });
-    await serverReady("--name", "planner");
+    const planner = await serverReady("--name", "planner");
     await until(async () => (await json("nodes")).leader?.node === "planner");
     expect((await json("nodes")).members).toMatchObject([
       { node: "eye", leads: false, settings: { observer: true } },
       { node: "planner", leads: true, settings: { observer: false } },
     ]);
+    await planner.end("SIGKILL");
+    // Nobody takes the next term; the last one is over all the same.
+    await until(async () => (await json("nodes")).members.length === 1);
+    expect(await json("nodes")).toMatchObject({
+      leader: null,
+      terms: [
+        {
+          term: 1,
+          node: "planner",
+          ended: expect.any(String),
+          endedWhy: expect.stringMatching(/^silent for .* by eye$/),
+        },
+      ],
+    });
   });
 });
 
