@@ -134,9 +134,10 @@ export const interruptedExit = 130;
  * Runs a program in the foreground. What interrupts us is passed on once and waited for, so that cleaning up comes
  * after it. From a terminal Ctrl-C reaches the program by itself.
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
+ * @param {number} [limitMs] when it is told to end, as by SIGTERM; 10 s later it is killed
  * @returns {Promise<number>} its exit code, or interruptedExit when a signal came for it or for us
  */
-export async function foreground(program, args, env) {
+export async function foreground(program, args, env, limitMs) {
   const child = spawn(program, args, { stdio: "inherit", env: { ...process.env, ...env } });
   /** @param {NodeJS.Signals} signal */
   const pass = (signal) => {
@@ -147,12 +148,19 @@ export async function foreground(program, args, env) {
   let interrupted;
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
   for (const signal of signals) process.on(signal, pass);
+  /** @type {NodeJS.Timeout[]} */
+  const limits = [];
+  if (limitMs !== undefined) {
+    limits.push(setTimeout(() => pass("SIGTERM"), limitMs));
+    limits.push(setTimeout(() => child.kill("SIGKILL"), limitMs + 10_000));
+  }
   try {
     return await new Promise((resolve, reject) => {
       child.on("error", (error) => reject(new Trouble(`${program} could not be started: ${error.message}`)));
       child.on("exit", (code, signal) => resolve(interrupted || signal ? interruptedExit : (code ?? 1)));
     });
   } finally {
+    for (const limit of limits) clearTimeout(limit);
     for (const signal of signals) process.off(signal, pass);
   }
 }

@@ -52,6 +52,8 @@ function figures(path, exit) {
 }
 
 const began = performance.now();
+/** All of it takes half of this. What hangs must end as a failure that is told, not by somebody's patience. */
+const limitMs = 27 * 60_000;
 const total = { passed: 0, failed: 0 };
 /** @type {string[]} */
 const parts = [];
@@ -73,7 +75,11 @@ async function vitest(path, version, rest, servers) {
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   // Tests start processes of their own: a plain `node` among them must be this one too.
   const env = { ...servers, PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}` };
-  const exit = await foreground(path, [...program, ...reporters], env);
+  const leftMs = Math.max(1_000, limitMs - (performance.now() - began));
+  const exit = await foreground(path, [...program, ...reporters], env, rest.length === 0 ? leftMs : undefined);
+  if (exit === interruptedExit && performance.now() - began >= limitMs) {
+    say(`✗ ended after ${limitMs / 60_000} minutes: the test that ran last hangs, or this machine is far too slow`);
+  }
   const { passed, failed, skipped } = figures(report, exit);
   total.passed += passed;
   total.failed += failed;

@@ -35,6 +35,7 @@ export class SessionCore extends OperationsOf implements Session {
   #state: SessionState = "connecting";
   #connection: Connection | undefined;
   #renewedAt = 0;
+  #seenOver = false;
   /** Calls to be sent on the next connection, oldest first. */
   #waiting: Call[] = [];
   #waitingBytes = 0;
@@ -69,10 +70,16 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   get remainingMs(): number {
-    if (this.#state === "ended") return 0;
+    if (this.#state === "ended" || this.#seenOver) return 0;
     if (this.id === 0n) return Number.POSITIVE_INFINITY;
     const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
-    return Math.max(0, renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now());
+    const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
+    if (left > 0) return left;
+    // A late answer must not bring it to life again for one who was told that it is over: a lock's holder would have
+    // gone, and its node would stay.
+    this.#seenOver = true;
+    queueMicrotask(() => this.endIfOver());
+    return 0;
   }
 
   onState(listener: (state: SessionState) => void): () => void {
@@ -150,6 +157,8 @@ export class SessionCore extends OperationsOf implements Session {
 
   /** From now on calls go through the connection; those that waited first, in order. */
   attach(connection: Connection): void {
+    this.endIfOver();
+    if (this.#state === "ended") return;
     const { id, password, timeoutMs } = connection.welcome;
     this.credentials = { id, password };
     this.timeoutMs = timeoutMs;

@@ -8,6 +8,8 @@ import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
 import type { Created, CreateOptions, Data } from "../operations.ts";
 import type { Session } from "../session.ts";
+import { backOffMs, isPassing } from "./follow.ts";
+import { pause } from "./waiting.ts";
 
 const protectedName = /^_c_[0-9a-f-]{36}-/;
 
@@ -61,7 +63,7 @@ export async function protectedCreate(
       if (made) return made;
     }
   } catch (error) {
-    if (isZooKeeperError(error, "ABORTED")) removeLater(session, parent, token);
+    if (isZooKeeperError(error, "ABORTED") || isPassing(error)) removeLater(session, parent, token);
     throw error;
   }
 }
@@ -107,27 +109,38 @@ async function findProtected(
   }
 }
 
-/** An aborted create may have made the node; nobody waits for it, so it must not be left to block those behind it. */
+/** A failed create may have made the node; nobody waits for it, so it must not be left to block those behind it. */
 function removeLater(session: Session, parent: string, token: string): void {
   const remove = async () => {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  remove().catch(() => undefined); // only the session's end makes this fail, and that removes the node as well
+  // Its failure for good is the session's end, which removes the node as well, or a permission that was taken away.
+  surely(session, remove).catch(() => undefined);
+}
+
+/** Does what may be done twice until it is done, whatever goes wrong in passing, while the session lives. */
+async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isPassing(error) || !session.live) throw error;
+      await pause(backOffMs(failures, Math.random()));
+    }
+  }
 }
 
 /**
- * Deletes a node of one's own, also across lost connections.
+ * Deletes a node of one's own, also across lost connections and what else goes wrong in passing: one that stayed would
+ * hold up everyone behind it for as long as the session lives.
  * @throws SESSION_EXPIRED and the like, when it is gone anyway if it was ephemeral; never NO_NODE
  */
 export async function deleteSurely(session: Session, path: string): Promise<void> {
-  for (;;) {
-    try {
-      return await session.delete(path);
-    } catch (error) {
-      if (isZooKeeperError(error, "NO_NODE")) return;
-      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
-    }
+  try {
+    await surely(session, () => session.delete(path));
+  } catch (error) {
+    if (!isZooKeeperError(error, "NO_NODE")) throw error;
   }
 }
 

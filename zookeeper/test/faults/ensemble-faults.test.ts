@@ -4,6 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
+import { createPersistent } from "../../src/recipes/protect.ts";
+import type { Session } from "../../src/session.ts";
 import { Clients, until } from "../recipes/stage.ts";
 import { Ensemble } from "../support/ensemble.ts";
 import { ownPath } from "../support/servers.ts";
@@ -87,7 +89,7 @@ describe("an ensemble under faults", () => {
       );
     });
     for (const { session } of cast.clients) expect(session.rewoundFrom).toBeTypeOf("bigint");
-    await cast.clients[0]?.create(`${cast.path}/items`);
+    await createPersistent((await cast.clients[0]?.established()) as Session, `${cast.path}/items`);
     await cast.calm();
     for (const [name, fence] of before) expect(cast.lastFence(name), name).toBeGreaterThan(fence);
   });

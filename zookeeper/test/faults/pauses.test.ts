@@ -52,8 +52,9 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
     // None, on servers that run: docs/zookeeper.md. One that stands still on a busy machine may end a session too early;
     // without the clock nearly every pause has one.
     expect(account.beliefOverlaps).toBeLessThanOrEqual(pauses / 10);
-    // Each paused holder wrote once more without looking, after its successor: the fence alone kept it out.
-    expect(sum(({ account }) => account.blindRefused)).toBeGreaterThanOrEqual(pauses);
+    // Paused holders wrote once more without looking, after their successors: the fence alone kept them out. On a busy
+    // machine one may go on before its successor has written.
+    expect(sum(({ account }) => account.blindRefused)).toBeGreaterThanOrEqual(pauses * 0.8);
   } finally {
     await Promise.all(groups.map((group) => group.end()));
   }

@@ -143,6 +143,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     );
     await until("it is gone", empty);
     await lost;
+    await proxied.exists(path); // a read is asked again, so from here on the next connection serves
     await queue.put("b");
     await until("the next is consumed", () => texts.includes("b"));
     expect(texts).toEqual(["a", "b"]);

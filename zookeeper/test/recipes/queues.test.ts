@@ -80,12 +80,12 @@ describe(`queues on ${serverTitle()}`, () => {
     it("deliver at their time and not before", async () => {
       const queue = new DelayQueue(zk, path, options());
       const late: number[] = [];
+      const now = Date.now();
+      for (const wait of [300, 100, 200, -1_000]) await queue.put(String(wait), { at: now + wait });
       await queue.consume((item) => {
         late.push(Date.now() - (item.dueMs ?? Number.NaN));
         notes.handler(item);
       });
-      const now = Date.now();
-      for (const wait of [300, 100, 200, -1_000]) await queue.put(String(wait), { at: now + wait });
       await until("all are consumed", () => notes.texts.length === 4);
       expect(notes.texts).toEqual(["-1000", "100", "200", "300"]);
       expect(Math.min(...late)).toBeGreaterThanOrEqual(0);

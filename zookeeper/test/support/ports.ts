@@ -5,14 +5,19 @@ import { createServer } from "node:net";
  * port free again when it comes back.
  */
 const lowest = 20_000;
-const highest = 31_999;
+/**
+ * Test processes that run side by side get ports from ranges of their own: one must not take what another's server, killed
+ * for a moment, comes back to. Process ids that follow each other are far from sharing one.
+ */
+const [ranges, portsEach] = [60, 200];
 
 const given = new Set<number>();
 
 /** A loopback port that was free a moment ago and that this process never gives twice. */
 export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = lowest + Math.floor(Math.random() * (highest - lowest + 1));
+  for (let tries = 0; ; tries++) {
+    const range = (process.pid + Math.floor(tries / portsEach)) % ranges;
+    const port = lowest + range * portsEach + Math.floor(Math.random() * portsEach);
     if (given.has(port) || !(await isFree(port))) continue;
     given.add(port);
     return port;
