@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { clockTroubles, disagreements, type Told } from "./agreement.ts";
+import type { SessionSettings } from "./store.ts";
 
 const dayMs = 86_400_000;
-const node = (name: string, over: Partial<Told> & { retentionMs?: number; horizonMs?: number } = {}): Told => {
-  const { retentionMs = 30 * dayMs, horizonMs = 15_000, ...rest } = over;
-  const settings = { retentionMs, horizonMs, claimAheadMs: 1_000 };
-  return { node: name, role: "node", timeoutMs: 6_000, settings, ...rest };
+const node = (name: string, over: Partial<Told> & Partial<SessionSettings> = {}): Told => {
+  const { retentionMs = 30 * dayMs, horizonMs = 15_000, address, observer = false, ...rest } = over;
+  const settings = { retentionMs, horizonMs, claimAheadMs: 1_000, address: address ?? null, observer };
+  return { node: name, role: "node", host: `host-of-${name}`, timeoutMs: 6_000, settings, ...rest };
 };
 
 describe("settings of two processes", () => {
@@ -20,6 +21,7 @@ describe("settings of two processes", () => {
   it("may not drop what an elder keeps; may keep what it drops, and are told that it will not be", () => {
     expect(disagreements(node("a"), node("b", { retentionMs: dayMs }))).toEqual([
       {
+        code: "SETTINGS_DIFFER",
         setting: "retention",
         found: "retention is 30d on a and 1d on b",
         advice: expect.stringContaining("same retention"),
@@ -31,10 +33,49 @@ describe("settings of two processes", () => {
     ]);
   });
 
-  it("concern scheduler nodes alone: a worker plans and drops nothing", () => {
-    const worker = node("w", { role: "worker", retentionMs: dayMs, timeoutMs: 60_000 });
-    expect(disagreements(node("a"), worker)).toEqual([]);
-    expect(disagreements(worker, node("a"))).toEqual([]);
+  it("concern those who may lead: a worker or an observer plans ahead and drops nothing", () => {
+    for (const who of [{ role: "worker" as const }, { observer: true }]) {
+      const other = node("w", { ...who, retentionMs: dayMs, timeoutMs: 60_000 });
+      expect(disagreements(node("a"), other)).toEqual([]);
+      expect(disagreements(other, node("a"))).toEqual([]);
+    }
+  });
+
+  it("may not be reached at one address, whatever they are", () => {
+    const address = "10.0.0.7:7373";
+    for (const who of [{}, { role: "worker" as const }, { observer: true }]) {
+      expect(disagreements(node("a", { address }), node("b", { ...who, address }))).toEqual([
+        {
+          code: "NODE_ADDRESS_TAKEN",
+          setting: "address",
+          found: "a on host-of-a is reached at 10.0.0.7:7373, and so would b on host-of-b be",
+          advice: expect.stringContaining("two ports"),
+          refused: true,
+        },
+      ]);
+      expect(disagreements(node("a", { address }), node("b", { ...who, address: "10.0.0.7:7374" }))).toEqual([]);
+    }
+    expect(disagreements(node("a"), node("b"))).toEqual([]);
+  });
+
+  it("may have localhost where all are on one host; with two, who comes with it is refused, who had it is told of", () => {
+    const address = "localhost:7373";
+    const here = { host: "one" };
+    expect(disagreements(node("a", { ...here, address }), node("b", { ...here, address }))).toMatchObject([
+      { code: "NODE_ADDRESS_TAKEN", refused: true },
+    ]);
+    expect(disagreements(node("a", { ...here, address }), node("b", { ...here, address: "[::1]:1" }))).toEqual([]);
+    const [told, ...more] = disagreements(node("a", here), node("b", { address }));
+    expect(more).toEqual([]);
+    expect(told).toMatchObject({ code: "SETTINGS_DIFFER", setting: "address", refused: true });
+    expect(told?.found).toBe(
+      "b on host-of-b says that it is reached at localhost:7373, which leads a on one to itself",
+    );
+    expect(disagreements(node("a", { address }), node("b"))).toMatchObject([{ setting: "address", refused: false }]);
+    expect(disagreements(node("a", { address }), node("b", { address })).map(({ refused }) => refused)).toEqual([
+      true,
+      false,
+    ]);
   });
 
   it("are not known of a process that is too old to tell them", () => {

@@ -1,3 +1,4 @@
+import { isLoopback } from "./address.ts";
 import { formatDuration } from "./duration.ts";
 import type { SessionIdentity } from "./store.ts";
 
@@ -8,11 +9,12 @@ const clockBoundMs = 5_000;
 /** So is not knowing the store's time better than this. */
 const uncertainMs = 1_000;
 
-export type Told = Pick<SessionIdentity, "node" | "role" | "timeoutMs" | "settings">;
+export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" | "settings">;
 
 /** Two live processes whose settings do not go together. */
 export interface Disagreement {
-  setting: "retention" | "sessionTimeout";
+  code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
+  setting: "retention" | "sessionTimeout" | "address";
   /** Both nodes and both values. */
   found: string;
   advice: string;
@@ -22,21 +24,26 @@ export interface Disagreement {
 
 /**
  * Compares what a process is set to with what another that was there before is. Most settings are each process's own:
- * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Two are not:
+ * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
  *
+ * - an address leads to one process. One that leads every machine to itself (localhost) is another on each host, and is
+ *   no place to be reached by a process on another host: whoever comes with it later is refused, whoever had it is told of.
  * - retention: whoever leads drops what is older than its own, so the shortest of the scheduler nodes' holds for all. One
  *   that would drop what the others keep is refused, since nothing brings it back; one that keeps more is told that it
  *   will not.
  * - the leader's horizon must last until its death was noticed and another has planned: its own timeout and a beat of
  *   the other. If not, every slot is still planned by a rescuer, so it is told and not refused.
+ *
+ * The latter two concern those who may lead: a worker or an observer plans ahead and drops nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
-  const found: Disagreement[] = [];
+  const found: Disagreement[] = addresses(elder, other);
   // A process of a version before the settings were told: nothing is known of it.
-  if (!elder.settings || !other.settings || elder.role !== "node" || other.role !== "node") return found;
+  if (!elder.settings || !other.settings || !mayLead(elder) || !mayLead(other)) return found;
   const [kept, wanted] = [elder.settings.retentionMs, other.settings.retentionMs];
   if (kept !== wanted) {
     found.push({
+      code: "SETTINGS_DIFFER",
       setting: "retention",
       found: `retention is ${formatDuration(kept)} on ${elder.node} and ${formatDuration(wanted)} on ${other.node}`,
       advice:
@@ -52,6 +59,7 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
     const needed = leader.timeoutMs + observer.timeoutMs / 2;
     if (lasts >= needed) continue;
     found.push({
+      code: "SETTINGS_DIFFER",
       setting: "sessionTimeout",
       found:
         `${leader.node} plans ${formatDuration(leader.settings?.horizonMs ?? 0)} ahead with a session timeout of ` +
@@ -59,6 +67,38 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
         `${leader.node} die, what it planned may end before ${observer.node} notices`,
       advice: `Bring the session timeouts closer, or give ${leader.node} a horizon of ${formatDuration(Math.ceil(needed / refill))} or more.`,
       refused: false,
+    });
+  }
+  return found;
+}
+
+const mayLead = ({ role, settings }: Told) => role === "node" && settings?.observer !== true;
+
+function addresses(elder: Told, other: Told): Disagreement[] {
+  const [theirs, mine] = [elder.settings?.address, other.settings?.address];
+  const apart = elder.host !== other.host;
+  if (theirs && theirs === mine && !(apart && isLoopback(theirs)))
+    return [
+      {
+        code: "NODE_ADDRESS_TAKEN",
+        setting: "address",
+        found: `${elder.node} on ${elder.host} is reached at ${theirs}, and so would ${other.node} on ${other.host} be`,
+        advice: "Give each process an address of its own; two on one machine need two ports.",
+        refused: true,
+      },
+    ];
+  const found: Disagreement[] = [];
+  for (const [own, process, witness] of [
+    [mine, other, elder],
+    [theirs, elder, other],
+  ] as const) {
+    if (!apart || !own || !isLoopback(own)) continue;
+    found.push({
+      code: "SETTINGS_DIFFER",
+      setting: "address",
+      found: `${process.node} on ${process.host} says that it is reached at ${own}, which leads ${witness.node} on ${witness.host} to itself`,
+      advice: `Give ${process.node} an address that other machines reach, or none.`,
+      refused: process === other,
     });
   }
   return found;

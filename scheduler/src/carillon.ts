@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
-import { runCommand } from "./command/command.ts";
+import { commandHandler } from "./command/handler.ts";
 import { joinAgreeing } from "./coordination/agreement.ts";
 import { type GraceOptions, Locks } from "./coordination/locks.ts";
 import { checkCoordination } from "./coordination/open.ts";
@@ -16,7 +16,7 @@ import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError } from "./errors.ts";
-import type { Handler, Run, RunNotice } from "./handler.ts";
+import type { Handler, RunNotice } from "./handler.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
@@ -30,10 +30,10 @@ import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
-import { type CommandSpec, defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
-import type { Witness } from "./witness.ts";
+import { servicePlace, type Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
 
 /** Everything that exists once the store is open. */
@@ -354,7 +354,10 @@ export class Carillon {
   }
 
   async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
-    const { scheduler, worker, labels, concurrency, keepMs, horizonMs, claimAheadMs, sessionTimeoutMs } = this.settings;
+    const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = this.settings;
+    const { keepMs, horizonMs, claimAheadMs, address, observer } = this.settings;
+    const { coordination: url } = this.#options;
+    const coordination = url === undefined ? null : servicePlace(url);
     for (;;) {
       const identity: SessionIdentity = {
         node: this.#node,
@@ -366,7 +369,7 @@ export class Carillon {
         groups: worker ? this.#groups() : [],
         labels,
         capacity: worker ? concurrency : 0,
-        settings: { retentionMs: keepMs, horizonMs, claimAheadMs },
+        settings: { retentionMs: keepMs, horizonMs, claimAheadMs, address, coordination, observer },
       };
       const options = {
         store,
@@ -447,7 +450,8 @@ export class Carillon {
   }
 
   #registry(store: Store, definitions: Definitions): Registry {
-    return { tasks: store.tasks, definitions, author: this.#node, nowMs: this.#storeClock.now() };
+    const nowMs = this.#storeClock.now();
+    return { tasks: store.tasks, definitions, author: this.#node, nowMs, log: this.#log };
   }
 
   #handlerOf(definition: TaskDefinition): Handler | undefined {
@@ -456,24 +460,10 @@ export class Carillon {
     if (handler === undefined)
       return definition.command === null
         ? undefined
-        : (run) => this.#runCommand(definition.command as CommandSpec, run);
+        : commandHandler(definition.command, this.settings.commands, systemClock);
     const schema = defined?.schema;
     if (!schema) return handler;
     return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));
-  }
-
-  async #runCommand(command: CommandSpec, run: Run): Promise<{ exitCode: number | null }> {
-    const { allow, shell, rehearse } = this.settings.commands;
-    const result = await runCommand(command, {
-      allow,
-      shell,
-      rehearse,
-      signal: run.signal,
-      clock: systemClock,
-      log: (stream, line) => (stream === "stderr" ? run.log.warn(line) : run.log.info(line)),
-      run: { task: run.task, run: String(run.id), slot: run.slot?.toISOString() ?? "", fence: String(run.fence) },
-    });
-    return { exitCode: result.exitCode };
   }
 }
 

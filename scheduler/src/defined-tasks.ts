@@ -2,9 +2,11 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
+import type { Log } from "./log.ts";
 import { validatePayload } from "./payload.ts";
 import type { TaskStore } from "./store.ts";
 import type { TaskDefinition } from "./task.ts";
+import { editedParts } from "./task-edits.ts";
 
 interface Defined {
   readonly definition: TaskDefinition;
@@ -18,6 +20,7 @@ export interface Registry {
   readonly definitions: Definitions;
   readonly author: string;
   readonly nowMs: number;
+  readonly log: Log;
 }
 
 const savedTogether = 1_000;
@@ -55,26 +58,30 @@ export class DefinedTasks {
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
-    const { tasks, definitions, author, nowMs } = registry;
     const defined = this.#defined.get(name);
-    const record = defined
-      ? (await tasks.save(defined.definition, null, { author, reason, nowMs })).record
-      : await tasks.byName(name);
-    if (defined) definitions.remember(record);
-    this.#taskIds.set(name, record.taskId);
-    return record.taskId;
+    if (defined) await this.#register([defined.definition], registry);
+    else this.#taskIds.set(name, (await registry.tasks.byName(name)).taskId);
+    return this.#taskIds.get(name) as number;
   }
 
   /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
-  async registerAll({ tasks, definitions, author, nowMs }: Registry): Promise<void> {
+  async registerAll(registry: Registry): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
     for (let from = 0; from < unknown.length; from += savedTogether) {
       const some = unknown.slice(from, from + savedTogether).map(({ definition }) => definition);
-      for (const record of await tasks.saveAll(some, { author, reason, nowMs })) {
-        definitions.remember(record);
-        this.#taskIds.set(record.name, record.taskId);
-      }
+      await this.#register(some, registry);
     }
+  }
+
+  async #register(some: TaskDefinition[], { tasks, definitions, author, nowMs, log }: Registry): Promise<void> {
+    const edits: Record<string, string[]> = {};
+    for (const record of await tasks.saveAll(some, { author, reason, nowMs })) {
+      definitions.remember(record);
+      this.#taskIds.set(record.name, record.taskId);
+      if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);
+    }
+    if (Object.keys(edits).length > 0)
+      log.warn({ edits }, "these tasks were edited by hand: what the code says of those parts is not used");
   }
 
   /** A schedule whose slots would all fail on their payload is refused before it fires. @throws PAYLOAD_INVALID */

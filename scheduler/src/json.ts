@@ -42,3 +42,12 @@ export function jsonText(value: unknown, what: string): string | null {
   }
   return text;
 }
+
+/** The same text for the same content, whatever order the keys of its objects came in. */
+export function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    part !== null && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

@@ -1,3 +1,4 @@
+import { parseAddress } from "./address.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import type { Log } from "./log.ts";
@@ -26,8 +27,15 @@ export interface CarillonOptions {
   schema?: string;
   /** This process's name in the cluster; default a made one. */
   name?: string;
+  /**
+   * Where the others reach this process: "host:port", an IPv6 address in brackets. Two live processes with one address
+   * are refused. Default: nowhere.
+   */
+  address?: string;
   /** Plan slots and look after the cluster; default true. */
   scheduler?: boolean;
+  /** As a scheduler never lead, only step in where the leader left something out; default false. */
+  observer?: boolean;
   /** Run tasks; default true. */
   worker?: boolean;
   /** The groups whose tasks are run here; default: those of the tasks defined here. */
@@ -58,7 +66,9 @@ export interface CarillonOptions {
 export interface Settings {
   schema: string;
   name: string | null;
+  address: string | null;
   scheduler: boolean;
+  observer: boolean;
   worker: boolean;
   groups: string[] | null;
   labels: Record<string, string>;
@@ -118,7 +128,9 @@ export function settingsOf(options: CarillonOptions): Settings {
   const settings: Settings = {
     schema: options.schema ?? "carillon",
     name: options.name ?? null,
+    address: options.address === undefined ? null : parseAddress(options.address),
     scheduler: options.scheduler ?? true,
+    observer: options.observer ?? false,
     worker: options.worker ?? true,
     groups: options.groups ?? null,
     labels: checkedLabels(options.labels ?? {}),
@@ -144,6 +156,11 @@ export function settingsOf(options: CarillonOptions): Settings {
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
     throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
       hint: "Use letters, digits and _, at most 48, not a digit first.",
+    });
+  }
+  if (settings.observer && !settings.scheduler) {
+    throw new CarillonError("OPTION_INVALID", "observer without scheduler: what does not schedule cannot lead anyway", {
+      hint: "Leave one of the two out.",
     });
   }
   if (!Number.isInteger(settings.concurrency) || settings.concurrency < 1 || settings.concurrency > 10_000) {
@@ -180,7 +197,9 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   directory: true,
   schema: true,
   name: true,
+  address: true,
   scheduler: true,
+  observer: true,
   worker: true,
   groups: true,
   labels: true,

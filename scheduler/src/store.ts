@@ -48,11 +48,17 @@ export interface SessionIdentity {
   settings?: SessionSettings | null;
 }
 
-/** Settings of a process that the others' must agree with, or that are bounded by theirs. */
+/** Settings of a process that the others' must agree with, or that are bounded by theirs. Optional: newer than the others. */
 export interface SessionSettings {
   retentionMs: number;
   horizonMs: number;
   claimAheadMs: number;
+  /** Where it is reached, host:port; null: nowhere. */
+  address?: string | null;
+  /** What it coordinates by, as its operator wrote it, without what is secret; null: the store alone. */
+  coordination?: string | null;
+  /** It never leads. */
+  observer?: boolean;
 }
 
 export interface Member extends SessionIdentity {
@@ -186,7 +192,8 @@ export interface TaskStore {
     change: Change,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
-   * Saves each, whatever version is there; those that the store has never had in one statement together, a definition
+   * Stores each as whoever defines it says, whatever version is there; parts that were edited by hand stay so (see
+   * task-edits.ts). Those that the store has never had in one statement together, a definition
    * changed by a transaction of its own. Repeatable. For a thousand at a time. @returns their records, in any order
    */
   saveAll(definitions: readonly TaskDefinition[], change: Change): Promise<TaskRecord[]>;

@@ -38,4 +38,8 @@ it("differences name parts by what they hold, not by the order of their keys", (
   expect(differences(a, a)).toEqual([]);
   expect(differences(a, b)).toEqual(["description"]);
   expect(differences(a, { ...a, command: null })).toEqual(["command"]);
+  expect(differences(a, { ...a, priority: 7, asDefined: { priority: 5 } })).toEqual(["priority"]);
+  expect(differences({ ...a, asDefined: { priority: 5 } }, { ...a, asDefined: { priority: 4 } })).toEqual([
+    "asDefined",
+  ]);
 });

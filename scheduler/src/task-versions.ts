@@ -2,12 +2,13 @@ import { CarillonError } from "./errors.ts";
 import type { VersionRecord } from "./store.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 
-/** The parts of a definition in which the two differ, by name. */
+/** The parts of a definition in which the two differ, by name; `asDefined` when it is only what lies beneath edited ones. */
 export function differences(a: TaskDefinition, b: TaskDefinition): string[] {
   const [before, after] = [a, b].map((definition) => JSON.parse(definitionText(definition)) as Record<string, unknown>);
-  return Object.keys({ ...before, ...after }).filter(
+  const differing = Object.keys({ ...before, ...after }).filter(
     (part) => JSON.stringify(before?.[part]) !== JSON.stringify(after?.[part]),
   );
+  return differing.length > 1 ? differing.filter((part) => part !== "asDefined") : differing;
 }
 
 /**

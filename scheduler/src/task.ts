@@ -1,6 +1,6 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
-import { type Json, jsonText } from "./json.ts";
+import { type Json, jsonText, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
@@ -50,6 +50,8 @@ export interface TaskDefinition {
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
+  /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See task-edits.ts. */
+  asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
 
 export interface TaskOptions {
@@ -133,13 +135,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
 }
 
 /** Equal definitions give equal text, whatever order their keys came in. */
-export function definitionText(definition: TaskDefinition): string {
-  return JSON.stringify(definition, (_key, value: unknown) =>
-    value !== null && typeof value === "object" && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
-}
+export const definitionText = (definition: TaskDefinition): string => sortedJson(definition);
 
 export function checkName(what: string, name: unknown, longest: number): asserts name is string {
   if (typeof name !== "string" || name.length > longest || !namePattern.test(name)) {

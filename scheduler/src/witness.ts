@@ -4,6 +4,19 @@ import type { SessionIdentity } from "./store.ts";
 /** A service's URL as it may be shown: whatever stands before its last @ is secret. */
 export const withoutCredentials = (url: string): string => url.replace(/\/\/.*@/, "//");
 
+const services: Record<string, string> = {
+  zookeeper: "ZooKeeper",
+  zookeepers: "ZooKeeper",
+  redis: "Redis",
+  rediss: "Redis",
+};
+
+/** "ZooKeeper at zk1:2181,zk2:2181/billing": a service's URL as operators know it, without what is secret in it. */
+export function servicePlace(url: string): string {
+  const [, scheme = "", variant, rest = ""] = /^(.*?)(?:\+(.*?))?:\/\/(.*)$/s.exec(withoutCredentials(url)) ?? [];
+  return `${services[scheme] ?? scheme}${variant ? ` ${variant}` : ""} at ${rest.split("?")[0]}`;
+}
+
 /**
  * The port of a coordination service beside the store: it sees who is alive, and puts in a line those who want to lead.
  * What it says is a hint for speed and for sparing the store; whatever must hold, the store's transactions decide.

@@ -292,14 +292,22 @@ class Client extends OperationsOf implements ZooKeeper {
 
   async #logIn(connection: Connection): Promise<void> {
     const { sasl } = this.#options;
-    if (sasl) {
-      const { answer, proof } = answerChallenge(sasl, await askOn(connection, saslStep(Buffer.alloc(0))));
-      const last = parseChallenge((await askOn(connection, saslStep(answer))).toString("utf8"));
-      if (last.rspauth !== proof) {
-        throw new ZooKeeperError("AUTH_FAILED", "SASL: the server does not know the password itself", {
-          hint: "check that these are the right servers",
+    if (!sasl) return;
+    const ask = (token: Uint8Array) =>
+      askOn(connection, saslStep(token)).catch((error: unknown) => {
+        // What a server that lets nobody in without a login answers to a wrong one; the others say AUTH_FAILED.
+        if (!isZooKeeperError(error, "SESSION_CLOSED_REQUIRE_SASL_AUTH")) throw error;
+        throw new ZooKeeperError("AUTH_FAILED", "SASL: the server refuses the credentials", {
+          hint: "check user and password",
+          cause: error,
         });
-      }
+      });
+    const { answer, proof } = answerChallenge(sasl, await ask(Buffer.alloc(0)));
+    const last = parseChallenge((await ask(answer)).toString("utf8"));
+    if (last.rspauth !== proof) {
+      throw new ZooKeeperError("AUTH_FAILED", "SASL: the server does not know the password itself", {
+        hint: "check that these are the right servers",
+      });
     }
   }
 

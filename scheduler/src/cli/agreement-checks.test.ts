@@ -14,7 +14,7 @@ const member = (sessionId: number, node: string, over: Partial<Member> = {}): Me
 const facts = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   ...{ nowMs, members: [member(1, "atlas"), member(2, "maria")], leadership: { term: 7, sessionId: 1 } },
   ...{ tasks: [], partitions: [], overdue: [], stuck: [], unplanned: [] },
-  ...{ clusterId: "mine", coordination: "store", sharedNames: [] },
+  ...{ clusterId: "mine", coordination: "store", sharedNames: [], sharedAddresses: [] },
   ...over,
 });
 const wrong = (over: Partial<ClusterFacts>, look?: CoordinationLook) =>
@@ -45,7 +45,7 @@ describe("doctor, on whether all belong together", () => {
     const nothing: CoordinationLook = { place: "ZooKeeper at zk:2181/a", found: undefined };
     for (const look of [at("s2"), nothing])
       expect(wrong({ members: witnessed, coordination: "s1" }, look)).toEqual([
-        expect.stringContaining("COORDINATION_DIFFERS: the cluster coordinates by another service, s1"),
+        expect.stringContaining("COORDINATION_DIFFERS: the cluster coordinates by service s1"),
       ]);
     expect(wrong({ members: [] }, at("s1")), "nobody is in the way of a change").toEqual([
       expect.stringMatching(/^remark: coordination: /),

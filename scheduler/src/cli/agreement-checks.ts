@@ -1,8 +1,9 @@
 import { disagreements } from "../agreement.ts";
-import { storeAlone } from "../coordination/open.ts";
+import { storeAlone } from "../coordination/agreement.ts";
 import type { CarillonError } from "../errors.ts";
 import type { ClusterFacts } from "../store/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
+import { usedCoordination } from "./nodes.ts";
 
 /** What was found at the service that this machine is told to use. */
 export type CoordinationLook = { place: string } & (
@@ -12,7 +13,7 @@ export type CoordinationLook = { place: string } & (
 
 /** Whether all that take part are set up for one and the same cluster. */
 export function checkAgreement(facts: ClusterFacts, look: CoordinationLook | undefined): Check[] {
-  return [coordination(facts, look), names(facts), ...settings(facts)];
+  return [coordination(facts, look), names(facts), addresses(facts), ...settings(facts)];
 }
 
 function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): Check {
@@ -26,13 +27,15 @@ function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): 
     return problem(what, found, "Give each cluster a path of its own.");
   }
   if (look && used !== null && look.found?.serviceId !== used) {
-    const theirs = used === storeAlone ? "by the store alone" : `by another service, ${used}`;
-    const found = `the cluster coordinates ${theirs}, and this machine would by ${look.place}`;
+    const theirs = usedCoordination(used, live);
+    const same =
+      theirs === look.place ? `, which calls itself ${look.found?.serviceId ?? "nothing"} now and ${used} before` : "";
+    const found = `the cluster coordinates by ${theirs}, and this machine would by ${look.place}${same}`;
     return live.length > 0 ? problem(what, `COORDINATION_DIFFERS: ${found}`, advice) : remark(what, found, advice);
   }
   if (used === null) return good(what, "no node has joined yet");
   if (used === storeAlone) return good(what, "by the store alone");
-  const place = look?.place ?? `the service ${used}`;
+  const place = look?.place ?? usedCoordination(used, live);
   const doubting = live.filter(({ witnessed }) => !witnessed).map(({ node }) => node);
   if (doubting.length === 0) return good(what, `by ${place}`);
   return remark(
@@ -52,15 +55,25 @@ function names({ sharedNames }: ClusterFacts): Check {
   );
 }
 
+function addresses({ sharedAddresses, members, nowMs }: ClusterFacts): Check {
+  const turns = sharedAddresses.map(({ address, processes }) => `${address}: ${processes.join(" and ")}`);
+  if (turns.length > 0)
+    return problem(
+      "addresses",
+      `two processes take turns at one address: ${list(turns)}`,
+      "Give each process an address of its own; two on one machine need two ports.",
+    );
+  const known = members.filter((member) => !silent(member, nowMs) && member.settings?.address);
+  return good("addresses", known.length === 0 ? "nobody gives one" : "each is one process's");
+}
+
 function settings({ members, nowMs }: ClusterFacts): Check[] {
   const live = members.filter((member) => !silent(member, nowMs));
   // In the order of their sessions, as a start compares; one of each kind is enough to see what is wrong.
   const found = live.flatMap((other, at) => live.slice(0, at).flatMap((elder) => disagreements(elder, other)));
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));
-  return [...kinds.values()].map(({ setting, found: words, advice }) =>
-    setting === "retention"
-      ? problem("settings", `SETTINGS_DIFFER: ${words}`, advice)
-      : remark("settings", words, advice),
+  return [...kinds.values()].map(({ code, setting, found: words, advice }) =>
+    setting === "sessionTimeout" ? remark("settings", words, advice) : problem("settings", `${code}: ${words}`, advice),
   );
 }

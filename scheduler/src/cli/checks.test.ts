@@ -34,6 +34,7 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   clusterId: "c1",
   coordination: "store",
   sharedNames: [],
+  sharedAddresses: [],
   ...over,
 });
 const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({

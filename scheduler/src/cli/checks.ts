@@ -133,7 +133,15 @@ function leader({ leadership, members: all, nowMs }: ClusterFacts): Check {
   const found = holder
     ? `${holder.node} holds term ${leadership.term}, but is silent since ${spanText(nowMs - holder.seenMs)}`
     : "nobody leads";
-  return problem("leader", found, "No slots are planned. Start carillon server, or a process with your tasks.");
+  const scheduling = all.filter((member) => member.role === "node" && !silent(member, nowMs));
+  const advice = "Start carillon server, or a process with your tasks.";
+  if (scheduling.length > 0 && scheduling.every(({ settings }) => settings?.observer))
+    return problem(
+      "leader",
+      `${found}: all that schedule are observers`,
+      `They plan each slot 2 s ahead only. ${advice}`,
+    );
+  return problem("leader", found, `No slots are planned. ${advice}`);
 }
 
 function members({ members: all, nowMs }: ClusterFacts): Check {

@@ -19,6 +19,7 @@ const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "RUN_STATE",
   "NODE_NAME_TAKEN",
+  "NODE_ADDRESS_TAKEN",
   "SETTINGS_DIFFER",
   "SESSION_LOST",
   "WORKER_LOST",

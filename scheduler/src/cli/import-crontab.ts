@@ -5,6 +5,7 @@ import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { compileSchedule } from "../schedule.ts";
 import { defineTask, type TaskDefinition } from "../task.ts";
+import { keepEdits } from "../task-edits.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -107,10 +108,18 @@ type Outcome = "new" | "changed" | "unchanged";
 
 async function save(found: Found[], options: ImportOptions): Promise<(Found & { outcome: Outcome })[]> {
   const saved: (Found & { outcome: Outcome })[] = [];
-  const work = async ({ tower }: Opened) => {
+  const work = async ({ tower, store }: Opened) => {
+    const present = new Map(
+      (await store.tasks.byNames(found.map(({ task }) => task.name))).map((one) => [one.name, one]),
+    );
     for (const one of found) {
+      const before = present.get(one.task.name);
       const reason = `imported from ${basename(one.file)}:${one.task.line}`;
-      const { record, changed } = await tower.save(one.definition, { author: operator(), reason });
+      // What was edited by hand since the last import stays so.
+      const definition = keepEdits(one.definition, before?.definition);
+      const expectedVersion = before?.version ?? null;
+      const { record, changed } = await tower.save(definition, { expectedVersion, author: operator(), reason });
+      present.set(record.name, record);
       saved.push({ ...one, outcome: changed ? (record.version === 1 ? "new" : "changed") : "unchanged" });
     }
     return exitCodes.ok;

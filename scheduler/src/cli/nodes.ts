@@ -37,9 +37,18 @@ const isSilent = ({ seenMs, timeoutMs }: Member, nowMs: number) => nowMs - seenM
 const reliesOn = ({ witnessed }: Member) => (witnessed ? "service" : "store");
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
-/** The term under way; undefined while nobody leads. */
+/** "ZooKeeper at zk1:2181/billing", as those who live call it; a service that nobody is left to name goes by its id. */
+export function usedCoordination(coordination: string | null, members: Member[]): string {
+  if (coordination === null || coordination === "store") return "the store alone";
+  const known = members.map(({ settings }) => settings?.coordination).find((place) => typeof place === "string");
+  return known ?? `service ${coordination}`;
+}
+
+/** The term under way; undefined while nobody leads, also when the one who did has died. */
 const current = ({ leadership, terms }: Cluster): Term | undefined =>
-  leadership.sessionId === null ? undefined : terms.find(({ term }) => term === leadership.term);
+  leadership.sessionId === null
+    ? undefined
+    : terms.find(({ term, endedMs }) => term === leadership.term && endedMs === null);
 
 function asJson(cluster: Cluster, termsWanted: number): object {
   const { members, leadership, terms, coordination, nowMs } = cluster;
@@ -48,6 +57,7 @@ function asJson(cluster: Cluster, termsWanted: number): object {
     term: leadership.term,
     leader: leader ? { node: leader.node, since: iso(leader.electedMs) } : null,
     coordination,
+    coordinationPlace: coordination === null ? null : usedCoordination(coordination, members),
     members: members.map((member) => {
       const { beat: _, witnessed: __, startedMs, seenMs, ...rest } = member;
       return {
@@ -71,7 +81,7 @@ function printMembers(cluster: Cluster, terminal: Terminal): void {
   const { members, leadership, coordination, nowMs } = cluster;
   const { style } = terminal;
   const leader = current(cluster);
-  const by = coordination === null || coordination === "store" ? "the store alone" : `service ${coordination}`;
+  const by = usedCoordination(coordination, members);
   terminal.line(
     leader
       ? `${style.good(plain(leader.node))} leads, term ${leader.term}, since ${timeText(leader.electedMs, localZone())} (${spanText(nowMs - leader.electedMs)}); coordination by ${plain(by)}`
@@ -84,22 +94,25 @@ function printMembers(cluster: Cluster, terminal: Terminal): void {
       { title: "" },
       { title: "ROLE", drop: 5 },
       { title: "GROUPS", least: 8, drop: 4 },
-      { title: "TAKES", align: "right", drop: 8 },
-      { title: "LABELS", least: 6, drop: 10 },
-      { title: "HOST", least: 6, drop: 6 },
-      { title: "PID", align: "right", drop: 7 },
-      { title: "VERSION", drop: 9 },
+      { title: "TAKES", align: "right", drop: 9 },
+      { title: "LABELS", least: 6, drop: 11 },
+      { title: "ADDRESS", least: 8, drop: 6 },
+      { title: "HOST", least: 6, drop: 7 },
+      { title: "PID", align: "right", drop: 8 },
+      { title: "VERSION", drop: 10 },
       { title: "RELIES ON", drop: 2 },
       { title: "STARTED", drop: 3 },
       { title: "STATE" },
     ],
     members.map((member) => {
-      const { sessionId, node, role, host, pid, version, startedMs, seenMs, groups, labels = {}, capacity } = member;
+      const { sessionId, node, role, host, pid, version, startedMs, seenMs, groups, labels = {} } = member;
+      const { capacity, settings } = member;
+      const schedules = settings?.observer ? "observer" : "scheduler";
       const served = role === "node" && groups?.length === 0 ? "" : (groups ?? []).join(", ");
       return [
         plain(node),
         leadership.sessionId === sessionId ? { text: "leads", paint: style.good } : "",
-        role === "worker" ? "worker" : served === "" ? "scheduler" : "scheduler, worker",
+        role === "worker" ? "worker" : served === "" ? schedules : `${schedules}, worker`,
         plain(served),
         capacity ? String(capacity) : "",
         plain(
@@ -107,6 +120,7 @@ function printMembers(cluster: Cluster, terminal: Terminal): void {
             .map(([name, value]) => `${name}=${value}`)
             .join(" "),
         ),
+        plain(settings?.address ?? ""),
         plain(host),
         String(pid),
         plain(version),

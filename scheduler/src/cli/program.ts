@@ -3,6 +3,7 @@ import { CarillonError } from "../errors.ts";
 import { version } from "../version.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
+import { editTask, partsToSet, revertTask } from "./edit-task.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { importCrontabs } from "./import-crontab.ts";
 import { serve } from "./node-commands.ts";
@@ -107,11 +108,13 @@ function commands(terminal: Terminal, ended: Handle): Command {
       "--coordination <URL>",
       "what else to coordinate by, zookeeper://host:2181/path (else CARILLON_COORDINATION, or the store alone)",
     );
-  const nodeOptions = (command: Command, worker: boolean): Command => {
+  const nodeOptions = (command: Command, { scheduler, worker }: { scheduler: boolean; worker: boolean }): Command => {
     coordinationOption(command)
       .option("--fail-fast", "end when the store or the coordination service is away, instead of trying on")
       .option("--name <NAME>", "this process's name in the cluster (default: a made one)")
+      .option("--address <HOST:PORT>", "where the others reach this process (else CARILLON_ADDRESS, or nowhere)")
       .option("--label <NAME=TEXT>", "what to know this process by in carillon nodes; may be repeated", collectLabel);
+    if (scheduler) command.option("--observer", "never lead, only step in where the leader left something out");
     if (worker) {
       command
         .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)
@@ -127,7 +130,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
 
   nodeOptions(
     add(program, "dev [file]", "Plan and run the tasks of a file here, and watch them fire.", "carillon dev tasks.ts"),
-    true,
+    { scheduler: true, worker: true },
   ).action(doing(([file], options: Parameters<typeof dev>[1]) => dev(file, options, terminal)));
   nodeOptions(
     add(
@@ -136,7 +139,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
       "Plan slots and look after the cluster, and leave the work to workers.",
       "carillon server --store postgres://db.example/app",
     ),
-    false,
+    { scheduler: true, worker: false },
   ).action(doing((_, options: Parameters<typeof serve>[2]) => serve("server", undefined, options, terminal)));
   nodeOptions(
     add(
@@ -145,7 +148,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
       "Run the tasks of a file, or stored commands, and leave the planning to others.",
       "carillon worker tasks.ts --concurrency 20",
     ),
-    true,
+    { scheduler: false, worker: true },
   ).action(doing(([file], options: Parameters<typeof serve>[2]) => serve("worker", file, options, terminal)));
 
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
@@ -188,6 +191,30 @@ function commands(terminal: Terminal, ended: Handle): Command {
   add(tasks, "resume <name...>", "Let paused tasks fire again, from now on.", "carillon tasks resume settle-accounts")
     .option("--reason <TEXT>", "why, for those who look at the task later")
     .action(doing(([names], options) => resumeTasks(names as unknown as string[], options, terminal)));
+
+  add(
+    tasks,
+    "edit <name>",
+    "Change parts of a task by hand; the change stays when its code is started again.",
+    `carillon tasks edit settle-accounts --set "schedule=0 3 * * *" --set timeout=3h --reason "month's end"`,
+  )
+    .option("--set <PART=VALUE>", `what to change, may be repeated: ${partsToSet}`, collectPart)
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .option("--expect-version <N>", "refuse if the task is at another version by now", wholeNumber(1, 2 ** 31 - 1))
+    .action(doing(([name = ""], options: Parameters<typeof editTask>[1]) => editTask(name, options, terminal)));
+  add(
+    tasks,
+    "revert <name> [part...]",
+    "Put back what the code (or an import) says of what was edited by hand.",
+    "carillon tasks revert settle-accounts timeout",
+  )
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .option("--expect-version <N>", "refuse if the task is at another version by now", wholeNumber(1, 2 ** 31 - 1))
+    .action(
+      doing(([name = "", parts], options: Parameters<typeof editTask>[1]) =>
+        revertTask(name, parts as unknown as string[], options, terminal),
+      ),
+    );
 
   const runs = family("runs", "See what runs, ran and failed, follow it, and cancel it.");
   add(
@@ -263,11 +290,16 @@ function commands(terminal: Terminal, ended: Handle): Command {
 
 const collect = (value: string, before: string[] = []) => [...before, value];
 
-function collectLabel(text: string, before: [string, string][] = []): [string, string][] {
-  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (name === undefined || value === undefined) throw new InvalidArgumentError("Give name=text, such as zone=eu-1.");
-  return [...before, [name, value]];
-}
+const collectPairs =
+  (example: string) =>
+  (text: string, before: [string, string][] = []): [string, string][] => {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === undefined || value === undefined)
+      throw new InvalidArgumentError(`Give name=text, such as ${example}.`);
+    return [...before, [name, value]];
+  };
+const collectLabel = collectPairs("zone=eu-1");
+const collectPart = collectPairs("timeout=5m");
 
 const wholeNumber = (least: number, most: number) => (text: string) => {
   const number = Number(text);

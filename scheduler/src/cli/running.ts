@@ -3,7 +3,7 @@ import type { Log } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./node-log.ts";
-import { type CommonOptions, chosenCoordination, chosenUrl } from "./store-choice.ts";
+import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
 import { loadFile } from "./task-file.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
@@ -12,6 +12,8 @@ export interface NodeOptions extends CommonOptions {
   failFast?: boolean;
   label?: [string, string][];
   name?: string;
+  address?: string;
+  observer?: boolean;
   group?: string[];
   concurrency?: number;
   allow?: string[];
@@ -22,10 +24,11 @@ export interface NodeOptions extends CommonOptions {
 
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
-  const { directory, schema, name, group, label, concurrency, failFast, allow, shell, rehearse } = options;
+  const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
     const coordination = chosenCoordination(options, given.coordination);
+    const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
     return {
       ...rest,
@@ -34,6 +37,8 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(directory === undefined ? {} : { directory }),
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
+      ...(address === undefined ? {} : { address }),
+      observer: role.scheduler && (observer ?? given.observer ?? false),
       ...(group === undefined ? {} : { groups: group }),
       ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
       ...(failFast === undefined ? {} : { failFast }),

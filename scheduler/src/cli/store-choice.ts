@@ -8,7 +8,7 @@ import { silentLog } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
 import { hasCluster } from "../store/inspect.ts";
 import type { Store } from "../store.ts";
-import { withoutCredentials } from "../witness.ts";
+import { servicePlace } from "../witness.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { plain } from "./text.ts";
 
@@ -34,18 +34,13 @@ export function chosenCoordination({ coordination }: { coordination?: string }, 
   return coordination || fileUrl || process.env.CARILLON_COORDINATION || undefined;
 }
 
-const services: Record<string, string> = {
-  zookeeper: "ZooKeeper",
-  zookeepers: "ZooKeeper",
-  redis: "Redis",
-  rediss: "Redis",
-};
-
-/** "ZooKeeper at zk1:2181,zk2:2181/billing", without what is secret in it. */
-export function coordinationText(url: string): string {
-  const [scheme = "", rest = ""] = withoutCredentials(url).split("://");
-  return `${services[scheme] ?? plain(scheme)} at ${plain(rest.split("?")[0] ?? "")}`;
+/** Where the others reach this process: the address given, else the file's, else that of the environment. */
+export function chosenAddress({ address }: { address?: string }, fileAddress?: string): string | undefined {
+  return address || fileAddress || process.env.CARILLON_ADDRESS || undefined;
 }
+
+/** What a service's URL says to people; it may come from anywhere. */
+export const coordinationText = (url: string): string => plain(servicePlace(url));
 
 /** Where a URL leads, without what is secret in it. */
 export function urlPlace(url: string): string {

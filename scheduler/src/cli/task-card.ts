@@ -3,8 +3,10 @@ import { outcomes } from "../run.ts";
 import { compileSchedule, nextSlots } from "../schedule.ts";
 import type { Counters, RunRecord, TaskRecord, VersionRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
+import { editedParts } from "../task-edits.ts";
 import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
+import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
@@ -36,6 +38,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
       terminal.object({
         ...taskObject(record, counters, now),
         definition: record.definition,
+        edited: editedParts(record.definition),
         slots: slots.map((ms) => new Date(ms).toISOString()),
         workers: workers.map(({ node }) => node),
         runs: runs.map(runObject),
@@ -146,6 +149,9 @@ function printDefinition(
   if (definition.command?.user) row("as user", definition.command.user);
   row("policies", policiesText(definition));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
+  const { asDefined = {} } = definition;
+  const edits = editedParts(definition).map((part) => `${part} (defined as ${partText(asDefined, part, definition)})`);
+  row("edited", edits.join("; "), style.warning);
   const parts = Object.entries(counters).filter(([, count]) => count > 0);
   row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));
 }

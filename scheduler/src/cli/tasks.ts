@@ -90,9 +90,9 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
           missed === 0 ? "" : { text: String(missed), paint: style.warning },
           task.paused
             ? { text: "paused", paint: style.warning }
-            : served
-              ? ""
-              : { text: "no worker", paint: style.dim },
+            : !served
+              ? { text: "no worker", paint: style.dim }
+              : { text: task.definition.asDefined ? "edited" : "", paint: style.dim },
         ];
       }),
     );

@@ -1,25 +1,29 @@
 import { clockTroubles, disagreements } from "../agreement.ts";
-import { pause } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
-import type { Member } from "../store.ts";
-import { firstLiving } from "./living.ts";
-import { type JoinOptions, joinCluster } from "./membership.ts";
+import type { Member, SessionStore } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { servicePlace, type Witness } from "../witness.ts";
+import { watchBeats } from "./living.ts";
+import { isGone, type JoinOptions, joinCluster } from "./membership.ts";
 
 const retryMs = 250;
+/** What the store remembers of nodes that use no service. */
+export const storeAlone = "store";
 
 /**
- * Joins, and leaves again if this process's settings must not stand beside those of one that was there before. Compared
- * only once its own row is there: of two that start at once, the later one sees the earlier.
- * @throws NODE_NAME_TAKEN, SETTINGS_DIFFER
+ * Joins, and leaves again if this process must not stand beside one that was there before. Compared only once its own row
+ * is there: of two that start at once, the later one sees the earlier. A session that was lost is compared anew.
+ * @throws NODE_NAME_TAKEN, NODE_ADDRESS_TAKEN, SETTINGS_DIFFER, COORDINATION_DIFFERS
  */
 export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
-  const membership = await joinCluster(options, signal);
+  const membership = await joinCluster({ ...options, agree: (...given) => agree(options, ...given) }, signal);
   try {
     const { wallOffsetMs, errorMs } = options.storeClock;
     for (const words of clockTroubles(options.storeClock))
       options.log.warn({ offsetMs: Math.round(wallOffsetMs), rightToMs: Math.ceil(errorMs) }, words);
-    await agreeOnSettings(options, membership.sessionId, signal);
+    await agree(options, membership.sessionId, signal);
     return membership;
   } catch (error) {
     await membership.leave("its settings differ from the others'");
@@ -27,25 +31,15 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
   }
 }
 
-async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
-  const { store, clock, storeClock, identity, log } = options;
-  const withMe = (member: Member) => (member.sessionId < sessionId ? disagreements(member, identity) : []);
-  const warned = new Set<string>();
+/** @param sessionId its own; those that are older were there before. Infinity: it has none yet. */
+async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
+  const { store, clock, storeClock, identity, witness, log } = options;
   for (;;) {
     try {
-      const { members } = await store.sessions.members();
-      const heard = members.filter(({ seenMs, timeoutMs }) => storeClock.now() - seenMs <= timeoutMs);
-      for (const { found, advice, refused } of heard.flatMap(withMe)) {
-        if (!refused && !warned.has(found)) log.warn({ code: "SETTINGS_DIFFER", advice }, found);
-        warned.add(found);
-      }
-      const refuses = (member: Member) => withMe(member).some(({ refused }) => refused);
-      const elder = members.some(refuses) ? await firstLiving(store.sessions, refuses, clock, signal) : undefined;
-      const why = elder && withMe(elder).find(({ refused }) => refused);
-      if (!elder || !why) return;
-      throw new CarillonError("SETTINGS_DIFFER", `${why.found} (live: pid ${elder.pid} on ${elder.host})`, {
-        hint: why.advice,
-      });
+      const place = identity.settings?.coordination ?? null;
+      const mine = { serviceId: witness?.serviceId ?? storeAlone, place, sessionId };
+      await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
+      return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
       // The session lives on meanwhile, or is found ended and opened anew; what was asked is still to be asked.
       if (!isCarillonError(error, "STORE_UNREACHABLE") || signal?.aborted) throw error;
@@ -53,4 +47,105 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
       await pause(clock, retryMs, signal);
     }
   }
+}
+
+async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
+  const { store, clock, storeClock, identity, log } = options;
+  const withMe = (member: Member) => (member.sessionId < sessionId ? disagreements(member, identity) : []);
+  const refuses = (member: Member) => withMe(member).some(({ refused }) => refused);
+  const refusal = (elder: Member) => {
+    const [why] = withMe(elder).filter(({ refused }) => refused);
+    const since = new Date(elder.startedMs).toISOString();
+    return new CarillonError(
+      why?.code ?? "SETTINGS_DIFFER",
+      `${why?.found} (live since ${since}: pid ${elder.pid} on ${elder.host})`,
+      { hint: why?.advice ?? "" },
+    );
+  };
+  const warned = new Set<string>();
+  for (let looks = 0; ; looks++) {
+    const { members } = await store.sessions.members();
+    const heard = members.filter(({ seenMs, timeoutMs }) => storeClock.now() - seenMs <= timeoutMs);
+    for (const { code, found, advice, refused } of heard.flatMap(withMe)) {
+      if (!refused && !warned.has(found)) log.warn({ code, advice }, found);
+      warned.add(found);
+    }
+    if (!members.some(refuses)) return;
+    const watched = await watchBeats(store.sessions, refuses, clock, signal);
+    if ("living" in watched) throw refusal(watched.living);
+    for (const member of watched.silent) {
+      // A beat may stand still where a service shows its process; when the service cannot tell, it is asked once more.
+      if (!member.witnessed || (await isGone(options, member))) await endSilent(store.sessions, member, storeClock);
+      else if (looks > 0) throw refusal(member);
+    }
+  }
+}
+
+/** So that it cannot come back as if nothing had been: whoever was only paused finds its session over, and compares. */
+const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClock: StoreClock) =>
+  sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
+
+/** What a process coordinates by: the store's name for it, and where it is for people; null: the store alone. */
+interface Coordination {
+  serviceId: string;
+  place: string | null;
+}
+
+interface AgreeOptions {
+  clock: Clock;
+  storeClock: StoreClock;
+  signal?: AbortSignal;
+  /** False: this process is no member, so it must not move the cluster to another service. */
+  joins?: boolean;
+}
+
+/** @param url undefined: the store alone */
+export function coordinationOf(url: string | undefined, witness: Witness | undefined): Coordination {
+  return { serviceId: witness?.serviceId ?? storeAlone, place: url === undefined ? null : servicePlace(url) };
+}
+
+/**
+ * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
+ * other live member may change; those that were killed get their timeout to show that they live.
+ * @throws COORDINATION_DIFFERS
+ */
+export async function agreeOnCoordination(
+  sessions: SessionStore,
+  mine: Coordination & { sessionId?: number },
+  { clock, storeClock, signal, joins = true }: AgreeOptions,
+): Promise<void> {
+  for (;;) {
+    const { coordination } = await sessions.cluster();
+    if (coordination === mine.serviceId) return;
+    if (coordination !== null && !joins) {
+      throw new CarillonError(
+        "COORDINATION_DIFFERS",
+        "the cluster coordinates by something else than this process's locks would",
+        { hint: "Give every process the same `coordination`; to change it, stop them all, and `start` one first." },
+      );
+    }
+    if (coordination !== null) {
+      const others = (member: Member) => member.sessionId !== mine.sessionId;
+      const watched = await watchBeats(sessions, others, clock, signal);
+      if ("living" in watched) throw coordinationDiffers(watched.living, coordination, mine);
+      for (const member of watched.silent) await endSilent(sessions, member, storeClock);
+    }
+    if (await sessions.coordinateBy(coordination, mine.serviceId)) return;
+  }
+}
+
+function coordinationDiffers(
+  { node, host, settings }: Member,
+  theirId: string,
+  { serviceId, place }: Coordination,
+): CarillonError {
+  const named = (id: string, known: string | null | undefined) =>
+    id === storeAlone ? "the store alone" : (known ?? `service ${id}`);
+  const [theirs, ours] = [named(theirId, settings?.coordination), named(serviceId, place)];
+  const same = theirs === ours ? `, which calls itself ${serviceId} now and ${theirId} before` : "";
+  return new CarillonError(
+    "COORDINATION_DIFFERS",
+    `the live node ${node} on ${host} coordinates by ${theirs}, and this one would by ${ours}${same}`,
+    { hint: "Give every node the same `coordination`, or stop them all before you change it." },
+  );
 }

@@ -9,14 +9,15 @@ const blindMs = 1_500;
 /**
  * A session's row outlives its process until someone finds that it is silent, which nobody does where all have died. So
  * a member in somebody's way gets its timeout to show that it lives: its beat moves.
- * @param concerns whom to watch @returns the first that lives; undefined when there is none
+ * @param concerns whom to watch
+ * @returns the first that lives; else those whose beat stood still for their timeout, with that beat
  */
-export async function firstLiving(
+export async function watchBeats(
   sessions: SessionStore,
   concerns: (member: Member) => boolean,
   clock: Clock,
   signal?: AbortSignal,
-): Promise<Member | undefined> {
+): Promise<{ living: Member } | { silent: Member[] }> {
   const seen = new Map<number, { beat: number; sinceMono: number }>();
   let lookedMono = clock.monotonic();
   for (;;) {
@@ -27,11 +28,11 @@ export async function firstLiving(
     let doubtful = false;
     for (const member of members) {
       const known = seen.get(member.sessionId);
-      if (known && known.beat !== member.beat) return member;
+      if (known && known.beat !== member.beat) return { living: member };
       if (!known) seen.set(member.sessionId, { beat: member.beat, sinceMono: mono });
       doubtful ||= mono - (known?.sinceMono ?? mono) < member.timeoutMs;
     }
-    if (!doubtful) return undefined;
+    if (!doubtful) return { silent: members };
     await pause(clock, lookMs, signal);
     if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
   }

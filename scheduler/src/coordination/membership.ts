@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
-import { CarillonError, messageOf } from "../errors.ts";
+import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Member, Pulse, SessionIdentity, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
@@ -17,6 +17,11 @@ export interface JoinOptions {
   identity: SessionIdentity;
   beatMs: number;
   log: Log;
+  /**
+   * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
+   * followed by another (Infinity), and again once that is there. Default: it may.
+   */
+  agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** Safety between the end of trust here and the earliest moment another may act. */
@@ -24,6 +29,14 @@ const marginMs = 500;
 /** A beat that failed is tried again this soon: trust is running out. */
 const hurryMs = 250;
 const clockSamples = 5;
+/** One that is kept out says so again this often. */
+const remindMs = 60_000;
+const keptOutBy = new Set<ErrorCode>([
+  "NODE_NAME_TAKEN",
+  "NODE_ADDRESS_TAKEN",
+  "SETTINGS_DIFFER",
+  "COORDINATION_DIFFERS",
+]);
 
 /**
  * Sessions and leadership by rows and heartbeats in the store. A beat is a counter; whoever watches a session takes it
@@ -91,7 +104,7 @@ function nameTaken({ node, pid, host }: Member): CarillonError {
 }
 
 /** Whether the witness says so; while it cannot tell, and without one, nobody is. */
-async function isGone({ witness, log }: JoinOptions, member: Member): Promise<boolean> {
+export async function isGone({ witness, log }: JoinOptions, member: Member): Promise<boolean> {
   try {
     return (await witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
   } catch (error) {
@@ -118,6 +131,8 @@ class StoreMembership implements Membership {
   #sawStoreAt = 0;
   #wake: () => void = () => undefined;
   #refreshWanted = false;
+  /** Why it is no member, and when that was told last. */
+  #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
 
@@ -214,14 +229,17 @@ class StoreMembership implements Membership {
     const { beatMs, log } = this.#options;
     let failing = false;
     while (!this.#left.signal.aborted) {
-      await this.#sleep(failing ? Math.min(hurryMs, beatMs) : this.#untilNextLook());
+      await this.#sleep(this.#keptOut ? beatMs : failing ? Math.min(hurryMs, beatMs) : this.#untilNextLook());
       if (this.#left.signal.aborted) return;
       try {
         await this.#beat();
         if (failing) log.info({ node: this.node }, "this node's session is sure again");
         failing = false;
+        this.#keptOut = undefined;
       } catch (error) {
-        if (!failing)
+        if (this.#left.signal.aborted) return;
+        if (isCarillonError(error) && keptOutBy.has(error.code)) this.#tellKeptOut(error);
+        else if (!failing)
           log.warn(
             { node: this.node, error: messageOf(error) },
             "a heartbeat failed; this node acts only while its session is sure",
@@ -273,12 +291,42 @@ class StoreMembership implements Membership {
     this.#term = null;
     this.#trust.over(this.#options.clock.monotonic());
     this.#tellTerm();
-    this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
-    this.#sessionId = await openSession(this.#options, this.#left.signal);
+    if (!this.#keptOut)
+      this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
+    this.#sessionId = await this.#reopen();
     // Told with the first beat that succeeds: should this one fail, what hung from the lost session is not forgotten.
     this.#lost.push(lost);
     this.#announce();
     await this.#beat();
+  }
+
+  /**
+   * The others may be set to something else by now. Compared before there is a row, so that one who is kept out and tries
+   * on leaves no row behind each time; and with it, for one who begins at this moment.
+   */
+  async #reopen(): Promise<number> {
+    const { agree, store, storeClock } = this.#options;
+    const { signal } = this.#left;
+    await agree?.(Number.POSITIVE_INFINITY, signal);
+    const sessionId = await openSession(this.#options, signal);
+    try {
+      await agree?.(sessionId, signal);
+      return sessionId;
+    } catch (error) {
+      await store.sessions.end(sessionId, null, storeClock.now(), "its settings differ from the others'");
+      throw error;
+    }
+  }
+
+  #tellKeptOut({ code, message, hint }: CarillonError): void {
+    const mono = this.#options.clock.monotonic();
+    const told = this.#keptOut;
+    if (told?.message === message && mono - told.atMono < remindMs) return;
+    this.#keptOut = { message, atMono: mono };
+    this.#options.log.error(
+      { node: this.node, code, advice: hint },
+      `${message}; this process is kept out: it leads, plans and claims nothing, and tries again`,
+    );
   }
 
   /** On the witness only while it shows this session for sure. */
@@ -336,7 +384,7 @@ class StoreMembership implements Membership {
   /** Stands for leadership where it is vacant. */
   async #stand({ leadership, members }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
-    if (identity.role !== "node" || this.#left.signal.aborted) return;
+    if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
     witness?.contend();
     const mine = leadership.sessionId === this.#sessionId;
     if (witness && !witness.ahead()) {

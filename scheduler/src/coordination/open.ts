@@ -2,8 +2,9 @@ import { type Clock, pause } from "../clock.ts";
 import { CarillonError, isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { SessionStore } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
 import { type Witness, withoutCredentials } from "../witness.ts";
-import { firstLiving } from "./living.ts";
+import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 import { openRedisWitness } from "./redis.ts";
 import { lookAtRedis } from "./redis-registry.ts";
 import { lookAtZooKeeper, openZooKeeper } from "./zookeeper.ts";
@@ -22,6 +23,7 @@ export function checkCoordination(url: string): void {
 export interface OpenOptions {
   sessionTimeoutMs: number;
   clock: Clock;
+  storeClock: StoreClock;
   log: Log;
   signal: AbortSignal;
   /** Reject when the service is away, instead of going on trying. */
@@ -50,7 +52,7 @@ export async function openCoordination(
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
       if (url !== undefined) witness = await (redis.test(url) ? openRedisWitness : openZooKeeper)({ ...options, url });
-      await agreeOnCoordination(sessions, witness, openOptions);
+      await agreeOnCoordination(sessions, coordinationOf(url, witness), openOptions);
       return witness;
     } catch (error) {
       await witness?.leave();
@@ -68,43 +70,4 @@ export async function openCoordination(
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);
   return redis.test(url) ? lookAtRedis(url) : lookAtZooKeeper(url);
-}
-
-/** What the store remembers of nodes that use no service. */
-export const storeAlone = "store";
-
-/**
- * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
- * live member may change; those that were killed get their timeout to show that they live.
- * @throws COORDINATION_DIFFERS
- */
-export async function agreeOnCoordination(
-  sessions: SessionStore,
-  witness: Witness | undefined,
-  { clock, signal, joins = true }: Pick<OpenOptions, "clock" | "signal" | "joins">,
-): Promise<void> {
-  const mine = witness?.serviceId ?? storeAlone;
-  for (;;) {
-    const { coordination } = await sessions.cluster();
-    if (coordination === mine) return;
-    if (coordination !== null && !joins) {
-      throw new CarillonError(
-        "COORDINATION_DIFFERS",
-        "the cluster coordinates by something else than this process's locks would",
-        { hint: "Give every process the same `coordination`; to change it, stop them all, and `start` one first." },
-      );
-    }
-    const live = coordination === null ? undefined : await firstLiving(sessions, () => true, clock, signal);
-    if (coordination !== null && live) {
-      const [theirs, ours] = [coordination, mine].map((id) =>
-        id === storeAlone ? "the store alone" : `service ${id}`,
-      );
-      throw new CarillonError(
-        "COORDINATION_DIFFERS",
-        `the live node ${live.node} on ${live.host} coordinates by ${theirs}, and this one would by ${ours}`,
-        { hint: "Give every node the same `coordination`, or stop them all before you change it." },
-      );
-    }
-    if (await sessions.coordinateBy(coordination, mine)) return;
-  }
 }

@@ -32,6 +32,8 @@ export interface RedisConnectionOptions {
 
 const firstRetryMs = 50;
 const longestRetryMs = 1_000;
+/** Somebody may set the server up anew while we are connected, so that what it keeps cannot be relied on any more. */
+const checkAgainMs = 30_000;
 
 /** Asks nothing of our keys but which node has them: so a cluster is asked where it matters. */
 const look = redisScript("return redis.call('INFO')");
@@ -47,7 +49,8 @@ export class RedisConnection {
   readonly #options: RedisConnectionOptions;
   readonly #requests: Redis | Cluster;
   #messages: Redis | undefined;
-  #checked = false;
+  /** When the server was found to be as it must be, for this connection. */
+  #checkedMono: number | undefined;
   #failures = 0;
   #lastError: unknown;
   #lost: () => void = () => undefined;
@@ -86,7 +89,7 @@ export class RedisConnection {
     this.#random = options.random ?? systemRandom;
     this.#requests = this.#connect();
     this.#requests.on("close", () => {
-      this.#checked = false;
+      this.#checkedMono = undefined;
       this.#lost();
     });
   }
@@ -102,7 +105,8 @@ export class RedisConnection {
 
   /** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED */
   async run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    if (!this.#checked) await this.#check();
+    const checked = this.#checkedMono;
+    if (checked === undefined || this.#clock.monotonic() - checked > checkAgainMs) await this.#check();
     return this.#send(script, keys, args);
   }
 
@@ -162,10 +166,12 @@ export class RedisConnection {
       }
     } catch (error) {
       this.#renew(this.#requests);
+      // A wrong password is told as an event too; what follows only says that there was no login.
+      if (/WRONGPASS|invalid password/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, where);
       throw error;
     }
     this.#failures = 0;
-    this.#checked = true;
+    this.#checkedMono = this.#clock.monotonic();
   }
 
   /** @throws COORDINATION_REFUSED, COORDINATION_UNREACHABLE */

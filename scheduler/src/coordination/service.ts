@@ -4,7 +4,8 @@ import type { Log } from "../log.ts";
 import type { Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { Witness } from "../witness.ts";
-import { agreeOnCoordination, openCoordination } from "./open.ts";
+import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
+import { openCoordination } from "./open.ts";
 import { StoreLocks } from "./store-locks.ts";
 
 export interface ServiceOptions {
@@ -32,7 +33,9 @@ export class CoordinationService {
   async join(store: Store): Promise<Witness | undefined> {
     const witness = await this.#open(store, true);
     // Opened earlier for locks, it may be another than the cluster's by now.
-    if (this.#locked) await agreeOnCoordination(store.sessions, witness, this.#options);
+    if (this.#locked) {
+      await agreeOnCoordination(store.sessions, coordinationOf(this.#options.url, witness), this.#options);
+    }
     return witness;
   }
 

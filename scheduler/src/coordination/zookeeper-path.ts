@@ -16,18 +16,24 @@ const service = "/service";
 
 /**
  * The path that a cluster has in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, zookeepers:// for TLS
- * with the system's authorities; without a path, /carillon. With credentials, only who knows them may read or write there.
+ * with the system's authorities; without a path, /carillon. With credentials, only who knows them may read or write there;
+ * with ?auth=sasl they are a login by SASL DIGEST-MD5, for servers that ask for one, else ZooKeeper's own digest.
  */
 export class ClusterPath {
   readonly servers: string;
-  readonly access: Pick<ConnectOptions, "auth" | "tls">;
+  readonly access: Pick<ConnectOptions, "auth" | "sasl" | "tls">;
   readonly acl: readonly Acl[];
   readonly #clusterId: string;
   /** For messages: without the password. */
   readonly #where: string;
 
   constructor(url: string, clusterId: string) {
-    const [, scheme = "", credentials, rest = ""] = /^(zookeepers?):\/\/(?:([^/]*)@)?(.*)$/.exec(url) ?? [];
+    const [, scheme = "", credentials, rest = "", query = ""] =
+      /^(zookeepers?):\/\/(?:([^/]*)@)?([^?]*)(?:\?(.*))?$/.exec(url) ?? [];
+    const sasl = query === "auth=sasl";
+    if (query !== "" && !sasl) throw wrongOption("has an option that is not known", "The only option is ?auth=sasl.");
+    if (sasl && !credentials)
+      throw wrongOption("asks for a login without a user", "Give zookeeper://user:password@host:2181/path?auth=sasl.");
     const [servers = "", ...names] = rest.split("/");
     const path = names.join("/") || "carillon";
     this.servers = `${servers}/${path}`;
@@ -35,7 +41,8 @@ export class ClusterPath {
     this.#clusterId = clusterId;
     this.acl = credentials ? creatorAcl : openAcl;
     this.access = {
-      auth: credentials ? [{ scheme: "digest", credentials: decoded(credentials) }] : [],
+      auth: credentials && !sasl ? [{ scheme: "digest", credentials: decoded(credentials) }] : [],
+      ...(credentials && sasl ? { sasl: login(decoded(credentials)) } : {}),
       tls: scheme === "zookeepers" ? {} : undefined,
     };
   }
@@ -93,6 +100,12 @@ export class ClusterPath {
           "no permission",
           "Give user:password@ in the URL, or change the path's ACL.",
         );
+      case "SESSION_CLOSED_REQUIRE_SASL_AUTH":
+        return about(
+          "COORDINATION_REFUSED",
+          "a login by SASL is asked for",
+          "Give zookeeper://user:password@host:2181/path?auth=sasl.",
+        );
       case "UNIMPLEMENTED":
         return about("COORDINATION_UNSUPPORTED", "the server is too old", "ZooKeeper 3.6 or newer is needed.");
       case "CONNECT_STRING_INVALID":
@@ -138,11 +151,18 @@ function decoded(credentials: string): string {
   try {
     return decodeURIComponent(credentials);
   } catch {
-    throw new CarillonError("OPTION_INVALID", "coordination's user and password are not written as a URL has them", {
-      hint: "Write % as %25, @ as %40 and / as %2F.",
-    });
+    // Never with the text: it is the password.
+    throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
   }
 }
+
+function login(credentials: string): { username: string; password: string } {
+  const [username = "", ...password] = credentials.split(":");
+  return { username, password: password.join(":") };
+}
+
+const wrongOption = (what: string, hint: string) =>
+  new CarillonError("OPTION_INVALID", `coordination ${what}`, { hint });
 
 function parsed(text: string): { cluster?: unknown; service?: unknown } | undefined {
   try {

@@ -57,6 +57,8 @@ export interface ClusterFacts {
   coordination: string | null;
   /** Names that went from one process to another and back within the hour: two processes have them. */
   sharedNames: { node: string; processes: string[] }[];
+  /** Addresses that did so. */
+  sharedAddresses: { address: string; processes: string[] }[];
 }
 
 export interface Inspection {
@@ -180,19 +182,28 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
      where p.next_slot_ms < $1 order by p.next_slot_ms limit ${most}`,
     [nowMs - unplannedMs],
   );
-  const sharedNames = await database.query<{ node: string; processes: string[] }>(
+  /** What went from one process to another and back: a restart goes one way. */
+  const takingTurns = (what: string, of: string) => `
+    with recent as (select id, ${of} as what, node, host, pid from ${s}.session where started_ms > $1 and ${of} is not null)
+    select a.what as ${what}, array_agg(distinct format(${what === "node" ? "'pid %s on %s', p.pid, p.host" : "'%s (pid %s on %s)', p.node, p.pid, p.host"})) as processes
+    from recent a join recent b on b.what = a.what and b.id > a.id and (b.host, b.pid) <> (a.host, a.pid)
+         join recent c on c.what = a.what and c.id > b.id and (c.host, c.pid) = (a.host, a.pid)
+         join recent p on p.id in (a.id, b.id)
+    group by a.what order by a.what limit ${most}`;
+  const sinceMs = [nowMs - sharedNameMs];
+  const sharedNames = await database.query<ClusterFacts["sharedNames"][number]>(
     "",
-    `with recent as (select id, node, host, pid from ${s}.session where started_ms > $1)
-     select a.node, array_agg(distinct format('pid %s on %s', p.pid, p.host)) as processes
-     from recent a join recent b on b.node = a.node and b.id > a.id and (b.host, b.pid) <> (a.host, a.pid)
-          join recent c on c.node = a.node and c.id > b.id and (c.host, c.pid) = (a.host, a.pid)
-          join recent p on p.id in (a.id, b.id)
-     group by a.node order by a.node limit ${most}`,
-    [nowMs - sharedNameMs],
+    takingTurns("node", "node"),
+    sinceMs,
+  );
+  const sharedAddresses = await database.query<ClusterFacts["sharedAddresses"][number]>(
+    "",
+    takingTurns("address", "settings->>'address'"),
+    sinceMs,
   );
   const { clusterId, coordination } = await sessionStore(database).cluster();
   return {
     ...{ nowMs, members, leadership, tasks, partitions, overdue, stuck, unplanned },
-    ...{ clusterId, coordination, sharedNames },
+    ...{ clusterId, coordination, sharedNames, sharedAddresses },
   };
 }

@@ -194,8 +194,10 @@ export function sessionStore(database: Database): SessionStore {
     async terms(limit): Promise<Term[]> {
       return database.query<Term>(
         "session-terms",
-        `select term, node, session_id as "sessionId", elected_ms as "electedMs", ended_ms as "endedMs", ended_why as "endedWhy"
-         from ${s}.term order by term desc limit $1`,
+        // A leader that died leaves its term open until another takes the next one; it led no longer than its session.
+        `select t.term, t.node, t.session_id as "sessionId", t.elected_ms as "electedMs",
+                coalesce(t.ended_ms, o.ended_ms) as "endedMs", coalesce(t.ended_why, o.ended_why) as "endedWhy"
+         from ${s}.term t left join ${s}.session o on o.id = t.session_id order by t.term desc limit $1`,
         [limit],
       );
     },

@@ -4,6 +4,7 @@ import { countSlots } from "../planning.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { Change, Counters, SqlClient, TaskChange, TaskRecord, TaskStore, VersionRecord } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
+import { keepEdits } from "../task-edits.ts";
 import { staleTask } from "../task-versions.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
@@ -54,37 +55,19 @@ export function taskStore(database: Database): TaskStore {
 
   const store: TaskStore = {
     async save(definition, expectedVersion, change) {
-      const text = definitionText(definition);
-      const [present] = await read(definition.name);
-      if (present && present.deleted_ms === null && present.definition_text === text) {
-        if (expectedVersion !== null && expectedVersion !== present.version)
-          throw await stale(definition.name, expectedVersion);
-        return { record: asRecord(present), changed: false };
-      }
-      const groupId = await store.group(definition.group);
-      return database.transaction(async (client) => {
-        // Creating first and locking then lets two nodes that start at once agree on who was first.
-        await create(client, definition, text, groupId, change);
-        const row = await lock(client, definition.name);
-        if (expectedVersion !== null && expectedVersion !== row.version)
-          throw await stale(definition.name, expectedVersion, client);
-        if (row.version > 0 && row.deleted_ms === null && row.definition_text === text)
-          return { record: asRecord(row), changed: false };
-        const record = await edit(client, row, definition, text, groupId, change);
-        return { record, changed: true };
-      });
+      return write(definition.name, () => definition, expectedVersion, change);
     },
 
     async saveAll(definitions, change) {
-      const texts = new Map(definitions.map((definition) => [definition.name, definitionText(definition)]));
+      const byName = new Map(definitions.map((definition) => [definition.name, definition]));
       const present = await database.query<TaskRow>(
         "task-texts",
         `select ${fields} from ${from} where t.name = any($1)`,
-        [[...texts.keys()]],
+        [[...byName.keys()]],
       );
-      const records = present
-        .filter((row) => row.deleted_ms === null && row.definition_text === texts.get(row.name))
-        .map(asRecord);
+      const isSo = (row: TaskRow, defined: TaskDefinition | undefined) =>
+        defined && row.definition_text === definitionText(keepEdits(defined, row.definition));
+      const records = present.filter((row) => row.deleted_ms === null && isSo(row, byName.get(row.name))).map(asRecord);
       const there = new Set(present.map(({ name }) => name));
       const absent = definitions.filter(({ name }) => !there.has(name));
       if (absent.length > 0) {
@@ -95,8 +78,11 @@ export function taskStore(database: Database): TaskStore {
       const done = new Set(records.map(({ name }) => name));
       const left = definitions.filter(({ name }) => !done.has(name));
       const save = async () => {
-        for (let next = left.pop(); next !== undefined; next = left.pop())
-          records.push((await store.save(next, null, change)).record);
+        for (let next = left.pop(); next !== undefined; next = left.pop()) {
+          const defined = next;
+          const { record } = await write(defined.name, (present) => keepEdits(defined, present), null, change);
+          records.push(record);
+        }
       };
       await Promise.all(Array.from({ length: savesAtOnce }, save));
       return records;
@@ -239,6 +225,37 @@ export function taskStore(database: Database): TaskStore {
     },
   };
   return store;
+
+  /** @param make the definition, from the one that is there; undefined: there is none, or it was removed */
+  async function write(
+    name: string,
+    make: (present: TaskDefinition | undefined) => TaskDefinition,
+    expectedVersion: number | null,
+    change: Change,
+  ): Promise<{ record: TaskRecord; changed: boolean }> {
+    const live = (row: TaskRow | undefined) => (row && row.version > 0 && row.deleted_ms === null ? row : undefined);
+    const [present] = await read(name);
+    const wanted = make(live(present)?.definition);
+    const wantedText = definitionText(wanted);
+    if (present && live(present)?.definition_text === wantedText) {
+      if (expectedVersion !== null && expectedVersion !== present.version) throw await stale(name, expectedVersion);
+      return { record: asRecord(present), changed: false };
+    }
+    const groupId = await store.group(wanted.group);
+    const written = await database.transaction(async (client) => {
+      // Creating first and locking then lets two nodes that start at once agree on who was first.
+      await create(client, wanted, wantedText, groupId, change);
+      const row = await lock(client, name);
+      if (expectedVersion !== null && expectedVersion !== row.version) throw await stale(name, expectedVersion, client);
+      const definition = make(live(row)?.definition);
+      const text = definitionText(definition);
+      if (live(row)?.definition_text === text) return { record: asRecord(row), changed: false };
+      // Someone edited the group since it was read: its number is asked for outside of a transaction.
+      if (definition.group !== wanted.group) return undefined;
+      return { record: await edit(client, row, definition, text, groupId, change), changed: true };
+    });
+    return written ?? write(name, make, expectedVersion, change);
+  }
 
   async function read(name: string): Promise<TaskRow[]> {
     return database.query<TaskRow>("task-by-name", `select ${fields} from ${from} where t.name = $1`, [name]);

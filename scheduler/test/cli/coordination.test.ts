@@ -43,20 +43,22 @@ describe("coordination by the command line", () => {
       (await json("nodes")).members.every(({ reliesOn }: { reliesOn: string }) => reliesOn === "service"),
     );
 
-    const { members, leader, coordination } = await json("nodes");
+    const { members, leader, coordination, coordinationPlace } = await json("nodes");
+    expect([coordination, coordinationPlace]).toEqual([expect.stringMatching(/^[\da-f-]{36}$/), shown]);
     expect(members).toMatchObject([
       { node: "planner", leads: true, labels: { zone: "eu-1" }, capacity: 0, groups: [] },
       { node: "ringer", leads: false, labels: {}, capacity: 7, groups: ["default"], silent: false },
     ]);
     expect(leader).toEqual({ node: "planner", since: expect.stringMatching(/^\d{4}-.*Z$/) });
     const table = (await ask("nodes")).stdout;
-    expect(table).toMatch(/^planner leads, term 1, since \d{4}-\d\d-\d\d .*; coordination by service [\da-f-]{36}$/m);
+    expect(table).toMatch(/^planner leads, term 1, since \d{4}-\d\d-\d\d .*; coordination by ZooKeeper at .*$/m);
+    expect(table).toContain(`; coordination by ${shown}\n`);
     expect(table).toMatch(/^planner +leads +scheduler +zone=eu-1 .* service +.* live, seen /m);
     expect(table).toMatch(/^ringer +scheduler, worker +default +7 .* service +.* live, seen /m);
 
     expect((await checks()).of("coordination")).toMatchObject({
       verdict: "good",
-      found: `by the service ${coordination}`,
+      found: `by ${shown}`,
     });
     const same = ["--coordination", zookeeper(path, "me:secret@")];
     expect((await checks(...same)).of("coordination")).toMatchObject({
@@ -138,7 +140,12 @@ describe("coordination by the command line", () => {
     }
     const alone = await ask("server", "--json");
     expect(alone.code).toBe(4);
-    expect(objects(alone.stderr)).toMatchObject([{ code: "COORDINATION_DIFFERS" }]);
+    expect(objects(alone.stderr)).toMatchObject([
+      {
+        code: "COORDINATION_DIFFERS",
+        message: expect.stringMatching(/ coordinates by ZooKeeper at [^@]+, and this one would by the store alone$/),
+      },
+    ]);
     expect((await server.end("SIGTERM")).code).toBe(0);
   });
 });
@@ -172,7 +179,7 @@ export const tower = carillon({ retention: "${retention}", sessionTimeout: "2s" 
     const refused = await ask("dev", "short.ts", "--name", "short", ...by);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
-      /^carillon: SETTINGS_DIFFER: retention is 60d on long and 7d on short \(live: pid \d+ on .+\)\n {2}hint: /,
+      /^carillon: SETTINGS_DIFFER: retention is 60d on long and 7d on short \(live since \d{4}-.*Z: pid \d+ on .+\)\n {2}hint: /,
     );
     expect((await json("nodes")).members).toMatchObject([{ node: "long", settings: { retentionMs: 60 * 86_400_000 } }]);
   });
@@ -194,6 +201,94 @@ export const tower = carillon({ retention: "${retention}", sessionTimeout: "2s" 
     expect((await checks()).of("names")).toMatchObject({
       verdict: "problem",
       found: expect.stringContaining("twin: pid 11 on vm and pid 12 on vm"),
+    });
+  });
+});
+
+describe("where a process is reached", () => {
+  const address = "10.0.0.7:7373";
+  const quick = () =>
+    file(
+      "quick.ts",
+      'import { carillon } from "carillon";\nexport const tower = carillon({ sessionTimeout: "2s" });\n',
+    );
+  const dev = (name: string, ...args: string[]) => start(["dev", "quick.ts", ...here(), "--name", name, ...args]);
+
+  it("belongs to one live process: another is refused, with who has it; a killed one's is free after its session", async () => {
+    await quick();
+    const first = start(["dev", "quick.ts", ...here(), "--name", "a"], { env: { CARILLON_ADDRESS: address } });
+    await first.says(/node a leads/);
+    expect((await ask("nodes")).stdout).toMatch(/^a +leads +scheduler, worker +default +100 +10\.0\.0\.7:7373 /m);
+    expect((await checks()).of("addresses")).toMatchObject({ verdict: "good", found: "each is one process's" });
+    const refused = await ask("dev", "quick.ts", "--name", "b", "--address", address);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /NODE_ADDRESS_TAKEN: a on .+ is reached at 10\.0\.0\.7:7373, and so would b on .+ be \(live since \d{4}-.*Z: pid \d+ on .+\)\n {2}hint: /,
+    );
+    await first.end("SIGKILL");
+    await dev("b", "--address", address).says(/node b (?:leads|follows)/);
+    const { members } = await json("nodes");
+    expect(members).toMatchObject([{ node: "b", settings: { address } }]);
+    const wrong = await ask("server", "--address", "0.0.0.0:7373");
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("OPTION_INVALID: address cannot be")]);
+  });
+
+  it("doctor names two that take turns at one, and localhost beside another machine", async () => {
+    await quick();
+    await dev("a", "--address", "localhost:7373").says(/node a leads/);
+    const client = new pg.Client(url);
+    await client.connect();
+    const insert = `insert into ${schema}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, ended_ms, ended_why, settings)
+       select $1, 'worker', 'elsewhere', $2, '1', 600000, started_ms, started_ms, case when $3 then started_ms end, 'silent', settings || $4::jsonb from ${schema}.session
+       where node = 'a'`;
+    for (const pid of [11, 12, 11]) await client.query(insert, [`n${pid}`, pid, true, { address }]);
+    await client.query(insert, ["far", 13, false, { address: null }]);
+    await client.end();
+    const found = await checks();
+    expect(found.code).toBe(5);
+    expect(found.of("addresses")).toMatchObject({
+      verdict: "problem",
+      found: expect.stringContaining(`${address}: n11 (pid 11 on elsewhere) and n12 (pid 12 on elsewhere)`),
+    });
+    expect(found.of("settings")).toMatchObject({
+      verdict: "problem",
+      found: expect.stringMatching(
+        /^SETTINGS_DIFFER: a on .+ says that it is reached at localhost:7373, which leads far on elsewhere/,
+      ),
+    });
+  });
+});
+
+describe("an observer", () => {
+  it("never leads, and what nobody plans still fires; doctor says who is missing", async () => {
+    const eye = start(["dev", "tasks.ts", ...here(), "--name", "eye", "--observer"]);
+    await eye.says(/beat +run \d+ +✓[\s\S]*beat +run \d+ +✓/);
+    const { stdout } = await ask("nodes");
+    expect(stdout).toMatch(/^nobody leads; coordination by the store alone$/m);
+    expect(stdout).toMatch(/^eye +observer, worker +default /m);
+    expect((await checks()).of("leader")).toMatchObject({
+      verdict: "problem",
+      found: "nobody leads: all that schedule are observers",
+    });
+    const planner = await serverReady("--name", "planner");
+    await until(async () => (await json("nodes")).leader?.node === "planner");
+    expect((await json("nodes")).members).toMatchObject([
+      { node: "eye", leads: false, settings: { observer: true } },
+      { node: "planner", leads: true, settings: { observer: false } },
+    ]);
+    await planner.end("SIGKILL");
+    // Nobody takes the next term; the last one is over all the same.
+    await until(async () => (await json("nodes")).members.length === 1);
+    expect(await json("nodes")).toMatchObject({
+      leader: null,
+      terms: [
+        {
+          term: 1,
+          node: "planner",
+          ended: expect.any(String),
+          endedWhy: expect.stringMatching(/^silent for .* by eye$/),
+        },
+      ],
     });
   });
 });

@@ -6,20 +6,25 @@ import type { Membership } from "../../src/coordination.ts";
 import type { SessionIdentity } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { dayMs, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
+import { dayMs, type Line, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
 const timeoutMs = 1_500;
 const settings = { retentionMs: 30 * dayMs, horizonMs: 15_000, claimAheadMs: 1_000 };
 const short = { settings: { ...settings, retentionMs: dayMs } };
+const soon = { timeout: 20_000, interval: 20 };
 
-/** Real time: who lives shows by beats, and who does not by standing still. */
-describe.each(everyPostgres())("settings that must agree, on $title", (server) => {
+/** Real time: who lives shows by beats, and who does not by standing still. Which server that is makes no difference. */
+describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
   let stage: Stage;
   let joined: Membership[] = [];
+  /** Processes that stand still: their beats come once they go on. */
+  const stopped = new Map<string, { resume: () => void; gone: Promise<void> }>();
   beforeAll(async () => {
     stage = await openStage(server);
   });
   afterEach(async () => {
+    for (const { resume } of stopped.values()) resume();
+    stopped.clear();
     for (const membership of joined) await membership.leave("the test is over");
     joined = [];
     for (const { sessionId } of (await stage.store.sessions.members()).members)
@@ -34,12 +39,35 @@ describe.each(everyPostgres())("settings that must agree, on $title", (server) =
   });
   const join = async (node: string, over: Partial<SessionIdentity> = {}, clock: Clock = systemClock) => {
     const { log, lines } = recordingLog();
+    const { sessions } = stage.store;
+    const beat: typeof sessions.beat = async (...given) => {
+      await stopped.get(node)?.gone;
+      return sessions.beat(...given);
+    };
     const membership = await joinAgreeing({
-      ...{ store: stage.store, clock, storeClock: new StoreClock(clock), log, beatMs: timeoutMs / 2 },
+      ...{
+        store: { ...stage.store, sessions: { ...sessions, beat } },
+        clock,
+        storeClock: new StoreClock(clock),
+        log,
+        beatMs: timeoutMs / 2,
+      },
       identity: identityOf(node, over),
     });
     joined.push(membership);
-    return { membership, warnings: lines.filter(({ level }) => level === "warn") };
+    const at = (level: Line["level"]) => lines.filter((line) => line.level === level);
+    return { membership, warnings: at("warn"), errors: () => at("error") };
+  };
+  const stopStill = (node: string) => {
+    let resume: () => void = () => undefined;
+    const gone = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    stopped.set(node, { resume, gone });
+  };
+  const goOn = (node: string) => {
+    stopped.get(node)?.resume();
+    stopped.delete(node);
   };
   const names = async () => (await stage.store.sessions.members()).members.map(({ node }) => node);
 
@@ -58,7 +86,9 @@ describe.each(everyPostgres())("settings that must agree, on $title", (server) =
     await join("atlas");
     await expect(join("maria", short)).rejects.toMatchObject({
       code: "SETTINGS_DIFFER",
-      message: "retention is 30d on atlas and 1d on maria (live: pid 7 on host-of-atlas)",
+      message: expect.stringMatching(
+        /^retention is 30d on atlas and 1d on maria \(live since \d{4}-.*Z: pid 7 on host-of-atlas\)$/,
+      ),
       hint: expect.stringContaining("stop them all first"),
     });
     expect(await names()).toEqual(["atlas"]);
@@ -112,10 +142,11 @@ describe.each(everyPostgres())("settings that must agree, on $title", (server) =
   it("another way to coordinate is refused while a member lives, not for one that was killed", async () => {
     const { log } = recordingLog();
     const signal = new AbortController().signal;
-    const options = { clock: systemClock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
-    const { coordination } = await stage.store.sessions.cluster();
-    expect(await stage.store.sessions.coordinateBy(coordination, "some service")).toBe(true);
+    const storeClock = new StoreClock(systemClock);
+    storeClock.sample(systemClock.monotonic(), stage.nowMs, systemClock.monotonic());
+    const options = { clock: systemClock, storeClock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
     const { membership } = await join("atlas");
+    expect(await stage.store.sessions.coordinateBy("store", "some service")).toBe(true);
     await expect(openCoordination(undefined, stage.store.sessions, options)).rejects.toMatchObject({
       code: "COORDINATION_DIFFERS",
       message: expect.stringContaining("the live node atlas on host-of-atlas"),
@@ -124,5 +155,104 @@ describe.each(everyPostgres())("settings that must agree, on $title", (server) =
     await stage.store.sessions.open(identityOf("dead", {}), stage.nowMs);
     expect(await openCoordination(undefined, stage.store.sessions, options)).toBeUndefined();
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");
+  });
+
+  it("an address belongs to one live process, and is free after its session", async () => {
+    const address = { settings: { ...settings, address: "10.0.0.7:7373" } };
+    const { membership } = await join("atlas", address);
+    await expect(join("maria", { ...address, role: "worker" })).rejects.toMatchObject({
+      code: "NODE_ADDRESS_TAKEN",
+      message: expect.stringMatching(
+        /^atlas on host-of-atlas is reached at 10\.0\.0\.7:7373, and so would maria .* \(live since \d{4}-.*Z: pid 7 on host-of-atlas\)$/,
+      ),
+      hint: expect.stringContaining("address of its own"),
+    });
+    expect(await names()).toEqual(["atlas"]);
+    await membership.leave("stopped");
+    await stage.store.sessions.open(identityOf("dead", address), stage.nowMs);
+    await join("maria", address);
+    expect(await names()).toEqual(["maria"]);
+  });
+
+  it("a node that was paused while the others changed is kept out, says so, and comes back when they have gone", async () => {
+    const { membership: atlas, errors } = await join("atlas", short);
+    expect(atlas.term()).not.toBeNull();
+    const rejoins: number[] = [];
+    atlas.onRejoin((_, next) => rejoins.push(next));
+    stopStill("atlas");
+    // Keeping more is no reason to refuse; and it ends the session of the one that stands still.
+    const { membership: maria } = await join("maria");
+    await expect.poll(names, soon).toEqual(["maria"]);
+    await expect.poll(() => maria.term(), soon).not.toBeNull();
+    goOn("atlas");
+    await expect.poll(() => errors().length, soon).toBe(1);
+    expect(errors()).toMatchObject([
+      {
+        message: expect.stringMatching(/^retention is 30d on maria and 1d on atlas .*; this process is kept out: /),
+        fields: { code: "SETTINGS_DIFFER", node: "atlas", advice: expect.stringContaining("stop them all first") },
+      },
+    ]);
+    const lookAgain = maria.sessionId;
+    // It tries on, without a row each time, and says no more.
+    let pulses = 0;
+    maria.onPulse(() => void pulses++);
+    await expect.poll(() => pulses, soon).toBeGreaterThan(3);
+    expect([atlas.term(), atlas.trusted(), rejoins, errors().length]).toEqual([null, false, [], 1]);
+    const [{ latest } = { latest: 0 }] = await stage.rows("select max(id)::int as latest from $s.session");
+    expect(latest).toBe(lookAgain);
+    await maria.leave("stopped");
+    await expect.poll(() => atlas.term(), soon).not.toBeNull();
+    expect([await names(), rejoins]).toEqual([["atlas"], [atlas.sessionId]]);
+  });
+
+  it("a node that was paused while the others changed to another service is kept out, by names that operators know", async () => {
+    const { membership: atlas, errors } = await join("atlas");
+    stopStill("atlas");
+    await stage.store.sessions.end(atlas.sessionId, null, stage.nowMs, "silent");
+    const place = "ZooKeeper at zk1:2181/billing";
+    const opened = await stage.store.sessions.open(
+      identityOf("maria", { settings: { ...settings, coordination: place } }),
+      stage.nowMs,
+    );
+    const sessionId = "sessionId" in opened ? opened.sessionId : 0;
+    expect(await stage.store.sessions.coordinateBy("store", "some service")).toBe(true);
+    const beats = setInterval(() => void stage.store.sessions.beat(sessionId, stage.nowMs), 100);
+    goOn("atlas");
+    await expect.poll(() => errors().length, soon).toBe(1);
+    clearInterval(beats);
+    expect(errors()[0]).toMatchObject({
+      message: expect.stringContaining(
+        `the live node maria on host-of-maria coordinates by ${place}, and this one would by the store alone; this process is kept out`,
+      ),
+      fields: { code: "COORDINATION_DIFFERS" },
+    });
+    expect([atlas.term(), atlas.trusted()]).toEqual([null, false]);
+    // The other one died: what it left is no reason any more.
+    await expect.poll(() => atlas.term(), soon).not.toBeNull();
+    expect(await names()).toEqual(["atlas"]);
+    expect((await stage.store.sessions.cluster()).coordination).toBe("store");
+  });
+
+  it("one that was passed over as silent does not come back as if nothing had been", async () => {
+    const { membership: atlas, errors } = await join("atlas", { settings: { ...settings, address: "10.0.0.7:7373" } });
+    stopStill("atlas");
+    await join("maria", { settings: { ...settings, address: "10.0.0.7:7373" } });
+    goOn("atlas");
+    await expect.poll(() => errors().length, soon).toBe(1);
+    expect(errors()[0]?.fields).toMatchObject({ code: "NODE_ADDRESS_TAKEN" });
+    expect([await names(), atlas.trusted()]).toEqual([["maria"], false]);
+  });
+
+  it("an observer never leads, also when nobody does", async () => {
+    const { membership: eye } = await join("eye", { settings: { ...settings, observer: true } });
+    let pulses = 0;
+    eye.onPulse(() => void pulses++);
+    const { membership: atlas } = await join("atlas");
+    expect([atlas.term() !== null, eye.term()]).toEqual([true, null]);
+    await atlas.leave("stopped");
+    const before = pulses;
+    await expect.poll(() => pulses - before, soon).toBeGreaterThan(2);
+    expect([eye.trusted(), eye.term()]).toEqual([true, null]);
+    expect((await stage.store.sessions.members()).leadership.sessionId).toBeNull();
   });
 });

@@ -275,7 +275,12 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       expect(a.membership.term()).toBeNull();
       await until("it says whose the name is", () => {
         a.clock.advance(250);
-        return a.log.lines.some(({ fields }) => String(fields.error).includes("is used by a live process"));
+        return a.log.lines.some(
+          ({ level, fields, message }) =>
+            level === "error" &&
+            fields.code === "NODE_NAME_TAKEN" &&
+            /is used by a live process.*kept out/.test(message),
+        );
       });
     } finally {
       clearInterval(beats);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/clock.ts";
 import { openRedisWitness, type RedisWitnessOptions } from "../../src/coordination/redis.ts";
 import { RedisLocks } from "../../src/coordination/redis-lock.ts";
 import type { Witness } from "../../src/witness.ts";
@@ -127,6 +128,22 @@ describe("witness on Redis", () => {
       expect((await waiting).title).toBe("Redis");
       expect(log.filter((line) => line.includes("trying on"))).toHaveLength(2);
     });
+  });
+
+  it("relies on no server that was set to throw keys away meanwhile, says so, and goes on once that is mended", async () => {
+    const server = await start();
+    let ahead = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+    const witness = await contender(server.url, 1, { clock });
+    await soon("it is sure", () => witness.sure());
+    await server.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
+    log.length = 0;
+    ahead = 31_000; // it looks every 30 s
+    await soon("it says so", () => log.some((line) => line.includes("maxmemory-policy volatile-lru")));
+    expect([witness.sure(), witness.first()]).toEqual([false, false]);
+    expect(log.filter((line) => line.includes("maxmemory-policy"))).toHaveLength(1);
+    await server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction");
+    await soon("it is sure again, and first", () => first(witness));
   });
 
   it("keeps apart what has another prefix or another database", async () => {

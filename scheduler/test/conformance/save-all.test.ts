@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isCarillonError } from "../../src/errors.ts";
 import { at, cron, every } from "../../src/schedule.ts";
+import type { TaskRecord } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { edited } from "../../src/task-edits.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage } from "../support/store-stage.ts";
 
@@ -70,6 +73,50 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     expect(await versions()).toEqual(expected);
     expect(await versions(), "once more, it changes nothing").toEqual(expected);
     expect(await stage.store.tasks.saveAll([], change(2_000))).toEqual([]);
+  });
+
+  it("leaves what was edited by hand, brings the rest, and forgets the edit with the task's removal", async () => {
+    const code = (priority: number, description: string) =>
+      defineTask("by-hand", { priority, description, group: "g1" });
+    const start = async (priority: number, description: string) =>
+      (await stage.store.tasks.saveAll([code(priority, description)], change(stage.nowMs)))[0] as TaskRecord;
+    const made = await start(5, "a");
+    const hand = edited(made.definition, { priority: 7, group: "g2" });
+    await stage.store.tasks.save(hand, made.version, change(stage.nowMs));
+    expect(await start(5, "a")).toMatchObject({ version: 2, definition: { priority: 7, group: "g2" } });
+    const next = await start(6, "b");
+    expect(next).toMatchObject({ version: 3, definition: { priority: 7, group: "g2", description: "b" } });
+    expect(next.definition.asDefined).toEqual({ priority: 6, group: "g1" });
+    expect(next.groupId).toBe(await stage.store.tasks.group("g2"));
+    await stage.store.tasks.remove("by-hand", change(stage.nowMs));
+    expect((await start(5, "a")).definition).toEqual(code(5, "a"));
+  });
+
+  it("edits by hand and starts of code that change it at once: neither is lost", async () => {
+    const name = "both-at-once";
+    const code = (description: string) => defineTask(name, { description });
+    await stage.store.tasks.saveAll([code("0")], change(stage.nowMs));
+    let stale = 0;
+    const editing = async (priority: number): Promise<void> => {
+      const { definition, version } = await stage.store.tasks.byName(name);
+      const made = edited(definition, { priority, ...(priority % 2 ? { group: `g${priority}` } : {}) });
+      await stage.store.tasks.save(made, version, change(stage.nowMs)).catch((error) => {
+        if (!isCarillonError(error, "TASK_STALE")) throw error;
+        stale++;
+        return editing(priority);
+      });
+    };
+    const coding = async () => {
+      for (let n = 1; n <= 20; n++) await stage.store.tasks.saveAll([code(String(n))], change(stage.nowMs));
+    };
+    const hand = async () => {
+      for (const priority of [6, 7, 8, 9]) await editing(priority);
+    };
+    await Promise.all([coding(), hand()]);
+    expect((await stage.store.tasks.byName(name)).definition, `${stale} stale`).toMatchObject({
+      ...{ priority: 9, group: "g9", description: "20" },
+      asDefined: { priority: 5, group: "default" },
+    });
   });
 
   it("nodes that start at once, each in its own order, make one version of each and wait in no circle", async () => {

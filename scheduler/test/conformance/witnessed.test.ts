@@ -231,7 +231,8 @@ describe("membership with ZooKeeper: whose path it is", () => {
   afterAll(() => Promise.all([stage.close(), ensemble.stop()]));
 
   it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
-    const options = { clock: systemClock, log: recordingLog().log, signal: new AbortController().signal };
+    const { signal } = new AbortController();
+    const options = { clock: systemClock, storeClock: new StoreClock(systemClock), log: recordingLog().log, signal };
     const sessions = {
       ...stage.store.sessions,
       cluster: async () => ({ clusterId: "closed", coordination: null, lockEra: 0 }),
@@ -262,6 +263,7 @@ describe("membership with ZooKeeper: whose path it is", () => {
     const path = "/cluster/carillon";
     const away = {
       clock: systemClock,
+      storeClock: new StoreClock(systemClock),
       log: recordingLog().log,
       signal: new AbortController().signal,
       failFast: true,

@@ -179,4 +179,19 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
       code: "AUTH_FAILED",
     });
   });
+
+  test("SASL where nobody may do anything without: a wrong password and none at all are told apart, and neither is tried for ever", async () => {
+    const sasl = { users: { bob: "right" }, required: true };
+    await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl });
+    const { address } = secure.server;
+    await expect(connect(address, { sasl: { username: "bob", password: "wrong" } })).rejects.toMatchObject({
+      code: "AUTH_FAILED",
+    });
+    const stranger = await connect(address);
+    await expect(stranger.get("/")).rejects.toMatchObject({ code: "SESSION_CLOSED_REQUIRE_SASL_AUTH" });
+    await stranger.close();
+    const zk = await connect(address, { sasl: { username: "bob", password: "right" } });
+    expect(await zk.exists("/")).toBeDefined();
+    await zk.close();
+  });
 });

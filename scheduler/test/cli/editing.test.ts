@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { ask, file, here, json, objects, start } from "./process.ts";
+
+const code = (priority: number, cron: string) => `
+import { carillon, cron } from "carillon";
+export const tower = carillon();
+tower.task("settle", { schedule: cron("${cron}", { zone: "Asia/Shanghai" }), priority: ${priority}, retry: { attempts: 3, delay: "2s" } }, () => 1);
+`;
+const running = async (name: string, text: string) => {
+  const dev = start(["dev", await file(name, text), ...here(), "--json"]);
+  await dev.says(/"event":"ready"/);
+  return dev;
+};
+const definition = async () => (await json("tasks", "show", "settle")).definition;
+
+describe("tasks edit", () => {
+  it("changes parts by hand, which stay when the code is started again, and are put back by revert", async () => {
+    const before = await running("settle.ts", code(5, "0 0 2 * * *"));
+    const sets = ["--set", "schedule=0 0 3 * * *", "--set", "timeout=2h", "--set", "retry=5"];
+    const edit = await ask("tasks", "edit", "settle", ...sets, "--reason", "month's end");
+    expect([edit.code, edit.stdout]).toEqual([0, expect.stringMatching(/^settle is at version 2\n/)]);
+    expect(edit.stdout).toMatch(/^ {2}schedule +at 02:00.*Asia\/Shanghai +at 03:00.*Asia\/Shanghai$/m);
+    expect(edit.stdout).toMatch(/^ {2}timeoutMs +none +2h$/m);
+    expect(edit.stdout).toMatch(/^ {2}retry +attempts 3 +attempts 5$/m);
+    expect(edit.stderr).toContain("carillon tasks revert settle");
+    expect(await definition()).toMatchObject({
+      timeoutMs: 7_200_000,
+      retry: { attempts: 5, delayMs: 2_000 },
+      asDefined: { timeoutMs: null, retry: { attempts: 3 } },
+    });
+    const card = (await ask("tasks", "show", "settle")).stdout;
+    expect(card).toMatch(/edited +retry \(defined as attempts 3\); schedule \(defined as at 02:00/);
+    expect(card).toMatch(/^ +2 .* (?:retry|schedule|timeoutMs)(?:, (?:retry|schedule|timeoutMs)){2} +month's end$/m);
+    expect((await ask("tasks", "list")).stdout).toMatch(/^settle .* edited$/m);
+    await before.end("SIGTERM");
+
+    const after = await running("settle.ts", code(7, "0 0 4 * * *"));
+    expect(objects(after.stdout)).toContainEqual(
+      expect.objectContaining({
+        edits: { settle: expect.arrayContaining(["schedule", "timeoutMs", "retry"]) },
+        message: expect.stringContaining("edited by hand"),
+      }),
+    );
+    expect(await definition()).toMatchObject({
+      ...{ priority: 7, timeoutMs: 7_200_000, schedule: { expression: "0 0 3 * * *", zone: "Asia/Shanghai" } },
+      asDefined: { schedule: { expression: "0 0 4 * * *" } },
+    });
+    expect(await json("tasks", "revert", "settle", "timeout")).toMatchObject({
+      changes: { timeoutMs: { was: 7_200_000, is: null } },
+      edited: ["retry", "schedule"],
+    });
+    expect((await ask("tasks", "revert", "settle", "timeout")).code).toBe(2);
+    expect((await ask("tasks", "revert", "settle")).code).toBe(0);
+    expect(await definition()).toMatchObject({ schedule: { expression: "0 0 4 * * *" }, retry: { attempts: 3 } });
+    expect(await definition()).not.toHaveProperty("asDefined");
+    expect((await ask("tasks", "revert", "settle")).stdout).toMatch(/^settle is so already, at version \d+$/m);
+    await after.end("SIGTERM");
+  });
+
+  it("refuses a change that was made from another version, and shows both", async () => {
+    await running("settle.ts", code(5, "0 0 2 * * *"));
+    const edit = (priority: number) =>
+      ask("tasks", "edit", "settle", "--set", `priority=${priority}`, "--expect-version", "1");
+    const codes = (await Promise.all([edit(6), edit(9)])).map((ended) => ended.code);
+    expect(codes.toSorted()).toEqual([0, 1]);
+    const late = await ask("tasks", "edit", "settle", "--set", "grace=3s", "--expect-version", "1");
+    expect(late.code).toBe(1);
+    expect(late.stderr).toMatch(
+      /^carillon: TASK_STALE: task settle is at version 2, by .+@.+ at \d{4}-.*; this change was made from version 1; what differs from version 1: priority\n {2}hint: /,
+    );
+    expect(await definition()).toMatchObject({ priority: codes[0] === 0 ? 6 : 9, graceMs: 1_000 });
+  });
+
+  it("refuses what a task cannot be, each with what it can", async () => {
+    await (await running("settle.ts", code(5, "0 0 2 * * *"))).end("SIGTERM");
+    const refused = async ([set, error]: readonly [string, string]) => {
+      const { code, stderr } = await ask("tasks", "edit", "settle", "--json", "--set", set);
+      const told = [{ code: error, hint: expect.stringMatching(/\w/) }];
+      expect([set, code, objects(stderr)]).toMatchObject([set, 2, told]);
+    };
+    const wrong = [
+      ["priority=high", "TASK_INVALID"],
+      ["colour=red", "USAGE"],
+      ["schedule=never", "CRON_INVALID"],
+      ["zone=Moon/Base", "ZONE_UNKNOWN"],
+      ["command={argv:", "USAGE"],
+      ["timeout", "USAGE"],
+    ] as const;
+    await Promise.all(wrong.map(refused));
+    expect((await ask("tasks", "edit", "settle")).code).toBe(2);
+    expect((await ask("tasks", "edit", "nobody", "--set", "priority=1")).code).toBe(3);
+    expect((await json("tasks", "show", "settle")).version).toBe(1);
+  });
+});
