@@ -54,7 +54,8 @@ export class ZooKeeperLocks implements LockPlace {
   }
 
   graceLock(name: string, options: GraceLockOptions): GraceLock {
-    return graceLock(this.#options.zk, `/grace-locks/${encodeURIComponent(name)}`, options);
+    const { zk, path } = this.#options;
+    return graceLock(zk, `/grace-locks/${encodeURIComponent(name)}`, { ...options, acl: path.acl });
   }
 
   async close(): Promise<void> {
@@ -150,7 +151,7 @@ export class ZooKeeperLocks implements LockPlace {
 
   async #make(path: string, signal: AbortSignal): Promise<void> {
     try {
-      await this.#options.zk.create(path, "", { signal });
+      await this.#options.zk.create(path, "", { acl: this.#options.path.acl, signal });
     } catch (error) {
       if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
     }

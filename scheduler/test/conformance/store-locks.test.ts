@@ -4,7 +4,7 @@ import { StoreLocks } from "../../src/coordination/store-locks.ts";
 import type { LockStore } from "../../src/lock-store.ts";
 import type { PermitSpec, Permits } from "../../src/locks.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
-import type { Store } from "../../src/store.ts";
+import type { Signal, Store } from "../../src/store.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
@@ -197,6 +197,43 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     expect(held?.signal.reason).toMatchObject({ code: "LOCK_NOT_HELD" });
     const next = await waiting;
     expect([next?.held, (next?.fence ?? 0n) > (held?.fence ?? 0n)]).toEqual([true, true]);
+  });
+
+  it("hears signals on one connection, whoever else listens", async () => {
+    const proxy = await StoreProxy.before(server.url);
+    const store = await openPostgres({ url: proxy.url, schema: stage.schema, connectionsMax: 1 });
+    await store.clock();
+    const before = proxy.connections;
+    const listeners = [1, 2].map(() => {
+      const stop = new AbortController();
+      const heard: string[] = [];
+      const listener = (signal: Signal) => heard.push(signal.kind === "lock" ? signal.token : signal.kind);
+      return { stop, heard, ended: store.signals.listen(listener, stop.signal) };
+    });
+    const [first, second] = listeners as [(typeof listeners)[0], (typeof listeners)[0]];
+    const tell = (token: string) =>
+      stage.sql.query("select pg_notify($1, $2)", [`carillon:${stage.schema}`, `lock ${token}`]);
+    await until("both listen", () => listeners.every(({ heard }) => heard.includes("resync")));
+    await tell("1.1");
+    await until("both have heard it", () => listeners.every(({ heard }) => heard.includes("1.1")));
+    first.stop.abort();
+    await first.ended;
+    await tell("1.2");
+    await until("the other goes on", () => second.heard.includes("1.2"));
+    expect([first.heard.includes("1.2"), proxy.connections - before]).toEqual([false, 1]);
+    const late = new AbortController();
+    let told = "";
+    const lateEnded = store.signals.listen(({ kind }) => {
+      told ||= kind;
+    }, late.signal);
+    expect(told).toBe("resync");
+    late.abort();
+    await lateEnded;
+    second.stop.abort();
+    await second.ended;
+    await until("its connection is closed", () => proxy.open <= 1);
+    await store.close();
+    await proxy.close();
   });
 
   it("lets no line grow without end", async () => {

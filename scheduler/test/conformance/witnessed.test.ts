@@ -6,6 +6,7 @@ import { joinCluster } from "../../src/coordination/membership.ts";
 import { openCoordination } from "../../src/coordination/open.ts";
 import type { Membership } from "../../src/coordination.ts";
 import { CarillonError } from "../../src/errors.ts";
+import type { Held } from "../../src/locks.ts";
 import type { Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import type { Witness } from "../../src/witness.ts";
@@ -255,6 +256,19 @@ describe("membership with ZooKeeper: whose path it is", () => {
     const stranger = await connect(ensemble.connectString("/guarded/carillon"));
     await expect(stranger.create("/members/8")).rejects.toMatchObject({ code: "NO_AUTH" });
     await expect(stranger.get("/members/7")).rejects.toMatchObject({ code: "NO_AUTH" });
+    const locks = await witness.locks({ era: 0, nextBase: async () => 1 });
+    const held: (Held | undefined)[] = [];
+    for (const kind of ["lock", "semaphore", "election"] as const) {
+      held.push(await locks.permits({ kind, name: "x", permits: 1, fair: true }).acquire(true, options.signal));
+    }
+    const use = await locks.graceLock("x", { owner: "a" }).lock();
+    for (const path of ["/locks/x", "/semaphores/x/leases", "/elections/x", "/grace-locks/x"]) {
+      await expect(stranger.create(`${path}/_c_00000000-0000-0000-0000-000000000000-lock-0`)).rejects.toMatchObject({
+        code: "NO_AUTH",
+      });
+    }
+    await expect(stranger.delete("/grace-locks/x/holder")).rejects.toMatchObject({ code: "NO_AUTH" });
+    expect([use.held, ...held.map((one) => one?.held)]).toEqual([true, true, true, true]);
     await stranger.close();
     await witness.leave();
   });

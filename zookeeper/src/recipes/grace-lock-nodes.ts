@@ -4,6 +4,7 @@
  * two who take the same vacancy, and the record never names anyone who did not get the lock.
  */
 import { randomUUID } from "node:crypto";
+import type { Acl } from "../acl.ts";
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
 import type { Operation } from "../operations.ts";
 import { checkPath, parentOf } from "../paths.ts";
@@ -15,9 +16,14 @@ import type { Holding, LockPlace, LockRecord, Sight } from "./grace-lock-place.t
 import { createPersistent } from "./protect.ts";
 import { pause } from "./waiting.ts";
 
+export interface GraceLockNodesOptions extends GraceLockOptions {
+  /** Of all its nodes; default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+}
+
 /** A grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
-export function graceLock(client: ZooKeeper, path: string, options: GraceLockOptions): GraceLock {
-  return new GraceLock(new LockNodes(client, path), options);
+export function graceLock(client: ZooKeeper, path: string, { acl, ...options }: GraceLockNodesOptions): GraceLock {
+  return new GraceLock(new LockNodes(client, path, acl), options);
 }
 
 /** Which session read it, and the record node's numbers. */
@@ -40,12 +46,15 @@ class LockNodes implements LockPlace {
   /** The session in which a watch on the holder waits to fire; one at a time. */
   #watching: Session | undefined;
 
-  constructor(client: ZooKeeper, path: string) {
+  readonly #acl: readonly Acl[] | undefined;
+
+  constructor(client: ZooKeeper, path: string, acl?: readonly Acl[]) {
     checkPath(path);
     if (path === "/") {
       throw new ZooKeeperError("PATH_INVALID", "a grace lock cannot be at /", { path, hint: "give it a path below" });
     }
     this.#client = client;
+    this.#acl = acl;
     this.name = path;
   }
 
@@ -71,7 +80,7 @@ class LockNodes implements LockPlace {
     const { session, recordStat } = sight as NodeSight;
     const token = `${record.owner}\n${randomUUID()}`;
     const data = JSON.stringify(record);
-    const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name }];
+    const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
     put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
     try {
       for (;;) {
@@ -128,7 +137,7 @@ class LockNodes implements LockPlace {
 
   async #tryTake(session: Session, put: readonly Operation[], token: string): Promise<Taken | "lost" | "again"> {
     try {
-      const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true };
+      const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true, acl: this.#acl };
       const set = (await session.multi([...put, holder])).find(({ type }) => type === "set");
       if (set?.type !== "set") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
       // All parts of a multi are one transaction, with one number: the holder node's is the record's.
@@ -137,7 +146,7 @@ class LockNodes implements LockPlace {
       if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
       if (isZooKeeperError(error, "NO_NODE")) {
         if (put.length === 1) return "lost"; // the record was deleted by someone's hand
-        await createPersistent(session, parentOf(this.name));
+        await createPersistent(session, parentOf(this.name), undefined, this.#acl);
         return "again";
       }
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;

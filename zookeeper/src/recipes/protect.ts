@@ -5,6 +5,7 @@
  * ours, whatever its name says.
  */
 import { randomUUID } from "node:crypto";
+import type { Acl } from "../acl.ts";
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
 import type { Created, CreateOptions, Data } from "../operations.ts";
 import type { Session } from "../session.ts";
@@ -14,38 +15,48 @@ import { pause } from "./waiting.ts";
 const protectedName = /^_c_[0-9a-f-]{36}-/;
 
 /** Creates the path and what is missing above it as containers: the server removes them once they have been empty. */
-export async function createContainers(session: Session, path: string, signal?: AbortSignal): Promise<void> {
+export async function createContainers(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+  acl?: readonly Acl[],
+): Promise<void> {
   try {
-    await session.create(path, undefined, { container: true, signal });
+    await session.create(path, undefined, { container: true, acl, signal });
   } catch (error) {
     if (isZooKeeperError(error, "NODE_EXISTS")) return;
-    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createContainers(session, path, signal);
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createContainers(session, path, signal, acl);
     // Servers before 3.5 have no containers; a chroot's user may not create them either way.
-    if (isZooKeeperError(error, "UNIMPLEMENTED")) return createPersistent(session, path, signal);
+    if (isZooKeeperError(error, "UNIMPLEMENTED")) return createPersistent(session, path, signal, acl);
     const parent = path.slice(0, path.lastIndexOf("/"));
     if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
-    await createContainers(session, parent, signal);
-    return createContainers(session, path, signal);
+    await createContainers(session, parent, signal, acl);
+    return createContainers(session, path, signal, acl);
   }
 }
 
 /** Creates the path and what is missing above it as persistent nodes, which nobody removes. */
-export async function createPersistent(session: Session, path: string, signal?: AbortSignal): Promise<void> {
+export async function createPersistent(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+  acl?: readonly Acl[],
+): Promise<void> {
   try {
-    await session.create(path, undefined, { signal });
+    await session.create(path, undefined, { acl, signal });
   } catch (error) {
     if (isZooKeeperError(error, "NODE_EXISTS")) return;
-    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createPersistent(session, path, signal);
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createPersistent(session, path, signal, acl);
     const parent = path.slice(0, path.lastIndexOf("/"));
     if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
-    await createPersistent(session, parent, signal);
-    return createPersistent(session, path, signal);
+    await createPersistent(session, parent, signal, acl);
+    return createPersistent(session, path, signal, acl);
   }
 }
 
 /**
  * Creates `<parent>/_c_<uuid>-<suffix><number>`, once, whatever happens to the connection; makes the parent if it is
- * missing (a container).
+ * missing (a container, under the same ACL: else anybody could stand in the line).
  * @param suffix as in `latch-` or `lock-`
  * @throws SESSION_EXPIRED when the session ended meanwhile: then the node, if it came to be, went with it
  */
@@ -82,7 +93,7 @@ async function createOnce(
   } catch (error) {
     if (isZooKeeperError(error, "CONNECTION_LOSS")) return findProtected(session, parent, token, options);
     if (!isZooKeeperError(error, "NO_NODE")) throw error;
-    await createContainers(session, parent, options.signal);
+    await createContainers(session, parent, options.signal, options.acl);
     return undefined;
   }
 }
