@@ -58,9 +58,10 @@ export class DefinedTasks {
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
+    const { tasks } = registry;
     const defined = this.#defined.get(name);
     if (defined) await this.#register([defined.definition], registry);
-    else this.#taskIds.set(name, (await registry.tasks.byName(name)).taskId);
+    else this.#taskIds.set(name, (await tasks.byName(name)).taskId);
     return this.#taskIds.get(name) as number;
   }
 
