@@ -28,13 +28,13 @@ const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
 export const faults: readonly Fault[] = [
   {
     name: "killed",
-    aboutMs: 18_000,
+    aboutMs: 14_000,
     inflict: (victim) => victim.signal("SIGKILL"),
     mend: replace,
   },
   {
     name: "paused",
-    aboutMs: 18_000,
+    aboutMs: 15_000,
     inflict: (victim) => victim.signal("SIGSTOP"),
     async mend(_, victim, sinceMs) {
       await pause(Math.max(0, sinceMs + sessionTimeoutMs + 1_000 - Date.now()));
@@ -45,13 +45,13 @@ export const faults: readonly Fault[] = [
     name: "cut-coordination",
     ofService: true,
     livesOn: true,
-    aboutMs: 18_000,
+    aboutMs: 15_000,
     inflict: (victim, round) => victim.coordination?.[cut(round)](),
     mend: (_, victim) => victim.coordination?.heal(),
   },
   {
     name: "cut-store",
-    aboutMs: 20_000,
+    aboutMs: 14_000,
     inflict: (victim, round) => victim.store[cut(round)](),
     mend: (_, victim) => victim.store.heal(),
   },
@@ -59,7 +59,7 @@ export const faults: readonly Fault[] = [
     name: "graceful",
     graceful: true,
     livesOn: true,
-    aboutMs: 7_000,
+    aboutMs: 8_500,
     inflict: (victim) => victim.stop(),
     mend: replace,
   },
