@@ -7,6 +7,8 @@ export interface Fault {
   /** Only where there is a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
+  /** A new process takes the victim's place. */
+  readonly replaced?: boolean;
   /** For messages: about how long a round of it takes. */
   readonly aboutMs: number;
   /** Whether its victim goes on with what it had claimed, so that none of it may be late. */
@@ -28,6 +30,7 @@ const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
 export const faults: readonly Fault[] = [
   {
     name: "killed",
+    replaced: true,
     aboutMs: 14_000,
     inflict: (victim) => victim.signal("SIGKILL"),
     mend: replace,
@@ -58,6 +61,7 @@ export const faults: readonly Fault[] = [
   {
     name: "graceful",
     graceful: true,
+    replaced: true,
     livesOn: true,
     aboutMs: 8_500,
     inflict: (victim) => victim.stop(),
