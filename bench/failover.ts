@@ -13,6 +13,9 @@
  * everything; stopped in order. Nodes are processes, each with TCP proxies before the store and the service. Every slot
  * that came due is held against the handlers' notes (a file, written at each start), the ledger and the history.
  *
+ * Who was killed or stopped is replaced by a new process once another leads and six seconds are over; from then on slots
+ * are counted but not timed, for what is asked is not what a process costs that starts on a machine of few cores.
+ *
  * Each node is a worker too, so a victim takes along what it had claimed, at most a second ahead. Those slots run again
  * after detection and the task's grace, as `onWorkerLost` says; they are no part of the lateness and are told by
  * themselves (`rerun`). Where the victim lives on (cut from the service, stopped in order) there is no such excuse.
@@ -132,11 +135,14 @@ async function fail(
   const claimed = fault.livesOn ? new Set<string>() : await cluster.claimedBy(leader.sessionId);
   const next = async () => (await cluster.terms(leader.term)).at(-1);
   await cluster.until("another leader", patienceMs, async () => (await next()) !== undefined);
+  const watched = () => pause(Math.max(0, faultMs + watchedMs - Date.now()));
+  if (fault.replaced) await watched();
+  const mendMs = Date.now();
   await fault.mend(cluster, leader.node, faultMs);
   await cluster.whole(patienceMs);
-  await pause(Math.max(0, faultMs + watchedMs - Date.now()));
+  await watched();
   const toMs = Math.floor((Date.now() - 1_500) / 1_000) * 1_000;
-  const span = { fromMs, toMs, faultMs, quietMs: faultMs - settleMs, claimed };
+  const span = { fromMs, toMs, faultMs, quietMs: faultMs - settleMs, endMs: fault.replaced ? mendMs : toMs, claimed };
   const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, span);
   cluster.starts.forget(toMs);
   const [terms, elected] = [await cluster.terms(leader.term - 1), await next()];

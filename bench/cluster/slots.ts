@@ -29,6 +29,8 @@ export interface SlotSpan {
   /** Slots before it are only `before`; before `quietMs` only counted. */
   faultMs: number;
   quietMs: number;
+  /** Slots from here on are only counted; default: none. */
+  endMs?: number;
   claimed: ReadonlySet<string>;
 }
 
@@ -38,7 +40,7 @@ export async function sumSlots(
   schema: string,
   tasks: readonly { name: string }[],
   log: StartLog,
-  { fromMs, toMs, faultMs, quietMs, claimed }: SlotSpan,
+  { fromMs, toMs, faultMs, quietMs, endMs = toMs, claimed }: SlotSpan,
 ): Promise<SlotSum> {
   const s = `"${schema}"`;
   const span = [fromMs, toMs - 1];
@@ -97,7 +99,7 @@ export async function sumSlots(
       if (claimed.has(key)) {
         sum.claimed++;
         sum.claimedWorstMs = Math.max(sum.claimedWorstMs, latest);
-      } else if (slotMs < quietMs) continue;
+      } else if (slotMs < quietMs || slotMs >= endMs) continue;
       else if (slotMs < faultMs) sum.beforeWorstMs = Math.max(sum.beforeWorstMs, latest);
       else {
         if (latest > sum.worstMs) [sum.worstMs, sum.worstAtMs] = [latest, slotMs - faultMs];

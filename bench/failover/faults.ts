@@ -7,6 +7,8 @@ export interface Fault {
   /** Only where there is a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
+  /** A new process takes the victim's place. */
+  readonly replaced?: boolean;
   /** For messages: about how long a round of it takes. */
   readonly aboutMs: number;
   /** Whether its victim goes on with what it had claimed, so that none of it may be late. */
@@ -28,13 +30,14 @@ const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
 export const faults: readonly Fault[] = [
   {
     name: "killed",
-    aboutMs: 18_000,
+    replaced: true,
+    aboutMs: 14_000,
     inflict: (victim) => victim.signal("SIGKILL"),
     mend: replace,
   },
   {
     name: "paused",
-    aboutMs: 18_000,
+    aboutMs: 15_000,
     inflict: (victim) => victim.signal("SIGSTOP"),
     async mend(_, victim, sinceMs) {
       await pause(Math.max(0, sinceMs + sessionTimeoutMs + 1_000 - Date.now()));
@@ -45,21 +48,22 @@ export const faults: readonly Fault[] = [
     name: "cut-coordination",
     ofService: true,
     livesOn: true,
-    aboutMs: 18_000,
+    aboutMs: 15_000,
     inflict: (victim, round) => victim.coordination?.[cut(round)](),
     mend: (_, victim) => victim.coordination?.heal(),
   },
   {
     name: "cut-store",
-    aboutMs: 20_000,
+    aboutMs: 14_000,
     inflict: (victim, round) => victim.store[cut(round)](),
     mend: (_, victim) => victim.store.heal(),
   },
   {
     name: "graceful",
     graceful: true,
+    replaced: true,
     livesOn: true,
-    aboutMs: 7_000,
+    aboutMs: 8_500,
     inflict: (victim) => victim.stop(),
     mend: replace,
   },

@@ -20,7 +20,7 @@ const delayedRuns = 1_000;
 /** Without --seconds: the enqueued runs spread over this, and the kill comes half-way. */
 const openEndedSeconds = 30;
 /** Room to enqueue everything before the first of it is due. */
-const preparationMs = 2_000;
+const preparationMs = 3_000;
 /** A dead node's claims are back after 10 s at default settings. */
 const aftermathMs = 20_000;
 const aftermathInterruptedMs = 3_000;
