@@ -1,4 +1,5 @@
 import { formatDuration } from "./duration.ts";
+import { beatMsOf } from "./settings.ts";
 import type { SessionIdentity } from "./store.ts";
 
 /** The leader plans again when less than this part of the horizon is left. */
@@ -49,7 +50,7 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
     [other, elder],
   ] as const) {
     const lasts = (leader.settings?.horizonMs ?? 0) * refill;
-    const needed = leader.timeoutMs + observer.timeoutMs / 2;
+    const needed = leader.timeoutMs + beatMsOf(observer.timeoutMs);
     if (lasts >= needed) continue;
     found.push({
       setting: "sessionTimeout",

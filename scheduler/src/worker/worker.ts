@@ -8,7 +8,7 @@ import type { Handler, RunNotice } from "../handler.ts";
 import { Heap } from "../heap.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
-import type { ClaimedRun, ClaimStore, LogLine, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import type { ClaimedRun, ClaimStore, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { TaskDefinition } from "../task.ts";
 import { DueQueue } from "./due-queue.ts";
@@ -40,8 +40,8 @@ const claimsPerStatement = 2_000;
 const heldMax = 20_000;
 /** What nobody could start within this long of its due time is given back, for a worker that can. */
 const overdueMs = 1_000;
-/** The safety net below signals and due times. */
-const pollMs = 30_000;
+/** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
+const vainMs = 30_000;
 const guardMs = 250;
 /** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
 const ignoredAbortMs = 30_000;
@@ -49,6 +49,7 @@ const ignoredAbortMs = 30_000;
 const shortestFlushMs = 2_000;
 /** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
 const assumedDurationMs = 5;
+const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
 
 /**
  * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches.
@@ -77,6 +78,7 @@ export class Worker implements RunHost {
   #cancelFetch: () => void = () => undefined;
   #cancelGuard: () => void = () => undefined;
   #fetchAt = Number.POSITIVE_INFINITY;
+  #fetchedAt = Number.NEGATIVE_INFINITY;
   #idle: (() => void)[] = [];
 
   constructor(options: WorkerOptions) {
@@ -92,6 +94,7 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     options.storeClock.onStep(() => this.#armDue());
+    options.membership.onPulse((pulse) => this.#onPulse(pulse));
     options.membership.onRejoin((lost, session) => void this.#adopt(lost, session));
     this.#fetch();
     this.#guard();
@@ -125,18 +128,20 @@ export class Worker implements RunHost {
     else this.#fetchIn(inMs);
   }
 
+  /** The safety net below signals and due times, which costs nothing where nothing waits. */
+  #onPulse({ nextReadyMs }: Pulse): void {
+    if (nextReadyMs === null) return;
+    if (this.#except.size === 0 || this.clock.monotonic() - this.#fetchedAt >= vainMs) this.nudge(nextReadyMs);
+  }
+
   writeLog(line: LogLine): void {
     this.#logs.add(line);
   }
 
   async completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean> {
     const verdict: Verdict = { kind: "ended", outcome: "succeeded", result, error: null };
-    return this.#options.claims.settleIn(
-      client,
-      this.#options.membership.sessionId,
-      this.#settlement(run, verdict),
-      this.now(),
-    );
+    const { claims, membership } = this.#options;
+    return claims.settleIn(client, membership.sessionId, this.#settlement(run, verdict), this.now());
   }
 
   /**
@@ -215,6 +220,7 @@ export class Worker implements RunHost {
     const room = this.#room();
     if (room <= 0 || !membership.trusted()) return guardMs;
     const nowMs = this.now();
+    this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
     const { runs, nextDueMs } = await claims.claim({
       sessionId: membership.sessionId,
@@ -229,10 +235,10 @@ export class Worker implements RunHost {
     this.#armDue();
     if (this.#recallsOpen) void this.#answerRecalls();
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
-    if (nextDueMs === null) return pollMs;
+    if (nextDueMs === null) return Number.POSITIVE_INFINITY;
     // All that is due within the window is here, so the next look can wait for half of it and find more at once.
     const untilWindow = storeClock.until(nextDueMs) - claimAheadMs;
-    return Math.min(Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1), pollMs);
+    return Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1);
   }
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
@@ -419,10 +425,7 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       const doubtMs = membership.doubtMs();
       if (doubtMs > 0) {
-        const lost = new CarillonError(
-          "SESSION_LOST",
-          "this process's session is in doubt; another worker may have the run by now",
-        );
+        const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
         for (const run of this.#held.values()) {
           if (run.state === "waiting" || run.state === "running") {
             if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
@@ -452,10 +455,7 @@ export class Worker implements RunHost {
       const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
       const fences = new Set(book.map(({ fence }) => fence));
       if (lost !== session) {
-        const taken = new CarillonError(
-          "SESSION_LOST",
-          "the claim was taken back while this process's session was lost",
-        );
+        const taken = sessionLost("the claim was taken back while this process's session was lost");
         for (const run of this.#held.values()) {
           if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
         }

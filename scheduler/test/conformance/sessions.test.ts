@@ -63,7 +63,9 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     await stage.store.sessions.end(gone, null, stage.nowMs + 5, "silent");
     const pulse = await stage.store.sessions.beat(me, stage.nowMs + 6);
     expect(Math.abs(pulse.storeMs - Date.now())).toBeLessThan(60_000);
-    expect(pulse.members).toContainEqual(expect.objectContaining({ sessionId: me, pid: 1, timeoutMs: 6_000 }));
+    expect(pulse.members).toContainEqual(
+      expect.objectContaining({ sessionId: me, node: expect.any(String), timeoutMs: 6_000 }),
+    );
     expect(pulse.ended).toEqual([{ sessionId: gone, endedMs: stage.nowMs + 5 }]);
     expect(pulse.nextSlotMs).toBeNull();
     await stage.store.claims.settle(
