@@ -1,10 +1,14 @@
 import { hostname } from "node:os";
+import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { pause, systemClock } from "./clock.ts";
 import { runCommand } from "./command/command.ts";
 import { joinAgreeing } from "./coordination/agreement.ts";
-import { checkCoordination, openCoordination } from "./coordination/open.ts";
+import { type GraceOptions, Locks } from "./coordination/locks.ts";
+import { checkCoordination } from "./coordination/open.ts";
+import { CoordinationService } from "./coordination/service.ts";
 import type { Membership } from "./coordination.ts";
+import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { Engine } from "./engine/engine.ts";
@@ -14,6 +18,7 @@ import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError } from "./errors.ts";
 import type { Handler, Run, RunNotice } from "./handler.ts";
 import { jsonText } from "./json.ts";
+import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
 import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
@@ -30,12 +35,6 @@ import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
 import type { Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
-
-interface Defined {
-  definition: TaskDefinition;
-  schema: StandardSchemaV1 | undefined;
-  handler: Handler<never> | undefined;
-}
 
 /** Everything that exists once the store is open. */
 interface Opened {
@@ -54,9 +53,6 @@ interface Started {
   heard: Promise<void>;
 }
 
-const savedTogether = 1_000;
-const definedInCode = "defined in code";
-
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
   return new Carillon(options);
@@ -67,7 +63,9 @@ export class Carillon {
   readonly #options: CarillonOptions;
   readonly #log: Log;
   readonly #storeClock = new StoreClock(systemClock);
-  readonly #defined = new Map<string, Defined>();
+  readonly #defined = new DefinedTasks();
+  readonly #service: CoordinationService;
+  readonly #locks: Locks;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
   #opening: Promise<Opened> | undefined;
@@ -83,6 +81,18 @@ export class Carillon {
     this.#options = options;
     this.#log = options.log ?? standardErrorLog;
     this.#node = this.settings.name ?? madeName();
+    const { drainMs, sessionTimeoutMs, name: owner, failFast } = this.settings;
+    const shared = { clock: systemClock, log: this.#log, failFast };
+    const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
+    this.#service = new CoordinationService({
+      ...shared,
+      url: options.coordination,
+      sessionTimeoutMs,
+      storeClock,
+      signal,
+    });
+    const open = async () => this.#service.locks((await this.open()).store);
+    this.#locks = new Locks({ ...shared, open, drainMs, owner });
   }
 
   /**
@@ -99,15 +109,7 @@ export class Carillon {
   task(name: string, options: TaskOptions & { payload?: StandardSchemaV1 }, handler?: Handler<never>): Task<unknown> {
     const { payload: schema, ...rest } = options;
     const definition = defineTask(name, rest);
-    if (this.#defined.has(name)) {
-      throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, {
-        hint: "Give each task a name of its own.",
-      });
-    }
-    if (handler === undefined && definition.command === null) {
-      throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command`);
-    }
-    this.#defined.set(name, { definition, schema, handler });
+    this.#defined.add({ definition, schema, handler });
     if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
     return {
@@ -235,6 +237,31 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
+  // ---- locks
+
+  /** Mutual exclusion among all processes of the cluster, which need not have started. @throws OPTION_INVALID, STOPPED */
+  lock(name: string, options?: LockOptions): Lock {
+    return this.#locks.lock(name, options);
+  }
+
+  /** A lock that so many may hold at once. @throws OPTION_INVALID, STOPPED */
+  semaphore(name: string, options: SemaphoreOptions): Lock {
+    return this.#locks.semaphore(name, options);
+  }
+
+  /** Stands for election from now on, until the election or this Carillon is closed. @throws OPTION_INVALID, STOPPED */
+  elect(name: string, options: ElectionOptions): Election {
+    return this.#locks.elect(name, options);
+  }
+
+  /**
+   * A lock for long work that one process keeps between uses, and that outlives it by a grace: see docs/grace-lock.md.
+   * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
+   */
+  graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {
+    return this.#locks.graceLock(name, options);
+  }
+
   // ---- composition
 
   async #open(): Promise<Opened> {
@@ -268,16 +295,10 @@ export class Carillon {
     await this.open();
     const { store, definitions } = (await this.#opening) as Opened;
     const { settings } = this;
-    await this.#checkSlotPayloads();
-    const witness = await openCoordination(this.#options.coordination, store.sessions, {
-      sessionTimeoutMs: settings.sessionTimeoutMs,
-      clock: systemClock,
-      log: this.#log,
-      signal: this.#stopping.signal,
-      failFast: settings.failFast,
-    });
+    await this.#defined.checkSlotPayloads();
+    const witness = await this.#service.join(store);
     const membership = await this.#join(store, witness).catch(async (error) => {
-      await witness?.leave();
+      await this.#service.abandon();
       throw error;
     });
     const shared = {
@@ -301,7 +322,7 @@ export class Carillon {
     const heard = store.signals.listen(onSignal, listening.signal);
     this.#started = { membership, engine, worker, reconciler, listening, heard };
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
-    await this.#registerAll(store);
+    await this.#defined.registerAll(this.#registry(store, definitions));
     engine?.onSignal({ kind: "tasks" });
     if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
     return this;
@@ -329,11 +350,7 @@ export class Carillon {
   }
 
   #groups(): string[] {
-    return [
-      ...new Set(
-        this.settings.groups ?? ["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)],
-      ),
-    ];
+    return this.settings.groups ?? this.#defined.groups;
   }
 
   async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
@@ -385,10 +402,14 @@ export class Carillon {
       await started.worker?.stop(this.settings.drainMs);
       await started.engine?.stop();
       await started.reconciler.stop();
+    }
+    await this.#locks.close();
+    if (started) {
       await started.membership.leave("stopped");
       started.listening.abort();
       await started.heard;
     }
+    await this.#service.leave();
     if (!this.#opening) return;
     const { store, embedded } = await this.#opening;
     this.#opening = undefined;
@@ -409,8 +430,8 @@ export class Carillon {
     if (schema) await validatePayload(schema, payload, task);
     const text = jsonText(payload, `the payload of task ${task}`);
     const { store } = await this.open();
-    const { enqueuer } = (await this.#opening) as Opened;
-    const taskId = await this.#taskId(store, task);
+    const { enqueuer, definitions } = (await this.#opening) as Opened;
+    const taskId = await this.#defined.taskId(task, this.#registry(store, definitions));
     const nowMs = this.#storeClock.now();
     const write: EnqueueWrite = {
       taskId,
@@ -426,47 +447,8 @@ export class Carillon {
     return enqueued;
   }
 
-  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. */
-  readonly #taskIds = new Map<string, number>();
-  async #taskId(store: Store, task: string): Promise<number> {
-    const known = this.#taskIds.get(task);
-    if (known !== undefined) return known;
-    if (this.#defined.has(task)) return this.#register(task);
-    const { taskId } = await store.tasks.byName(task);
-    this.#taskIds.set(task, taskId);
-    return taskId;
-  }
-
-  /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
-  async #registerAll(store: Store): Promise<void> {
-    const { definitions } = (await this.#opening) as Opened;
-    const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
-    for (let from = 0; from < unknown.length; from += savedTogether) {
-      const some = unknown.slice(from, from + savedTogether).map(({ definition }) => definition);
-      const change = { author: this.#node, reason: definedInCode, nowMs: this.#storeClock.now() };
-      for (const record of await store.tasks.saveAll(some, change)) {
-        definitions.remember(record);
-        this.#taskIds.set(record.name, record.taskId);
-      }
-    }
-  }
-
-  async #register(name: string): Promise<number> {
-    const known = this.#taskIds.get(name);
-    if (known !== undefined) return known;
-    const { definition } = this.#defined.get(name) as Defined;
-    const { record } = await this.save(definition, { reason: definedInCode });
-    ((await this.#opening) as Opened).definitions.remember(record);
-    this.#taskIds.set(name, record.taskId);
-    return record.taskId;
-  }
-
-  /** A schedule whose slots would all fail on their payload is refused before it fires. */
-  async #checkSlotPayloads(): Promise<void> {
-    for (const { definition, schema } of this.#defined.values()) {
-      if (schema && definition.schedule.type !== "manual")
-        await validatePayload(schema, definition.slotPayload ?? undefined, definition.name);
-    }
+  #registry(store: Store, definitions: Definitions): Registry {
+    return { tasks: store.tasks, definitions, author: this.#node, nowMs: this.#storeClock.now() };
   }
 
   #handlerOf(definition: TaskDefinition): Handler | undefined {

@@ -1,5 +1,6 @@
 export { Carillon, carillon } from "./carillon.ts";
 export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
+export type { GraceOptions } from "./coordination/locks.ts";
 export {
   type CrontabFile,
   type CrontabNote,
@@ -15,6 +16,17 @@ export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./er
 export type { GraceLockStore } from "./grace-lock-store.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
 export type { Json } from "./json.ts";
+export type {
+  Election,
+  ElectionOptions,
+  Held,
+  Lock,
+  LockOptions,
+  SemaphoreOptions,
+  Term,
+  TryOptions,
+  WaitOptions,
+} from "./locks.ts";
 export type { Log } from "./log.ts";
 export {
   at,

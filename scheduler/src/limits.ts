@@ -5,6 +5,11 @@ export const limits = {
   taskNameLength: 200,
   groupNameLength: 100,
   keyLength: 200,
+  lockNameLength: 200,
+  /** Of one semaphore. */
+  permits: 1_000,
+  /** Who hold or wait for one name, on PostgreSQL. */
+  lockLine: 10_000,
   /** A run whose worker was lost this often is taken to be the cause, and fails. */
   workerLosses: 5,
   cronTextLength: 256,

@@ -1,5 +1,6 @@
 import type { GraceLockStore } from "./grace-lock-store.ts";
 import type { Json } from "./json.ts";
+import type { LockStore } from "./lock-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { TaskDefinition } from "./task.ts";
 
@@ -17,6 +18,7 @@ export interface Store {
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
+  readonly locks: LockStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -132,8 +134,11 @@ export interface SessionStore {
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
   /** Whose store this is, and what its nodes coordinate by: a service's id, `store`, or null before the first node. */
-  cluster(): Promise<{ clusterId: string; coordination: string | null }>;
-  /** From now on the cluster coordinates by `next`, if it still does by `before`. @returns whether it was so */
+  cluster(): Promise<{ clusterId: string; coordination: string | null; lockEra: number }>;
+  /**
+   * From now on the cluster coordinates by `next`, if it still does by `before`; locks get a new era, so that their fences
+   * go on rising there. @returns whether it was so
+   */
   coordinateBy(before: string | null, next: string): Promise<boolean>;
   /** The members as last seen, with all they told, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
@@ -469,6 +474,8 @@ export type Signal =
   /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
   | { kind: "plans" }
   | { kind: "leadership" }
+  /** Whoever has this token in a lock's line holds the lock now. */
+  | { kind: "lock"; token: string }
   /** Signals may have been lost: look at everything. */
   | { kind: "resync" };
 

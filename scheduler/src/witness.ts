@@ -1,3 +1,4 @@
+import type { LockNeeds, LockPlace } from "./locks.ts";
 import type { SessionIdentity } from "./store.ts";
 
 /** A service's URL as it may be shown: whatever stands before its last @ is secret. */
@@ -43,6 +44,8 @@ export interface Witness {
   first(): boolean;
   /** Called when `first` or `sure` changed, and, as members, when somebody may be shown no more; not for who comes. */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
+  /** Locks for users, of whoever announced itself or not. They are to be closed before this. @throws COORDINATION_… */
+  locks(needs: LockNeeds): Promise<LockPlace>;
   /** Ends everything that is shown. Never rejects. */
   leave(): Promise<void>;
 }

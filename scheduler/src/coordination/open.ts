@@ -26,6 +26,8 @@ export interface OpenOptions {
   signal: AbortSignal;
   /** Reject when the service is away, instead of going on trying. */
   failFast: boolean;
+  /** This process becomes a member. One that only uses locks must not move a cluster to another service. Default true. */
+  joins?: boolean;
 }
 
 const retryMs = 1_000;
@@ -38,8 +40,9 @@ const retryMs = 1_000;
 export async function openCoordination(
   url: string | undefined,
   sessions: SessionStore,
-  { clock, log, signal, failFast, sessionTimeoutMs }: OpenOptions,
+  openOptions: OpenOptions,
 ): Promise<Witness | undefined> {
+  const { clock, log, signal, failFast, sessionTimeoutMs } = openOptions;
   const { clusterId } = await sessions.cluster();
   const say = (line: string) => log.warn({}, line);
   for (let told = false; ; told = true) {
@@ -47,7 +50,7 @@ export async function openCoordination(
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
       if (url !== undefined) witness = await (redis.test(url) ? openRedisWitness : openZooKeeper)({ ...options, url });
-      await agreeOnCoordination(sessions, witness, clock, signal);
+      await agreeOnCoordination(sessions, witness, openOptions);
       return witness;
     } catch (error) {
       await witness?.leave();
@@ -75,16 +78,22 @@ export const storeAlone = "store";
  * live member may change; those that were killed get their timeout to show that they live.
  * @throws COORDINATION_DIFFERS
  */
-async function agreeOnCoordination(
+export async function agreeOnCoordination(
   sessions: SessionStore,
   witness: Witness | undefined,
-  clock: Clock,
-  signal: AbortSignal,
+  { clock, signal, joins = true }: Pick<OpenOptions, "clock" | "signal" | "joins">,
 ): Promise<void> {
   const mine = witness?.serviceId ?? storeAlone;
   for (;;) {
     const { coordination } = await sessions.cluster();
     if (coordination === mine) return;
+    if (coordination !== null && !joins) {
+      throw new CarillonError(
+        "COORDINATION_DIFFERS",
+        "the cluster coordinates by something else than this process's locks would",
+        { hint: "Give every process the same `coordination`; to change it, stop them all, and `start` one first." },
+      );
+    }
     const live = coordination === null ? undefined : await firstLiving(sessions, () => true, clock, signal);
     if (coordination !== null && live) {
       const [theirs, ours] = [coordination, mine].map((id) =>

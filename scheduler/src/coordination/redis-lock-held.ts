@@ -1,5 +1,6 @@
 import { pause } from "../clock.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
+import { type Held, notHeld } from "../locks.ts";
 import type { RedisLockPlace } from "./redis-lock-place.ts";
 import { release, renew } from "./redis-lock-scripts.ts";
 
@@ -7,12 +8,12 @@ export type RedisLockKeys = readonly [holder: string, fence: string, queue: stri
 
 /** Safety between the end of belief here and the earliest moment at which another may hold it. */
 const marginMs = 500;
+const silent = "Redis did not answer for too long";
 export const beatsPerTtl = 3;
 
 /** A lock, held until it is released or lost. */
-export class HeldRedisLock {
+export class HeldRedisLock implements Held {
   readonly name: string;
-  /** Above that of every earlier holder. */
   readonly fence: bigint;
   readonly #place: RedisLockPlace;
   readonly #keys: RedisLockKeys;
@@ -39,32 +40,34 @@ export class HeldRedisLock {
     this.#token = token;
     this.#ttlMs = ttlMs;
     this.#heldUntil = this.#trustFrom(began);
+    place.held.add(this);
     this.#watch();
     void this.#beat();
   }
 
-  /** For sure, at this moment. */
   get held(): boolean {
     return !this.#end.signal.aborted && this.#place.clock.monotonic() < this.#heldUntil;
   }
 
-  /** Aborts when it is no longer held for sure, or was released. */
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  /** @returns whether it was held until now. Never rejects: what cannot be told to Redis lapses there by itself. */
+  /** As `Held` says: what cannot be told to Redis lapses there by itself. */
   async release(): Promise<boolean> {
     const wasHeld = this.held;
-    this.#finish();
-    const [holder, , queue, deadlines] = this.#keys;
+    this.#finish("it was released");
     try {
       const { connection, channel } = this.#place;
-      return (await connection.run(release, [holder, queue, deadlines], [this.#token, channel])) === 1 && wasHeld;
+      return (await connection.run(release, this.#keys, [this.#token, channel])) === 1 && wasHeld;
     } catch (error) {
       this.#place.log(`the lock ${this.name} was released, and Redis not told: ${messageOf(error)}`);
       return wasHeld;
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!this.#end.signal.aborted) await this.release();
   }
 
   #trustFrom(began: number): number {
@@ -79,15 +82,16 @@ export class HeldRedisLock {
       if (this.#end.signal.aborted) return;
       const began = clock.monotonic();
       try {
-        const renewed = await connection.run(renew, [this.#keys[0]], [this.#token, this.#ttlMs]);
+        const renewed = await connection.run(renew, this.#keys, [this.#token, this.#ttlMs]);
         // An answer that comes after the belief ended brings nothing back: whoever looked at `held` has seen the end.
-        if (renewed !== 1 || !this.held) return this.#finish();
+        if (renewed !== 1) return this.#finish("Redis has it no more");
+        if (!this.held) return this.#finish(silent);
         this.#heldUntil = this.#trustFrom(began);
         waitMs = usual;
       } catch (error) {
         if (!isCarillonError(error)) {
           this.#place.log(`the lock ${this.name}: ${messageOf(error)}`);
-          return this.#finish();
+          return this.#finish(messageOf(error));
         }
         waitMs = connection.retryMs(); // belief runs out by itself
       }
@@ -97,13 +101,14 @@ export class HeldRedisLock {
   #watch(): void {
     const { clock } = this.#place;
     this.#cancelWatch = clock.after(this.#heldUntil - clock.monotonic(), () =>
-      this.held ? this.#watch() : this.#finish(),
+      this.held ? this.#watch() : this.#finish(silent),
     );
   }
 
-  #finish(): void {
+  #finish(why: string): void {
     this.#heldUntil = 0;
     this.#cancelWatch();
-    this.#end.abort();
+    this.#place.held.delete(this);
+    this.#end.abort(notHeld(`the lock ${this.name}`, why));
   }
 }

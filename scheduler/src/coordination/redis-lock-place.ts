@@ -9,6 +9,8 @@ export interface RedisLockPlaceOptions {
    * Asked when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
    */
   readonly fenceBase: () => Promise<number>;
+  /** Another one makes every Redis ask for a base; default 0. */
+  readonly era?: number;
   readonly log: (line: string) => void;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -20,7 +22,9 @@ export class RedisLockPlace {
   readonly clock: Clock;
   readonly random: Random;
   readonly fenceBase: () => Promise<number>;
+  readonly era: number;
   readonly channel: string;
+  readonly held = new Set<{ release(): Promise<boolean> }>();
   /** Who waits for being told that it is next. */
   readonly waiting = new Map<string, () => void>();
   readonly log: (line: string) => void;
@@ -28,12 +32,13 @@ export class RedisLockPlace {
 
   constructor(
     connection: RedisConnection,
-    { clock = systemClock, random = systemRandom, fenceBase, log }: RedisLockPlaceOptions,
+    { clock = systemClock, random = systemRandom, fenceBase, era = 0, log }: RedisLockPlaceOptions,
   ) {
     this.connection = connection;
     this.clock = clock;
     this.random = random;
     this.fenceBase = fenceBase;
+    this.era = era;
     this.log = log;
     const { prefix, database } = connection.address;
     this.channel = `{${prefix}}:turns:${database}`;

@@ -1,14 +1,33 @@
 import { redisScript } from "./redis-connection.ts";
 
 /**
- * The beginning of every script that takes. A fence is a base from outside and a count from here: base × 2^32 + count.
- * A server whose memory may be older than what it acknowledged (another run id or replication id), or is gone, asks
- * for a new base first, and takes it only in answer to the question it remembers: one fetched before a later loss
- * might lie below what was given meanwhile. Texts, because Lua's numbers end at 2^53.
+ * What Redis keeps of a name:
+ *
+ *   (the name)   token → until when it holds, by Redis's clock
+ *   …:fence      server, value, question: see below. permits: how many may hold. turn: the last that was given out
+ *   …:queue      token → turn, of those who wait in order
+ *   …:deadlines  token → until when it waits, by Redis's clock: a step of it may cost somebody's turn, and no more
+ */
+const prelude = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local token = ARGV[1]
+local function tell(channel)
+  local first = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+  local permits = tonumber(redis.call('HGET', KEYS[2], 'permits') or 1)
+  if first and redis.call('ZCARD', KEYS[1]) < permits then redis.call('PUBLISH', channel, first) end
+end
+`;
+
+/**
+ * A fence is a base from outside and a count from here: base × 2^32 + count. A server whose memory may be older than what
+ * it acknowledged (another run id or replication id), or is gone, or is of another era, asks for a new base first, and takes
+ * it only in answer to the question it remembers: one fetched before a later loss might lie below what was given
+ * meanwhile. Texts, because Lua's numbers end at 2^53.
  */
 const fencing = `
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
-local server = string.match(info, 'run_id:(%w+)') .. string.match(info, 'master_replid:(%w+)')
+local server = string.match(info, 'run_id:(%w+)') .. string.match(info, 'master_replid:(%w+)') .. '.' .. ARGV[6]
 local function fence(base, question, asked)
   local kept = redis.call('HMGET', KEYS[2], 'server', 'question')
   if kept[1] ~= server then
@@ -26,74 +45,70 @@ end
 `;
 
 /**
- * An answer was lost: it is held by this very request, and nobody has counted on. Unless the server forgot something:
- * then another may have, and this one is to be given up for a new one.
+ * KEYS as above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
+ *
+ * Who finds its own token had asked before, and the answer was lost: it gets a new fence, for nobody has seen the first. But
+ * not from a server that forgot something: then another may hold it too, and this one is to be given up for a new one.
+ * Those who wait in order and stopped asking lose their place.
+ *
+ * @returns {1, fence}, {0, ms until one may be free, or -1}, {2, question} or {3, the present permits}
  */
-const mine = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  local kept = redis.call('HMGET', KEYS[2], 'server', 'value')
-  if kept[1] == server then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    return {1, kept[2]}
+export const take = redisScript(`${prelude}${fencing}
+local ttl, permits, fair = tonumber(ARGV[2]), tonumber(ARGV[7]), ARGV[8] == '1'
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+local mine = redis.call('ZSCORE', KEYS[1], token)
+if mine and redis.call('HGET', KEYS[2], 'server') ~= server then
+  redis.call('ZREM', KEYS[1], token)
+  mine = false
+end
+if not mine then
+  for _, lost in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)) do
+    redis.call('ZREM', KEYS[3], lost)
+    redis.call('ZREM', KEYS[4], lost)
   end
-  redis.call('DEL', KEYS[1])
+  local present = redis.call('HGET', KEYS[2], 'permits')
+  if present ~= ARGV[7] then
+    if present and redis.call('ZCARD', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0 then return {3, present} end
+    redis.call('HSET', KEYS[2], 'permits', ARGV[7])
+  end
+  if fair then
+    if not redis.call('ZSCORE', KEYS[3], token) then
+      redis.call('ZADD', KEYS[3], redis.call('HINCRBY', KEYS[2], 'turn', 1), token)
+    end
+    redis.call('ZADD', KEYS[4], now + ttl, token)
+    for i = 3, 4 do redis.call('PEXPIRE', KEYS[i], ttl * 2) end
+    if redis.call('ZRANGE', KEYS[3], 0, 0)[1] ~= token then return {0, -1} end
+  end
+  if redis.call('ZCARD', KEYS[1]) >= permits then
+    return {0, redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] - now}
+  end
 end
-`;
-
-/** KEYS: holder, fence. ARGV: token, ttl, base, question, asked. @returns {1, fence}, {0, ms left} or {2, question} */
-export const take = redisScript(`${fencing}${mine}
-local left = redis.call('PTTL', KEYS[1])
-if left ~= -2 then return {0, left} end
-local value, question = fence(ARGV[3], ARGV[4], ARGV[5])
-if not value then return {2, question} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {1, value}
-`);
-
-/**
- * The same in a queue. KEYS as above and: queue (token → turn), deadlines (token → until when it waits, by Redis's
- * clock: a step of it may cost somebody's turn, and no more). Those who stopped asking lose their place.
- */
-export const takeInTurn = redisScript(`${fencing}${mine}
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local token, ttl = ARGV[1], tonumber(ARGV[2])
-for _, lost in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', now)) do
-  redis.call('ZREM', KEYS[3], lost)
-  redis.call('ZREM', KEYS[4], lost)
-end
-if not redis.call('ZSCORE', KEYS[3], token) then
-  redis.call('ZADD', KEYS[3], redis.call('HINCRBY', KEYS[2], 'turn', 1), token)
-end
-redis.call('ZADD', KEYS[4], now + ttl, token)
-for i = 3, 4 do redis.call('PEXPIRE', KEYS[i], ttl * 2) end
-local first = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-local left = redis.call('PTTL', KEYS[1])
-if first ~= token then return {0, -1} end
-if left ~= -2 then return {0, left} end
 local value, question = fence(ARGV[3], ARGV[4], ARGV[5])
 if not value then return {2, question} end
 redis.call('ZREM', KEYS[3], token)
 redis.call('ZREM', KEYS[4], token)
-redis.call('SET', KEYS[1], token, 'PX', ttl)
+redis.call('ZADD', KEYS[1], now + ttl, token)
+if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+tell(ARGV[9])
 return {1, value}
 `);
 
-/** KEYS: holder. ARGV: token, ttl. Redis keeps what it is told, so one that lapsed is not brought back. */
-export const renew = redisScript(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+/** KEYS as above. ARGV: token, ttl. Redis keeps what it is told, so one that lapsed is not brought back. */
+export const renew = redisScript(`${prelude}
+local ttl = tonumber(ARGV[2])
+if tonumber(redis.call('ZSCORE', KEYS[1], token) or 0) <= now then return 0 end
+redis.call('ZADD', KEYS[1], now + ttl, token)
+if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+return 1
 `);
 
-/** KEYS: holder, queue, deadlines. ARGV: token, channel. Leaves the queue, or gives the lock up and tells who is next. */
-export const release = redisScript(`
-redis.call('ZREM', KEYS[2], ARGV[1])
-redis.call('ZREM', KEYS[3], ARGV[1])
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[1] then redis.call('DEL', KEYS[1]) end
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-if first and (not held or held == ARGV[1]) then redis.call('PUBLISH', ARGV[2], first) end
-return held == ARGV[1] and 1 or 0
+/** KEYS as above. ARGV: token, channel. Leaves the queue, or gives up what it holds, and tells who is next. */
+export const release = redisScript(`${prelude}
+redis.call('ZREM', KEYS[3], token)
+redis.call('ZREM', KEYS[4], token)
+local held = redis.call('ZREM', KEYS[1], token)
+tell(ARGV[2])
+return held
 `);
 
 /** KEYS: cluster. ARGV: the cluster's id. As the registry has it: one prefix, one cluster. */

@@ -1,23 +1,30 @@
 import { randomUUID } from "node:crypto";
 import { pause } from "../clock.ts";
 import { CarillonError, isCarillonError } from "../errors.ts";
+import { type LockKind, type LockPlace, type PermitSpec, type Permits, sizeDiffers } from "../locks.ts";
 import { RedisConnection, type RedisConnectionOptions } from "./redis-connection.ts";
 import { beatsPerTtl, HeldRedisLock, type RedisLockKeys } from "./redis-lock-held.ts";
 import { RedisLockPlace, type RedisLockPlaceOptions } from "./redis-lock-place.ts";
-import { own, release, take, takeInTurn } from "./redis-lock-scripts.ts";
+import { own, release, take } from "./redis-lock-scripts.ts";
 
 export interface RedisLocksOptions extends RedisLockPlaceOptions, Omit<RedisConnectionOptions, "timeoutMs" | "probe"> {
   /** The cluster's id in the store: a Redis that serves another under the same prefix is refused. */
   readonly clusterId: string;
+  /** For how long a holder may be silent, ms, where nothing else is said. Default 10,000. */
+  readonly ttlMs?: number;
 }
 
 export interface RedisLockOptions {
-  /** For how long a holder may be silent, ms, 300 at least. Default 10,000. */
+  /** For how long a holder may be silent, ms, 300 at least. Default: what `RedisLocks` was given. */
   readonly ttlMs?: number;
   /** In the order in which they asked, instead of by chance. Default false. */
   readonly fair?: boolean;
   /** The longest pause between two attempts of one that waits by chance, ms. Default 500. */
   readonly longestPauseMs?: number;
+  /** How many may hold it at once; the same for all who use it. Default 1. */
+  readonly permits?: number;
+  /** Each kind has names of its own. Default "lock". */
+  readonly kind?: LockKind;
 }
 
 export interface RedisLockRequest {
@@ -30,11 +37,14 @@ const firstPauseMs = 5;
 const shortestTtlMs = 300;
 
 /** Locks in one Redis, by one connection. */
-export class RedisLocks {
+export class RedisLocks implements LockPlace {
+  readonly title = "Redis";
   readonly #place: RedisLockPlace;
+  readonly #ttlMs: number;
 
-  private constructor(place: RedisLockPlace) {
+  private constructor(place: RedisLockPlace, ttlMs: number) {
     this.#place = place;
+    this.#ttlMs = ttlMs;
   }
 
   /** @throws as RedisConnection.open; COORDINATION_FOREIGN */
@@ -44,12 +54,12 @@ export class RedisLocks {
       timeoutMs: 2_000,
       probe: (opened) => opened.run(own, [`{${opened.address.prefix}}:cluster`], [options.clusterId]),
     });
-    return new RedisLocks(new RedisLockPlace(connection, options));
+    return new RedisLocks(new RedisLockPlace(connection, options), options.ttlMs ?? 10_000);
   }
 
   /** @throws OPTION_INVALID */
   lock(name: string, options: RedisLockOptions = {}): RedisLock {
-    const { ttlMs = 10_000, fair = false, longestPauseMs = 500 } = options;
+    const { ttlMs = this.#ttlMs, fair = false, longestPauseMs = 500, permits = 1, kind = "lock" } = options;
     if (!(ttlMs >= shortestTtlMs && Number.isInteger(ttlMs))) {
       throw new CarillonError("OPTION_INVALID", `the lock's ttlMs is ${ttlMs}`, {
         hint: `Give whole milliseconds, ${shortestTtlMs} or more: a holder beats ${beatsPerTtl} times in that time.`,
@@ -65,11 +75,24 @@ export class RedisLocks {
         hint: "Give a name of 1 to 200 characters without braces.",
       });
     }
-    return new RedisLock(this.#place, name, { ttlMs, fair, longestPauseMs });
+    return new RedisLock(this.#place, name, { ttlMs, fair, longestPauseMs, permits, kind });
   }
 
-  /** Closes the connection. What is held is no longer renewed; release it before. */
-  close(): void {
+  permits(spec: PermitSpec): Permits {
+    const lock = this.lock(spec.name, spec);
+    return { acquire: (wait, signal) => (wait ? lock.acquire({ signal }) : lock.tryAcquire({ signal })) };
+  }
+
+  /** A record that can be lost with a fail-over promises no grace: see docs/locks.md. */
+  graceLock(name: string): never {
+    throw new CarillonError("COORDINATION_UNSUPPORTED", `the grace lock ${name} cannot be held in Redis`, {
+      hint: "It rests on a record that outlives its holder, and Redis may lose it: use PostgreSQL alone or ZooKeeper.",
+    });
+  }
+
+  /** Releases what is held, and closes the connection. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#place.held].map((held) => held.release()));
     this.#place.connection.close();
   }
 }
@@ -90,7 +113,7 @@ export class RedisLock {
     this.name = name;
     this.#place = place;
     this.#options = options;
-    const own = `{${place.connection.address.prefix}:lock:${name}}`;
+    const own = `{${place.connection.address.prefix}:${options.kind}:${name}}`;
     this.#keys = [own, `${own}:fence`, `${own}:queue`, `${own}:deadlines`];
   }
 
@@ -147,14 +170,15 @@ export class RedisLock {
     patient: boolean,
   ): Promise<HeldRedisLock | { waitMs: number; unknown: boolean }> {
     const { connection, clock, random } = this.#place;
-    const { ttlMs, fair, longestPauseMs } = this.#options;
+    const { ttlMs, fair, longestPauseMs, permits, kind } = this.#options;
+    const { era, channel } = this.#place;
     const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(attempt, 20));
     const byChance = random.next() * longest;
     try {
       for (let base = "", asked = ""; ; ) {
         const began = clock.monotonic();
-        const keys = fair ? this.#keys : this.#keys.slice(0, 2);
-        const answer = await connection.run(fair ? takeInTurn : take, keys, [token, ttlMs, base, token, asked]);
+        const args = [token, ttlMs, base, token, asked, era, permits, fair ? 1 : 0, channel];
+        const answer = await connection.run(take, this.#keys, args);
         const [what, value] = answer as [number, string | number];
         if (what === 1)
           return new HeldRedisLock(this.#place, this.#keys, this.name, token, String(value), ttlMs, began);
@@ -163,6 +187,7 @@ export class RedisLock {
           base = await this.#place.base();
           continue;
         }
+        if (what === 3) throw sizeDiffers({ kind, name: this.name, permits, fair }, value);
         const leftMs = Number(value);
         // In a queue: when the holder's time is over, if next; otherwise often enough not to lose the place.
         const ends = leftMs < 0 ? Number.POSITIVE_INFINITY : leftMs + 1;
@@ -174,15 +199,15 @@ export class RedisLock {
     } catch (error) {
       // It may have been done: then the next attempt, with the same token, finds that it holds the lock.
       if (!patient) await this.#giveUp(token);
-      if (!patient || !isCarillonError(error, "COORDINATION_UNREACHABLE")) throw error;
+      const passing = isCarillonError(error, "COORDINATION_UNREACHABLE") || isCarillonError(error, "STORE_UNREACHABLE");
+      if (!patient || !passing) throw error;
       return { waitMs: connection.retryMs(), unknown: true };
     }
   }
 
   async #giveUp(token: string): Promise<void> {
-    const [holder, , queue, deadlines] = this.#keys;
     try {
-      await this.#place.connection.run(release, [holder, queue, deadlines], [token, this.#place.channel]);
+      await this.#place.connection.run(release, this.#keys, [token, this.#place.channel]);
     } catch (error) {
       if (!isCarillonError(error)) throw error; // whatever it is that stayed there lapses by itself
     }

@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, pause, systemClock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
+import type { LockNeeds, LockPlace } from "../locks.ts";
 import type { Random } from "../random.ts";
 import type { Shown, Witness, WitnessOptions } from "../witness.ts";
 import { RedisConnection } from "./redis-connection.ts";
+import { RedisLocks } from "./redis-lock.ts";
 import { RedisMembers } from "./redis-members.ts";
 import { droppedContender, droppedSession, RedisRegistry, type Renewal } from "./redis-registry.ts";
 
@@ -141,6 +143,13 @@ class RedisWitness implements Witness {
 
   onChange(listener: (what: Change) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** By a connection of their own, whose requests a slow renewal does not hold up. */
+  locks({ era, nextBase }: LockNeeds): Promise<LockPlace> {
+    const { clusterId, url, log, signal, clock, random, failFast, sessionTimeoutMs } = this.#options;
+    const common = { clusterId, url, log, signal, clock, random, failFast, ttlMs: sessionTimeoutMs };
+    return RedisLocks.open({ ...common, era, fenceBase: nextBase });
   }
 
   async leave(): Promise<void> {

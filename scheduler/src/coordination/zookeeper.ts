@@ -12,7 +12,9 @@ import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } 
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
+import type { LockNeeds, LockPlace } from "../locks.ts";
 import type { Shown, Witness, WitnessOptions } from "../witness.ts";
+import { ZooKeeperLocks } from "./zookeeper-locks.ts";
 import { ZooKeeperMembers } from "./zookeeper-members.ts";
 import { ClusterPath, members } from "./zookeeper-path.ts";
 
@@ -195,6 +197,11 @@ class ZooKeeperWitness implements Witness {
 
   onChange(listener: Told): void {
     this.#listeners.push(listener);
+  }
+
+  async locks(needs: LockNeeds): Promise<LockPlace> {
+    const { clock, log, sessionTimeoutMs } = this.#options;
+    return new ZooKeeperLocks({ ...needs, zk: this.#zk, path: this.#path, clock, log, timeoutMs: sessionTimeoutMs });
   }
 
   async leave(): Promise<void> {

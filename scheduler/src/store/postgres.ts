@@ -6,6 +6,7 @@ import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
 import { graceLockStore } from "./grace-locks.ts";
 import { historyStore } from "./history.ts";
+import { lockStore } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { planStore } from "./plans.ts";
 import { runStore } from "./runs.ts";
@@ -70,6 +71,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),
+    locks: lockStore(database),
     clock,
     close: () => database.close(),
   };

@@ -225,9 +225,9 @@ export function sessionStore(database: Database): SessionStore {
     },
 
     async cluster() {
-      const [row] = await database.ask<{ clusterId: string; coordination: string | null }>(
+      const [row] = await database.ask<{ clusterId: string; coordination: string | null; lockEra: number }>(
         "session-cluster",
-        `select id as "clusterId", coordination from ${s}.cluster`,
+        `select id as "clusterId", coordination, lock_era as "lockEra" from ${s}.cluster`,
       );
       if (!row) throw new Error("the cluster row is missing");
       return row;
@@ -236,7 +236,9 @@ export function sessionStore(database: Database): SessionStore {
     async coordinateBy(before, next) {
       const rows = await database.ask(
         "session-coordinate-by",
-        `update ${s}.cluster set coordination = $2 where coordination is not distinct from $1 returning 1`,
+        `update ${s}.cluster set coordination = $2,
+           lock_era = case when coordination is null then lock_era else nextval('${s}.lock_base') end
+         where coordination is not distinct from $1 returning 1`,
         [before, next],
       );
       return rows.length > 0;

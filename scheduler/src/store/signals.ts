@@ -11,22 +11,57 @@ export function notifySql(schema: string, text: string): string {
   return `pg_notify('${channelOf(schema)}', ${text})`;
 }
 
-/** LISTEN on a connection of its own. Each new connection begins with a `resync`, since the gap before it was deaf. */
+/**
+ * LISTEN on a connection of its own, one for all listeners. Each new connection begins with a `resync`, since the gap
+ * before it was deaf; and so does each new listener, on one that is heard already.
+ */
 export function signalStore(database: Database): SignalStore {
   const channel = quoteIdentifier(channelOf(database.schema).replaceAll("''", "'"));
+  const listeners = new Set<(signal: Signal) => void>();
+  let connection: { end: AbortController; ended: Promise<void>; heard: boolean } | undefined;
   return {
     async listen(listener, signal) {
-      while (!signal.aborted) {
-        try {
-          await listenOnce(listener, signal);
-        } catch (error) {
-          // The pool's own queries tell of an outage; a deaf listener only means slower wake-ups until it is back.
-          database.log.debug({ error: messageOf(error) }, "signals are not heard; connecting again");
-        }
-        await pause(database.clock, reconnectPauseMs, signal);
-      }
+      if (signal.aborted) return;
+      // An own function each time: one that listens twice is told twice.
+      const told = (heard: Signal) => listener(heard);
+      listeners.add(told);
+      connection ??= begin();
+      const its = connection;
+      if (its.heard) told({ kind: "resync" });
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      listeners.delete(told);
+      if (listeners.size > 0 || connection !== its) return;
+      connection = undefined;
+      its.end.abort();
+      await its.ended;
     },
   };
+
+  function begin(): NonNullable<typeof connection> {
+    const end = new AbortController();
+    const its = { end, ended: Promise.resolve(), heard: false };
+    const tell = (signal: Signal) => {
+      if (signal.kind === "resync") its.heard = true;
+      if (!end.signal.aborted) for (const listener of [...listeners]) listener(signal);
+    };
+    its.ended = keepListening(tell, end.signal, () => {
+      its.heard = false;
+    });
+    return its;
+  }
+
+  async function keepListening(tell: (signal: Signal) => void, signal: AbortSignal, deaf: () => void): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await listenOnce(tell, signal);
+      } catch (error) {
+        // The pool's own queries tell of an outage; a deaf listener only means slower wake-ups until it is back.
+        database.log.debug({ error: messageOf(error) }, "signals are not heard; connecting again");
+      }
+      deaf();
+      await pause(database.clock, reconnectPauseMs, signal);
+    }
+  }
 
   async function listenOnce(listener: (signal: Signal) => void, signal: AbortSignal): Promise<void> {
     const client = await database.connect();
@@ -53,6 +88,7 @@ export function signalStore(database: Database): SignalStore {
 function parse(payload: string): Signal | null {
   const [kind, argument] = payload.split(" ");
   if (kind === "ready") return { kind, dueMs: Number(argument) };
+  if (kind === "lock") return { kind, token: argument ?? "" };
   // What a newer node says and this one does not know is not for it.
   return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" ? { kind } : null;
 }

@@ -40,7 +40,7 @@ describe.each([
       log: (line) => void log.push(line),
     });
     const close = async () => {
-      locks.close();
+      await locks.close();
       await proxy.close();
     };
     open.push({ close });
@@ -204,7 +204,7 @@ describe("Redis locks", () => {
     await Promise.all(waiting);
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect(performance.now() - began).toBeLessThan(5_000); // told, not found out by waiting
-    locks.close();
+    await locks.close();
     await server.close();
   });
 
@@ -221,7 +221,7 @@ describe("Redis locks", () => {
     }
     await expect(locks.lock("x").acquire()).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await expect(open("b", 1)).rejects.toMatchObject({ code: "COORDINATION_FOREIGN" });
-    locks.close();
+    await locks.close();
     await server.close();
   });
 });

@@ -88,7 +88,7 @@ describe("witness on Redis", () => {
         const held = await locks.lock("a", { fair }).acquire();
         expect(await held.release()).toBe(true);
       }
-      locks.close();
+      await locks.close();
     });
 
     it("refuses one that throws keys away", async () => {

@@ -202,7 +202,10 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
 
   it("with credentials in the URL strangers neither read nor write the cluster's path", async () => {
     const options = { clock: systemClock, log: recordingLog().log, signal: new AbortController().signal };
-    const sessions = { ...stage.store.sessions, cluster: async () => ({ clusterId: "closed", coordination: null }) };
+    const sessions = {
+      ...stage.store.sessions,
+      cluster: async () => ({ clusterId: "closed", coordination: null, lockEra: 0 }),
+    };
     sessions.coordinateBy = async () => true;
     const at = (who: string) =>
       openCoordination(`zookeeper://${who}${ensemble.server.address}/guarded/carillon`, sessions, {
@@ -254,7 +257,10 @@ describe.each(everyPostgres().slice(0, 1))("membership with ZooKeeper, on $title
       code: "COORDINATION_DIFFERS",
     });
     await expect(at("/elsewhere/carillon")).rejects.toMatchObject({ code: "COORDINATION_DIFFERS" });
-    const other = { ...stage.store.sessions, cluster: async () => ({ clusterId: "another", coordination: null }) };
+    const other = {
+      ...stage.store.sessions,
+      cluster: async () => ({ clusterId: "another", coordination: null, lockEra: 0 }),
+    };
     await expect(openCoordination(`zookeeper://${ensemble.server.address}${path}`, other, away)).rejects.toMatchObject({
       code: "COORDINATION_FOREIGN",
     });

@@ -3,6 +3,7 @@ import { sessionGroups } from "./0002-session-groups.ts";
 import { graceLocks } from "./0003-grace-locks.ts";
 import { witness } from "./0004-witness.ts";
 import { sessionSettings } from "./0005-session-settings.ts";
+import { locks } from "./0006-locks.ts";
 
 /** In order; a number once published never changes its text. */
 export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
@@ -11,4 +12,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 3, name: "grace-locks", sql: graceLocks },
   { number: 4, name: "witness", sql: witness },
   { number: 5, name: "session-settings", sql: sessionSettings },
+  { number: 6, name: "locks", sql: locks },
 ];

@@ -1,0 +1,55 @@
+import type { CarillonError } from "../errors.ts";
+import { type Held, notHeld } from "../locks.ts";
+
+/** What a driver knows of something that it holds. */
+export interface Grip {
+  /** Whether nobody else can hold it at this moment, by this machine's clock. */
+  sure(): boolean;
+  /** Lets others have it. @returns whether it was still there */
+  letGo(): Promise<boolean>;
+}
+
+/** Something held, as its user sees it. */
+export class HeldLock implements Held {
+  readonly name: string;
+  readonly fence: bigint;
+  readonly #title: string;
+  readonly #grip: Grip;
+  readonly #end = new AbortController();
+
+  /** @param title for messages, such as "the lock invoices" */
+  constructor(name: string, title: string, fence: bigint, grip: Grip) {
+    this.name = name;
+    this.fence = fence;
+    this.#title = title;
+    this.#grip = grip;
+  }
+
+  get held(): boolean {
+    return !this.#end.signal.aborted && this.#grip.sure();
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  async release(): Promise<boolean> {
+    if (this.#end.signal.aborted) return false;
+    const wasHeld = this.held;
+    this.#finish(notHeld(this.#title, "it was released"));
+    return (await this.#grip.letGo()) && wasHeld;
+  }
+
+  /** It is held no more, by nobody's wish. */
+  lose(why: string, cause?: unknown): void {
+    this.#finish(notHeld(this.#title, why, cause));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  #finish(reason: CarillonError): void {
+    this.#end.abort(reason);
+  }
+}

@@ -1,0 +1,221 @@
+import { setMaxListeners } from "node:events";
+import type { GraceLock, GraceLockOptions } from "@carillon/zookeeper";
+import { type Clock, pause } from "../clock.ts";
+import { type Duration, parseDuration } from "../duration.ts";
+import { CarillonError, isCarillonError } from "../errors.ts";
+import {
+  checkLockName,
+  checkPermits,
+  type Election,
+  type ElectionOptions,
+  type Held,
+  type Lock,
+  type LockOptions,
+  type LockPlace,
+  type PermitSpec,
+  type Permits,
+  type SemaphoreOptions,
+  type TryOptions,
+  type WaitOptions,
+  whileWaiting,
+} from "../locks.ts";
+import type { Log } from "../log.ts";
+import { LockElection } from "./election.ts";
+
+export interface LocksOptions {
+  /** Opens what the locks rest on; called at the first use, and again after it has failed. */
+  readonly open: () => Promise<LockPlace>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long a term that is given up waits for its work to end, ms. */
+  readonly drainMs: number;
+  /** The name that this process was given, which is the same after a restart; null: none. */
+  readonly owner: string | null;
+  /** Reject where the store or the service cannot be opened, instead of going on trying. */
+  readonly failFast: boolean;
+}
+
+export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs" | "clock"> {
+  /** Who contends: the same after a restart, and no other process's. Default: the process's `name`, if it was given one. */
+  readonly owner?: string;
+  /** For how long everyone else waits when the holder vanished; default 10 s. */
+  readonly grace?: Duration;
+}
+
+const retryMs = 1_000;
+
+/** All locks of one Carillon, on whatever it coordinates by. */
+export class Locks {
+  readonly #options: LocksOptions;
+  readonly #stopping = new AbortController();
+  readonly #users = new Set<{ close(): Promise<void> }>();
+  #place: Promise<LockPlace> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: LocksOptions) {
+    this.#options = options;
+    setMaxListeners(0, this.#stopping.signal);
+  }
+
+  /** @throws OPTION_INVALID, STOPPED */
+  lock(name: string, { fair = false }: LockOptions = {}): Lock {
+    this.#check("a lock", name);
+    return this.#lockOf({ kind: "lock", name, permits: 1, fair });
+  }
+
+  /** @throws OPTION_INVALID, STOPPED */
+  semaphore(name: string, { permits, fair = false }: SemaphoreOptions): Lock {
+    this.#check("a semaphore", name);
+    checkPermits(name, permits);
+    return this.#lockOf({ kind: "semaphore", name, permits, fair });
+  }
+
+  /** @throws OPTION_INVALID, STOPPED */
+  elect(name: string, { onLead }: ElectionOptions): Election {
+    this.#check("an election", name);
+    if (typeof onLead !== "function") {
+      throw new CarillonError("OPTION_INVALID", `the election ${name} has no onLead`, {
+        hint: "Give a function: it is called with each term of this process.",
+      });
+    }
+    const permits = this.#permits({ kind: "election", name, permits: 1, fair: true });
+    const { clock, log, drainMs } = this.#options;
+    const acquire = async (signal: AbortSignal) => (await this.#acquire(name, permits, true, { signal })) as Held;
+    const election = new LockElection(name, { onLead, clock, log, drainMs, acquire });
+    this.#users.add(election);
+    return {
+      name,
+      get term() {
+        return election.term;
+      },
+      close: () => this.#close(election),
+      [Symbol.asyncDispose]: () => this.#close(election),
+    };
+  }
+
+  /** @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED, STORE_…, COORDINATION_… */
+  async graceLock(
+    name: string,
+    { owner = this.#options.owner ?? "", grace = "10s", ...told }: GraceOptions,
+  ): Promise<GraceLock> {
+    this.#check("a grace lock", name);
+    if (typeof owner !== "string" || owner === "") {
+      throw new CarillonError("OPTION_INVALID", `the grace lock ${name} does not know whose it would be`, {
+        hint: "Give `owner`, or the process a `name`: the same after a restart, and no other process's.",
+      });
+    }
+    const graceMs = parseDuration(grace, "grace", 0);
+    const place = await whileWaiting(this.#opened(), this.#stopping.signal);
+    const lock = place.graceLock(name, { ...told, owner, graceMs });
+    this.#users.add(lock);
+    return lock;
+  }
+
+  /** Releases everything, ends all waiting (STOPPED). Never rejects. */
+  close(): Promise<void> {
+    this.#closed ??= this.#stop();
+    return this.#closed;
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort(stopped());
+    const ended = await Promise.allSettled([...this.#users].map((user) => user.close()));
+    for (const one of ended)
+      if (one.status === "rejected")
+        this.#options.log.warn({ error: String(one.reason) }, "a lock could not be released");
+    // One that could not be opened holds nothing.
+    const [place] = await Promise.allSettled([this.#place]);
+    if (place.status === "fulfilled") await place.value?.close();
+  }
+
+  async #close(election: LockElection): Promise<void> {
+    await election.close();
+    this.#users.delete(election);
+  }
+
+  #check(kind: string, name: unknown): void {
+    checkLockName(kind, name);
+    this.#stopping.signal.throwIfAborted();
+  }
+
+  #lockOf(spec: PermitSpec): Lock {
+    const permits = this.#permits(spec);
+    const { name } = spec;
+    return {
+      name,
+      acquire: async (options = {}) => {
+        const held = await this.#acquire(name, permits, true, options);
+        if (!held) throw new Error(`${name}: waited without a limit, and in vain`);
+        return held;
+      },
+      tryAcquire: (options = {}) => this.#acquire(name, permits, false, options),
+    };
+  }
+
+  /** Of one handle: a driver may keep something for it. */
+  #permits(spec: PermitSpec): () => Promise<Permits> {
+    let permits: Permits | undefined;
+    return async () => {
+      permits ??= (await this.#opened()).permits(spec);
+      return permits;
+    };
+  }
+
+  /** Ends by the user's signal, by the time, or by the stop, whichever is first. */
+  async #acquire(
+    name: string,
+    permits: () => Promise<Permits>,
+    wait: boolean,
+    { signal, wait: limit }: WaitOptions & TryOptions,
+  ): Promise<Held | undefined> {
+    const limitMs = limit === undefined ? undefined : parseDuration(limit, "wait", 0);
+    const end = new AbortController();
+    const reasons = [this.#stopping.signal, ...(signal ? [signal] : [])];
+    const stops = reasons.map((one) => {
+      const stop = () => end.abort(one.reason);
+      if (one.aborted) stop();
+      else one.addEventListener("abort", stop, { once: true });
+      return () => one.removeEventListener("abort", stop);
+    });
+    // A program's one signal may well be given to a thousand waits at once; Node 20 would take them for a leak.
+    if (signal) setMaxListeners(0, signal);
+    const busy = () =>
+      end.abort(
+        new CarillonError("LOCK_BUSY", `${name} was not to be had within ${limitMs} ms`, {
+          hint: "Wait longer, or come back later.",
+        }),
+      );
+    const cancel = limitMs === undefined ? () => undefined : this.#options.clock.after(limitMs, busy);
+    try {
+      end.signal.throwIfAborted();
+      return await (await this.#patiently(permits, wait, end.signal)).acquire(wait, end.signal);
+    } finally {
+      cancel();
+      for (const stop of stops) stop();
+    }
+  }
+
+  async #patiently(permits: () => Promise<Permits>, wait: boolean, signal: AbortSignal): Promise<Permits> {
+    for (;;) {
+      try {
+        return await whileWaiting(permits(), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const isAway =
+          isCarillonError(error, "STORE_UNREACHABLE") || isCarillonError(error, "COORDINATION_UNREACHABLE");
+        if (!wait || !isAway || this.#options.failFast) throw error;
+        await pause(this.#options.clock, retryMs, signal);
+      }
+    }
+  }
+
+  #opened(): Promise<LockPlace> {
+    this.#place ??= this.#options.open().catch((error: unknown) => {
+      this.#place = undefined;
+      throw error;
+    });
+    return this.#place;
+  }
+}
+
+const stopped = () => new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });

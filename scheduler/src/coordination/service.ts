@@ -1,0 +1,69 @@
+import type { Clock } from "../clock.ts";
+import type { LockPlace } from "../locks.ts";
+import type { Log } from "../log.ts";
+import type { Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import type { Witness } from "../witness.ts";
+import { agreeOnCoordination, openCoordination } from "./open.ts";
+import { StoreLocks } from "./store-locks.ts";
+
+export interface ServiceOptions {
+  /** undefined: the store alone. */
+  readonly url: string | undefined;
+  readonly sessionTimeoutMs: number;
+  readonly failFast: boolean;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** What one process coordinates by beside the store, opened when it joins or first uses a lock, whichever comes first. */
+export class CoordinationService {
+  readonly #options: ServiceOptions;
+  #witness: Promise<Witness | undefined> | undefined;
+  #locked = false;
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+  }
+
+  /** For a member of the cluster. @throws COORDINATION_…, STORE_… */
+  async join(store: Store): Promise<Witness | undefined> {
+    const witness = await this.#open(store, true);
+    // Opened earlier for locks, it may be another than the cluster's by now.
+    if (this.#locked) await agreeOnCoordination(store.sessions, witness, this.#options);
+    return witness;
+  }
+
+  /** Locks for users, on the service if there is one, else on the store. @throws STORE_…, COORDINATION_… */
+  async locks(store: Store): Promise<LockPlace> {
+    const { sessionTimeoutMs: timeoutMs, clock, storeClock, log } = this.#options;
+    this.#locked = true;
+    const witness = await this.#open(store, false);
+    const { lockEra: era } = await store.sessions.cluster();
+    if (witness) return witness.locks({ era, nextBase: () => store.locks.nextBase() });
+    return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
+  }
+
+  /** Nothing came of the joining: whoever has no locks either leaves. */
+  async abandon(): Promise<void> {
+    if (!this.#locked) await this.leave();
+  }
+
+  async leave(): Promise<void> {
+    const [witness] = await Promise.allSettled([this.#witness]);
+    this.#witness = undefined;
+    if (witness.status === "fulfilled") await witness.value?.leave();
+  }
+
+  #open(store: Store, joins: boolean): Promise<Witness | undefined> {
+    this.#witness ??= openCoordination(this.#options.url, store.sessions, { ...this.#options, joins }).catch(
+      (error) => {
+        this.#witness = undefined;
+        throw error;
+      },
+    );
+    return this.#witness;
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Locks for users: a row for each name that is in use, in it the line of those who hold and wait, and a session for each
+ * process that uses locks. A line is an array in one row and not rows of its own, because an UPDATE decides on the newest
+ * version of its row, whatever its snapshot was: who is first is known in the statement that gets in line.
+ *
+ * `lock_fence` counts the lower half of fences, for all names together, so that a row can be forgotten; `lock_base` gives
+ * the higher half to services that may forget their own count, and to the cluster each time it moves to another service.
+ */
+export const locks = (s: string) => `
+create table ${s}.lock (
+  name text primary key,
+  permits int not null,
+  line text[] not null,
+  fences bigint[] not null
+) with (fillfactor = 50);
+create table ${s}.lock_session (
+  id bigint generated always as identity primary key,
+  beat bigint not null default 0,
+  timeout_ms int not null,
+  seen_ms bigint not null
+) with (fillfactor = 50);
+create sequence ${s}.lock_fence;
+create sequence ${s}.lock_base maxvalue 2147483647;
+alter table ${s}.cluster add column lock_era bigint not null default 0;
+`;

@@ -1,0 +1,234 @@
+import { connect } from "../../../zookeeper/src/client.ts";
+import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
+import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
+import { Locks } from "../../src/coordination/locks.ts";
+import { RedisLocks } from "../../src/coordination/redis-lock.ts";
+import { StoreLocks } from "../../src/coordination/store-locks.ts";
+import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
+import type { LockPlace } from "../../src/locks.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { StoreProxy } from "./proxy.ts";
+import { RedisServer } from "./redis-server.ts";
+import { postgres } from "./servers.ts";
+import { openStage, recordingLog, until } from "./store-stage.ts";
+import { PausableClock } from "./witness-stage.ts";
+
+/** As short as the services take it. */
+export const lockTimeoutMs = 1_500;
+
+/** One technology that locks can rest on. A driver passes the suite of locks.test.ts, or is none. */
+export interface LockDriver {
+  readonly title: string;
+  /** Whoever waits gets it in order although it did not ask for that. */
+  readonly alwaysFair: boolean;
+  open(): Promise<LockStage>;
+}
+
+export interface LockStage {
+  /** One process's locks, with a line of its own to the service. */
+  join(options?: { timeoutMs?: number }): Promise<LockUser>;
+  /** What it knows of locks is lost. */
+  wipe(): Promise<void>;
+  /** For a fair lock: resolves when so many hold or wait. */
+  inLine(name: string, count: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface LockUser {
+  readonly locks: Locks;
+  /** The process stands still: no timer fires and no byte arrives; `resume` lets all of it happen. */
+  pause(): void;
+  resume(): void;
+  /** Its connections say nothing any more, and none ends. */
+  hang(): void;
+  /** Its connections break, and no new one can be made. */
+  cut(): void;
+  /** Ends `hang` and `cut`. */
+  heal(): void;
+  close(): Promise<void>;
+}
+
+function locksOn(place: LockPlace, clock: PausableClock): Locks {
+  const { log } = recordingLog();
+  return new Locks({ open: async () => place, clock, log, drainMs: 20_000, owner: null, failFast: false });
+}
+
+const store: LockDriver = {
+  title: "PostgreSQL",
+  alwaysFair: true,
+  async open() {
+    const stage = await openStage(postgres());
+    return {
+      async join({ timeoutMs = lockTimeoutMs } = {}) {
+        const proxy = await StoreProxy.before(stage.server.url);
+        const clock = new PausableClock();
+        const own = await openPostgres({
+          url: proxy.url,
+          schema: stage.schema,
+          connectionsMax: 3,
+          clock,
+          answerMs: 2_000,
+        });
+        const nowMs = () => Date.now();
+        const options = { store: own, clock, nowMs, timeoutMs, log: recordingLog().log, era: 0 };
+        const locks = locksOn(new StoreLocks(options), clock);
+        return {
+          locks,
+          pause() {
+            clock.pause();
+            proxy.stall();
+          },
+          resume() {
+            proxy.flow();
+            clock.resume();
+          },
+          hang: () => proxy.hang(),
+          cut: () => proxy.cut({ refuse: true }),
+          heal: () => proxy.heal(),
+          async close() {
+            proxy.flow();
+            proxy.heal();
+            clock.resume();
+            await locks.close();
+            await own.close();
+            await proxy.close();
+          },
+        };
+      },
+      async wipe() {
+        await stage.sql.query(`delete from ${stage.schema}.lock`);
+      },
+      async inLine(name, count) {
+        const look = `select cardinality(line) as n from ${stage.schema}.lock where name = $1`;
+        await until(`${count} in line`, async () => (await stage.sql.query(look, [name])).rows[0]?.n === count);
+      },
+      close: () => stage.close(),
+    };
+  },
+};
+
+const zookeeper: LockDriver = {
+  title: "ZooKeeper",
+  alwaysFair: true,
+  async open() {
+    const ensemble = await Ensemble.start({ servers: 1, tickTime: 200 });
+    let bases = 0;
+    const address = ensemble.server.address;
+    return {
+      async join({ timeoutMs = lockTimeoutMs } = {}) {
+        const proxy = await ZooKeeperProxy.before(address);
+        const clock = new PausableClock();
+        const witness = await openZooKeeper({
+          url: `zookeeper://${proxy.address}/suite`,
+          clusterId: "a",
+          sessionTimeoutMs: timeoutMs,
+          log: () => undefined,
+          signal: new AbortController().signal,
+          clock,
+        });
+        const locks = locksOn(await witness.locks({ era: 0, nextBase: async () => ++bases }), clock);
+        return {
+          locks,
+          pause() {
+            clock.pause();
+            proxy.pause();
+          },
+          resume() {
+            proxy.resume();
+            clock.resume();
+          },
+          hang: () => proxy.pause(),
+          cut() {
+            proxy.refuse();
+            proxy.reset();
+          },
+          heal() {
+            proxy.accept();
+            proxy.resume();
+          },
+          async close() {
+            proxy.accept();
+            proxy.resume();
+            clock.resume();
+            await locks.close();
+            await witness.leave();
+            await proxy[Symbol.asyncDispose]();
+          },
+        };
+      },
+      async wipe() {
+        await ensemble.killAll();
+        await ensemble.wipeAll();
+        await ensemble.startAll();
+      },
+      async inLine(name, count) {
+        const zk = await connect(`${address}/suite`, { sessionTimeoutMs: 10_000 });
+        const path = `/${name.replace(":", "s/")}`;
+        try {
+          await until(`${count} in line`, async () => (await zk.children(path)).names.length === count);
+        } finally {
+          await zk.close();
+        }
+      },
+      close: () => ensemble.stop(),
+    };
+  },
+};
+
+const redis: LockDriver = {
+  title: "Redis",
+  alwaysFair: false,
+  async open() {
+    const server = await RedisServer.start();
+    let bases = 0;
+    return {
+      async join({ timeoutMs = lockTimeoutMs } = {}) {
+        const proxy = await StoreProxy.before(server.url);
+        const clock = new PausableClock();
+        const place = await RedisLocks.open({
+          url: proxy.url,
+          clusterId: "a",
+          fenceBase: async () => ++bases,
+          clock,
+          log: () => undefined,
+          ttlMs: timeoutMs,
+        });
+        const locks = locksOn(place, clock);
+        return {
+          locks,
+          pause() {
+            clock.pause();
+            proxy.stall();
+          },
+          resume() {
+            proxy.flow();
+            clock.resume();
+          },
+          hang: () => proxy.hang(),
+          cut: () => proxy.cut({ refuse: true }),
+          heal: () => proxy.heal(),
+          async close() {
+            proxy.flow();
+            proxy.heal();
+            clock.resume();
+            await locks.close();
+            await proxy.close();
+          },
+        };
+      },
+      async wipe() {
+        await server.ask("FLUSHALL");
+      },
+      async inLine(name, count) {
+        const key = `{carillon:${name}}`;
+        await until(`${count} in line`, async () => {
+          const counts = await Promise.all([server.ask("ZCARD", key), server.ask("ZCARD", `${key}:queue`)]);
+          return Number(counts[0]) + Number(counts[1]) === count;
+        });
+      },
+      close: () => server.close(),
+    };
+  },
+};
+
+export const lockDrivers: readonly LockDriver[] = [store, zookeeper, redis];
