@@ -31,10 +31,11 @@ it("three idle nodes ask the store for at most one statement a second in all, an
   await wait(2 * beatMs);
   const before = count.statements;
   const began = performance.now();
-  await wait(15_000);
+  await wait(18_000);
   const asked = count.statements - before;
   const tookS = (performance.now() - began) / 1_000;
-  expect(asked).toBeLessThanOrEqual(tookS);
+  // A beat each 3 s, and nothing else, would be exactly one a second.
+  expect(asked).toBeLessThan(tookS - 0.5);
   expect(asked, "each beats").toBeGreaterThanOrEqual(3 * Math.floor((1_000 * tookS) / beatMs / 1.5));
   expect(towers.filter(({ term }) => term !== null)).toHaveLength(1);
 });
