@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the server that the question is about, with
+ * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the servers that the question is about, with
  * writes that reach the disk as in production, and becomes bench/QUESTION.ts, which reads the arguments and
- * CARILLON_BENCH_POSTGRES_URL or CARILLON_BENCH_ZOOKEEPER_URL. Set by hand, that variable is used as it is. Where Java
- * and ZooKeeper's jars are is told by the variables of the tests, see servers/zookeeper.mjs.
+ * CARILLON_BENCH_POSTGRES_URL, CARILLON_BENCH_ZOOKEEPER_URL or CARILLON_BENCH_REDIS_URL. Set by hand, such a variable is
+ * used as it is. Where Java and ZooKeeper's jars are is told by the variables of the tests, see servers/zookeeper.mjs.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -10,11 +10,14 @@ import { pathToFileURL } from "node:url";
 import { fail, installDependencies, npm, ready, root, say, Trouble } from "./ready.mjs";
 import { kinds, obtain, startServers } from "./servers.mjs";
 
-/** Questions about ZooKeeper, and what they are put to; all others are about PostgreSQL. */
-const ofZooKeeper = new Map([
-  ["zookeeper", "zookeeper"],
-  ["delay-queue", "zookeeper"],
-  ["election", "zookeeper-ensemble"],
+/** What questions are put to; all others to PostgreSQL. */
+const servers = new Map([
+  ["zookeeper", ["zookeeper"]],
+  ["delay-queue", ["zookeeper"]],
+  ["election", ["zookeeper-ensemble"]],
+  ["idle", ["postgres", "zookeeper", "redis"]],
+  ["herd", ["postgres", "zookeeper", "redis"]],
+  ["locks", ["postgres", "zookeeper", "redis"]],
 ]);
 
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */
@@ -24,15 +27,17 @@ const withServices = new Map([
 ]);
 
 /** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
-const withPackages = new Set(["zookeeper"]);
+const withPackages = new Set(["zookeeper", "locks"]);
 
 /**
  * A peer that is compiled when it is installed is compiled here, for it was named: every other package is installed
  * without running anything. Where there is no compiler, the bench goes without it and says so.
+ * @param {string} question
  */
-function installPeers() {
+function installPeers(question) {
   const folder = join(root, "bench");
   installDependencies(folder);
+  if (question !== "zookeeper") return;
   const compiled = "zookeeper";
   const isBuilt = () => existsSync(join(folder, "node_modules", compiled, "build/zookeeper.node"));
   if (isBuilt()) return;
@@ -41,6 +46,9 @@ function installPeers() {
   process.env.CARILLON_BENCH_WITHOUT_ZOOKEEPER =
     "it could not be compiled here (it needs make, a C++ compiler and Python)";
 }
+
+/** @param {import("./servers/server.mjs").ServerKind} kind */
+const benchVariable = ({ variable }) => variable.replace("_TEST_", "_BENCH_");
 
 async function main() {
   const [question = "", ...args] = process.argv.slice(2);
@@ -53,25 +61,30 @@ async function main() {
     );
   }
   ready();
-  if (withPackages.has(question) && !args.includes("--no-peers")) installPeers();
+  if (withPackages.has(question) && !args.includes("--no-peers")) installPeers(question);
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 
   for (const service of withServices.get(question) ?? []) {
     Object.assign(process.env, obtain(/** @type {import("./servers.mjs").ServerKind} */ (kinds[service])).env);
   }
-  const name = ofZooKeeper.get(question) ?? "postgres";
-  const kind = kinds[name];
-  if (!kind) throw new Trouble(`there is no server called ${name}`);
-  const variable = kind.variable.replace("_TEST_", "_BENCH_");
-  if (process.env[variable]) Object.assign(process.env, kind.find()?.env);
-  else {
-    const servers = await startServers([name], { durable: true });
-    const { [kind.variable]: url, ...others } = servers.env;
-    Object.assign(process.env, others, { [variable]: url });
-    say(`${servers.titles.join(", ")}, fsync on`);
+  const wanted = [];
+  for (const name of servers.get(question) ?? ["postgres"]) {
+    const kind = kinds[name];
+    if (!kind) throw new Trouble(`there is no server called ${name}`);
+    if (process.env[benchVariable(kind)]) Object.assign(process.env, kind.find()?.env);
+    else wanted.push({ name, kind });
+  }
+  if (wanted.length > 0) {
+    const started = await startServers(
+      wanted.map(({ name }) => name),
+      { durable: true },
+    );
+    Object.assign(process.env, started.env);
+    for (const { kind } of wanted) process.env[benchVariable(kind)] = started.env[kind.variable];
+    say(`${started.titles.join(", ")}, fsync on`);
     // Should the bench call process.exit, or die, the servers' keeper notices and stops them by itself.
-    process.once("beforeExit", () => void servers.stop());
+    process.once("beforeExit", () => void started.stop());
   }
   process.argv.splice(1, Number.POSITIVE_INFINITY, program, ...args);
   await import(pathToFileURL(program).href);

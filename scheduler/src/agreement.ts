@@ -1,5 +1,6 @@
 import { isLoopback } from "./address.ts";
 import { formatDuration } from "./duration.ts";
+import { beatMsOf } from "./settings.ts";
 import type { SessionIdentity } from "./store.ts";
 
 /** The leader plans again when less than this part of the horizon is left. */
@@ -56,7 +57,7 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
     [other, elder],
   ] as const) {
     const lasts = (leader.settings?.horizonMs ?? 0) * refill;
-    const needed = leader.timeoutMs + observer.timeoutMs / 2;
+    const needed = leader.timeoutMs + beatMsOf(observer.timeoutMs);
     if (lasts >= needed) continue;
     found.push({
       code: "SETTINGS_DIFFER",

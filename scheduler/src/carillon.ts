@@ -25,7 +25,7 @@ import { validatePayload } from "./payload.ts";
 import { systemRandom } from "./random.ts";
 import { awaitRecall } from "./recall.ts";
 import { nextSlots } from "./schedule.ts";
-import { type CarillonOptions, type Settings, settingsOf, withPreset } from "./settings.ts";
+import { type CarillonOptions, longestBeatMs, type Settings, settingsOf, withPreset } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
@@ -378,6 +378,7 @@ export class Carillon {
         storeClock: this.#storeClock,
         identity,
         beatMs: this.settings.beatMs,
+        shownBeatMs: longestBeatMs,
         log: this.#log,
       };
       try {

@@ -15,7 +15,9 @@ describe("options", () => {
       handleSignals: true,
     });
     expect(settings.horizonMs).toBeGreaterThan(2 * settings.sessionTimeoutMs);
-    expect(settings.beatMs).toBeLessThanOrEqual(settings.sessionTimeoutMs / 2);
+    expect(settings.beatMs, "what is left is enough to try again").toBeLessThanOrEqual(
+      settings.sessionTimeoutMs - 2_500,
+    );
     expect(settings.keepMs).toBe(30 * 86_400_000);
     expect(settings.commands).toEqual({ allow: [], shell: false, rehearse: false });
   });
@@ -23,7 +25,8 @@ describe("options", () => {
   it("a longer session timeout stretches what depends on it", () => {
     const settings = settingsOf({ sessionTimeout: "20s" });
     expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, horizonMs: 50_000 });
-    expect(settingsOf({ sessionTimeout: "8s" }).beatMs).toBe(4_000);
+    expect(settingsOf({ sessionTimeout: "7s" }).beatMs).toBe(4_500);
+    expect(settingsOf({ sessionTimeout: "2s" }).beatMs, "half of a short one").toBe(1_000);
     expect(settings.beatMs, "but not how long a lost signal goes unnoticed").toBe(5_000);
     expect(settingsOf({ sessionTimeout: "20s", horizon: "40s" }).horizonMs).toBe(40_000);
     expect(() => settingsOf({ sessionTimeout: "20s", horizon: "39s" }), "shorter than an election").toThrow(

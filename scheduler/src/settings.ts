@@ -105,7 +105,14 @@ export async function presetOptions<T>(decide: Preset, work: () => Promise<T>): 
 export const withPreset: Preset = (given) => preset(given);
 
 const shortestTimeoutMs = 1_500;
-const longestBeatMs = 5_000;
+/** However long the timeout: a pulse also tells what a lost signal would have told. */
+export const longestBeatMs = 5_000;
+/** From a beat until trust ends there are two seconds: time enough to try again when it fails. */
+const spareMs = 2_500;
+
+/** How often a process beats: each half of its timeout, or less often if enough of it is left. */
+export const beatMsOf = (sessionTimeoutMs: number): number =>
+  Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
 /** @throws OPTION_INVALID, DURATION_INVALID */
 export function settingsOf(options: CarillonOptions): Settings {
@@ -136,7 +143,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     labels: checkedLabels(options.labels ?? {}),
     concurrency: options.concurrency ?? 100,
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    // An election takes up to a beat and a timeout, 1.5 timeouts; the leader fills up when a quarter is used.
+    // An election takes up to a beat and a timeout, below 1.6 timeouts; the leader fills up when a quarter is used.
     horizonMs: parseDuration(
       options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
       "horizon",
@@ -144,8 +151,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     ),
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
-    // However long the timeout: a pulse also tells what a lost signal would have told.
-    beatMs: Math.min(sessionTimeoutMs / 2, longestBeatMs),
+    beatMs: beatMsOf(sessionTimeoutMs),
     // A leader that lives plans what a signal tells of within some ten milliseconds. Several at once do no harm.
     rescueGraceMs: 50,
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),

@@ -76,16 +76,26 @@ export interface Leadership {
   sessionId: number | null;
 }
 
+/** What a pulse tells of a member: what its silence is judged by. */
+export type Beating = Pick<Member, "sessionId" | "node" | "role" | "beat" | "witnessed" | "timeoutMs">;
+
 export interface Pulse {
   storeMs: number;
   /** False: this session has ended, by its own act or another's. */
   alive: boolean;
   leadership: Leadership;
-  members: Member[];
+  /** The leader's session has not ended. */
+  led: boolean;
+  /** Whom this session must watch: see `beat`. */
+  members: Beating[];
   /** The earliest slot no one has accepted yet. */
   nextSlotMs: number | null;
   /** The earliest run that waits for a place and must be judged when it comes due. */
   nextHeldMs: number | null;
+  /** The earliest due time of what this session's groups can claim. */
+  nextReadyMs: number | null;
+  /** Some task counts its places, so runs may be waiting for one. */
+  gated: boolean;
   /** Stands for the latest changes of tasks; another text says that there were more. */
   changes: string;
   /** Sessions that ended and still have claims. */
@@ -105,10 +115,12 @@ export interface SessionStore {
   /** @returns its number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
-   * One statement: proves life and learns what a node must know. Repeatable.
+   * One statement: proves life and learns what a process must know. A scheduler node learns of the other nodes and of the
+   * workers that rely on the store, a worker of nobody: thousands of workers would each read of each. Repeatable.
    * @param witnessed whether the session relies on a coordination service from now on
+   * @param everyone a node learns of the workers too that a service shows
    */
-  beat(sessionId: number, nowMs: number, witnessed?: boolean): Promise<Pulse>;
+  beat(sessionId: number, nowMs: number, witnessed?: boolean, everyone?: boolean): Promise<Pulse>;
   /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**

@@ -42,8 +42,13 @@ export interface Witness {
   sure(): boolean;
   /** Those of these store sessions that the service does not show, asked now and not remembered. Rejects when it cannot tell. */
   gone(sessionIds: readonly number[]): Promise<number[]>;
-  /** Members shown, as last seen; for looking and for noticing, never for a decision. */
-  shown(): ReadonlyMap<number, Shown>;
+  /**
+   * Store sessions shown, as last seen; for noticing, never for a decision. The first call begins to follow them, which
+   * only the one who is first in line has a use for: undefined until all have been read.
+   */
+  shown(): ReadonlySet<number> | undefined;
+  /** What a member says of itself, asked now. @returns undefined when it is not shown */
+  described(sessionId: number): Promise<Shown | undefined>;
   /** Gets in line to lead, and stays there until `stepDown`. */
   contend(): void;
   /** Leaves the line; the next one is first at once. Never rejects. */
@@ -56,7 +61,9 @@ export interface Witness {
    * by the store's word, and never to depose.
    */
   ahead(): boolean;
-  /** Called when `first`, `ahead`, `sure` or the members shown changed. */
+  /**
+   * Called when `first`, `ahead` or `sure` changed, and, as members, when somebody may be shown no more; not for who comes.
+   */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
   /** Locks for users, of whoever announced itself or not. They are to be closed before this. @throws COORDINATION_… */
   locks(needs: LockNeeds): Promise<LockPlace>;

@@ -3,9 +3,10 @@ import { pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { Member, Pulse, SessionIdentity, Store } from "../store.ts";
+import type { Beating, Member, Pulse, SessionIdentity, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { Witness } from "../witness.ts";
+import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, Trust } from "./trust.ts";
 
 export interface JoinOptions {
@@ -16,6 +17,8 @@ export interface JoinOptions {
   storeClock: StoreClock;
   identity: SessionIdentity;
   beatMs: number;
+  /** While a service shows this process and it does not lead: what a lost signal would have told comes no later. */
+  shownBeatMs?: number;
   log: Log;
   /**
    * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
@@ -251,15 +254,15 @@ class StoreMembership implements Membership {
   }
 
   async #beat(): Promise<void> {
-    const { store, clock, storeClock, beatMs } = this.#options;
+    const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
     const began = clock.monotonic();
     const backing = this.#backing();
     this.#trust.beating(backing, began);
-    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), backing === "witness");
+    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), backing === "witness", witness?.first());
     const ended = clock.monotonic();
     storeClock.sample(began, pulse.storeMs, ended);
-    // Blind for longer than two beats: what stood still meanwhile may have been as blind as we were.
-    if (ended - this.#sawStoreAt > 2 * beatMs + marginMs) this.#silence.clear();
+    // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.
+    if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) this.#silence.clear();
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
@@ -359,6 +362,7 @@ class StoreMembership implements Membership {
     const { witness, log } = this.#options;
     if (!witness?.first()) return;
     const shown = witness.shown();
+    if (!shown) return; // they are being read, and that it is done will be told
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
@@ -373,16 +377,17 @@ class StoreMembership implements Membership {
     }
   }
 
-  async #end(pulse: Pulse, member: Member, why: string): Promise<void> {
+  async #end(pulse: Pulse, member: Beating, why: string): Promise<void> {
     const { store, storeClock, log } = this.#options;
     if (!(await store.sessions.end(member.sessionId, member.beat, storeClock.now(), why))) return;
     log.warn({ node: member.node, session: member.sessionId, why }, "a member is gone; its session is over");
     pulse.members = pulse.members.filter(({ sessionId }) => sessionId !== member.sessionId);
+    if (pulse.leadership.sessionId === member.sessionId) pulse.led = false;
     this.refresh();
   }
 
   /** Stands for leadership where it is vacant. */
-  async #stand({ leadership, members }: Pulse): Promise<void> {
+  async #stand({ leadership, led }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
     witness?.contend();
@@ -396,10 +401,9 @@ class StoreMembership implements Membership {
       this.#term = leadership.term;
       return;
     }
-    const held = members.some(({ sessionId }) => sessionId === leadership.sessionId);
     // Who is only ahead takes what is vacant: were it to depose, two who both believe could do so in turn.
-    if (held && !witness?.first()) return;
-    const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), held);
+    if (led && !witness?.first()) return;
+    const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), led);
     if (term === null) {
       this.refresh();
       return;
@@ -417,15 +421,23 @@ class StoreMembership implements Membership {
 
   /** A beat's interval, or less when a silent member's time is up before. */
   #untilNextLook(): number {
-    const { clock, beatMs } = this.#options;
+    const { clock } = this.#options;
     const mono = clock.monotonic();
-    let wait = beatMs;
+    let wait = this.#untilBeat();
     for (const member of this.#pulse?.members ?? []) {
       const known = this.#silence.get(member.sessionId);
-      // Only one that missed a beat already: the others' time ends after our next look anyhow.
-      if (known && mono - known.sinceMono > beatMs) wait = Math.min(wait, known.sinceMono + member.timeoutMs - mono);
+      // Only one that stood still between our last two looks: the others' time ends after our next look anyhow.
+      if (known && known.sinceMono < this.#sawStoreAt) wait = Math.min(wait, known.sinceMono + member.timeoutMs - mono);
     }
     return Math.max(wait, 1);
+  }
+
+  #untilBeat(): number {
+    const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
+    // Shown by a service, it proves its life there; a leader needs the store's answers all the same.
+    if (this.#backing() === "witness" && this.#term === null) return shownBeatMs;
+    const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));
+    return untilBeat(storeClock.now(), beatMs, placeOf(this.#sessionId, identity.role, nodes));
   }
 
   async #sleep(ms: number): Promise<void> {

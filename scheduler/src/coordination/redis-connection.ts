@@ -38,6 +38,13 @@ const checkAgainMs = 30_000;
 /** Asks nothing of our keys but which node has them: so a cluster is asked where it matters. */
 const look = redisScript("return redis.call('INFO')");
 
+interface Followed {
+  readonly message: (text: string) => void;
+  readonly following: () => void;
+  /** That it may not be followed has been said. */
+  refused?: boolean;
+}
+
 /**
  * One connection for requests, and one for messages once somebody follows a channel. A request is sent at once or fails
  * at once, and never again by itself: whoever measures trust from when it began must know when that was.
@@ -48,7 +55,8 @@ export class RedisConnection {
   readonly #random: Random;
   readonly #options: RedisConnectionOptions;
   readonly #requests: Redis | Cluster;
-  #messages: Redis | undefined;
+  #messages: Redis | Cluster | undefined;
+  readonly #followed = new Map<string, Followed>();
   /** When the server was found to be as it must be, for this connection. */
   #checkedMono: number | undefined;
   #failures = 0;
@@ -111,34 +119,46 @@ export class RedisConnection {
   }
 
   /**
-   * Messages of one channel, from the moment `following` is called; again after every interruption, in which some are
-   * lost. Once per connection.
+   * Messages of a channel, from the moment `following` is called; again after every interruption, in which some are
+   * lost. A second call for a channel changes nothing.
    */
   follow(channel: string, message: (text: string) => void, following: () => void): void {
-    let told = false;
-    const subscribe = (client: Redis | Cluster) =>
-      client.subscribe(channel).then(following, (error: unknown) => {
-        const trouble = redisTrouble(error, this.address.text);
-        // That it cannot be reached is told by those who ask something.
-        if (!told && isCarillonError(trouble, "COORDINATION_REFUSED")) this.#options.log(trouble.message);
-        told ||= isCarillonError(trouble, "COORDINATION_REFUSED");
-        this.#renew(client);
-      });
-    if (this.#requests instanceof Cluster) {
-      // It keeps a connection of its own for messages, to any of its nodes, and subscribes anew by itself.
-      this.#requests.on("message", (_, text) => message(text));
-      void subscribe(this.#requests);
-      return;
-    }
-    const messages = this.#connect() as Redis;
+    if (this.#closed || this.#followed.has(channel)) return;
+    this.#followed.set(channel, { message, following });
+    const messages = this.#messages ?? this.#connectMessages();
+    if (messages instanceof Cluster || messages.status === "ready") this.#subscribe(messages, channel);
+  }
+
+  #connectMessages(): Redis | Cluster {
+    // A cluster keeps a connection of its own for messages, to any of its nodes, and subscribes anew by itself.
+    const messages = this.#requests instanceof Cluster ? this.#requests : this.#connect();
     this.#messages = messages;
-    messages.on("message", (_, text) => message(text));
-    messages.on("ready", () => void subscribe(messages));
+    messages.on("message", (channel: string, text: string) => this.#followed.get(channel)?.message(text));
+    if (messages instanceof Redis) {
+      messages.on("ready", () => {
+        for (const channel of this.#followed.keys()) this.#subscribe(messages, channel);
+      });
+    }
+    return messages;
+  }
+
+  #subscribe(client: Redis | Cluster, channel: string): void {
+    const followed = this.#followed.get(channel);
+    if (!followed) return;
+    client.subscribe(channel).then(followed.following, (error: unknown) => {
+      const trouble = redisTrouble(error, this.address.text);
+      // That it cannot be reached is told by those who ask something.
+      if (isCarillonError(trouble, "COORDINATION_REFUSED")) {
+        if (!followed.refused) this.#options.log(trouble.message);
+        followed.refused = true;
+      }
+      this.#renew(client);
+    });
   }
 
   /** Messages stay away: perhaps their connection is dead, and nobody said so. */
   refollow(): void {
-    if (this.#messages) this.#renew(this.#messages);
+    if (this.#messages instanceof Redis) this.#renew(this.#messages);
   }
 
   /** Before the next attempt: longer with every failure, up to a second, and spread by chance. */

@@ -68,7 +68,7 @@ local function tell()
   local head = redis.call('ZRANGE', KEYS[5], 0, 0)[1] or ''
   if head ~= (redis.call('HGET', KEYS[2], 'head') or '') then
     redis.call('HSET', KEYS[2], 'head', head)
-    if head ~= '' then events[#events + 1] = '!' .. head end
+    if head ~= '' then redis.call('PUBLISH', channel .. ':first', head) end
   end
   if #events == 0 then return end
   local version = redis.call('HINCRBY', KEYS[2], 'version', 1)
@@ -81,9 +81,8 @@ const renew = redisScript(`${prelude}
 local session, shown, contender = ARGV[8], ARGV[9], ARGV[10]
 for i = 11, #ARGV do drop(ARGV[i]) end
 if session ~= '' then
-  if redis.call('HGET', KEYS[4], session) ~= shown then
-    redis.call('HSET', KEYS[4], session, shown)
-    events[#events + 1] = '+' .. shown
+  if redis.call('HGET', KEYS[4], session) ~= shown and redis.call('HSET', KEYS[4], session, shown) == 1 then
+    events[#events + 1] = '+' .. session
   end
   redis.call('ZADD', KEYS[3], clock + patience, 'm' .. session)
 end
@@ -114,12 +113,22 @@ end
 return answer
 `);
 
+const service = redisScript(`${prelude}
+tell()
+return {epoch, clock, doubt, redis.call('GET', KEYS[6])}
+`);
+
+/** By number alone: what each says of itself is read by whoever wants to know it. */
 const members = redisScript(`${prelude}
 tell()
 local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
-local answer = {epoch, clock, doubt, redis.call('GET', KEYS[6]), version}
-for _, shown in ipairs(redis.call('HVALS', KEYS[4])) do answer[#answer + 1] = shown end
-return answer
+return {epoch, clock, doubt, version, redis.call('HKEYS', KEYS[4])}
+`);
+
+/** ARGV from 8: a session. */
+const described = redisScript(`${prelude}
+tell()
+return {epoch, clock, doubt, redis.call('HGET', KEYS[4], ARGV[8])}
 `);
 
 const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}");
@@ -164,7 +173,10 @@ export const droppedSession = (sessionId: number) => `m${sessionId}`;
 export const droppedContender = (contender: string) => `c${contender}`;
 
 export class RedisRegistry {
+  /** Tells who is shown and who no more, by numbered messages. */
   readonly channel: string;
+  /** Tells who became first. */
+  readonly firstChannel: string;
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
   readonly #clusterId: string;
@@ -183,9 +195,10 @@ export class RedisRegistry {
     this.#keys = ["cluster", "state", "deadlines", "members", "line", "service"].map((name) => `{${prefix}}:${name}`);
     // Channels are common to all databases of a server.
     this.channel = `{${prefix}}:changes:${database}`;
+    this.firstChannel = `${this.channel}:first`;
   }
 
-  /** Known from the first reading of the members on; "" before. */
+  /** Known once `knowService` has been answered; "" before. */
   get serviceId(): string {
     return this.#serviceId;
   }
@@ -211,11 +224,19 @@ export class RedisRegistry {
     return ids.map(Number);
   }
 
-  async members(): Promise<{ version: number; shown: readonly string[] }> {
-    const answer = (await this.#ask(members, [])) as [string, number, number, string, number, ...string[]];
-    const [, , , service, version, ...shown] = answer;
-    if (this.#serviceId === "") this.#serviceId = service;
-    return { version, shown };
+  async knowService(): Promise<void> {
+    const [, , , id] = (await this.#ask(service, [])) as [string, number, number, string];
+    if (this.#serviceId === "") this.#serviceId = id;
+  }
+
+  async members(): Promise<{ version: number; shown: readonly number[] }> {
+    const answer = (await this.#ask(members, [])) as [string, number, number, number, string[]];
+    return { version: answer[3], shown: answer[4].map(Number) };
+  }
+
+  async described(sessionId: number): Promise<string | undefined> {
+    const answer = (await this.#ask(described, [sessionId])) as [string, number, number, string | null];
+    return answer[3] ?? undefined;
   }
 
   async #ask(script: ReturnType<typeof redisScript>, args: readonly (string | number)[]): Promise<unknown[]> {

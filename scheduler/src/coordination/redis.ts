@@ -39,7 +39,7 @@ export async function openRedisWitness(options: RedisWitnessOptions): Promise<Wi
     timeoutMs: Math.ceil(sessionTimeoutMs / renewalsPerTtl),
     probe: (connection) => {
       registry = new RedisRegistry(connection, clock, clusterId, sessionTimeoutMs);
-      return registry.members();
+      return registry.knowService();
     },
   });
   if (!registry) throw new Error("a connection was opened without its probe");
@@ -96,8 +96,6 @@ class RedisWitness implements Witness {
     }
     this.#dropped.delete(droppedSession(shown.sessionId));
     this.#shown = { ...shown };
-    // A worker has no use for the others, and thousands of workers would each hear of each.
-    if (shown.role === "node") this.#follow();
     this.#hurry();
   }
 
@@ -113,16 +111,21 @@ class RedisWitness implements Witness {
     return sessionIds.length === 0 ? [] : this.#registry.gone(sessionIds);
   }
 
-  shown(): ReadonlyMap<number, Shown> {
-    this.#follow();
-    return this.#members.shown;
+  shown(): ReadonlySet<number> | undefined {
+    this.#followMembers();
+    return this.#members.version < 0 ? undefined : this.#members.shown;
+  }
+
+  async described(sessionId: number): Promise<Shown | undefined> {
+    const text = await this.#registry.described(sessionId);
+    return text === undefined ? undefined : (JSON.parse(text) as Shown);
   }
 
   contend(): void {
     if (this.#contender || this.#left.signal.aborted) return;
     // A new name each time: what an earlier stay in the line left behind must not count as this one.
     this.#contender = randomUUID();
-    this.#follow();
+    this.#followLine();
     this.#hurry();
   }
 
@@ -172,13 +175,19 @@ class RedisWitness implements Witness {
     if (this.#dropped.size < droppedMost) this.#dropped.add(name);
   }
 
-  #follow(): void {
+  #followLine(): void {
+    const message = (contender: string) => {
+      if (contender === this.#contender) this.#hurry();
+    };
+    // While nothing was heard it may have become this one's turn.
+    this.#connection.follow(this.#registry.firstChannel, message, () => this.#hurry());
+  }
+
+  #followMembers(): void {
     if (this.#following || this.#left.signal.aborted) return;
     this.#following = true;
     const message = (text: string) => {
-      const { first, changed } = this.#members.message(text);
-      if (this.#contender && first.includes(this.#contender)) this.#hurry();
-      if (changed) this.#call("members");
+      if (this.#members.message(text)) this.#call("members");
     };
     const following = () => {
       this.#readMembers = true;

@@ -5,22 +5,17 @@
  *   members/<session>     ephemeral: who is shown
  *   leader/_c_…-latch-…   the line of those who want to lead
  *
- * Only scheduler nodes watch, one recursive watch each; a worker that comes or goes costs no request.
+ * Only the one who is first in line follows the members, by one recursive watch: who comes or goes makes and deletes a
+ * node of its own, and nobody else is told or asks, however many they are.
  */
-import {
-  ChildrenCache,
-  connect,
-  isZooKeeperError,
-  LeaderLatch,
-  type Session,
-  type ZooKeeper,
-} from "@carillon/zookeeper";
+import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } from "@carillon/zookeeper";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { LockNeeds, LockPlace } from "../locks.ts";
 import type { Shown, Witness, WitnessOptions } from "../witness.ts";
 import { ZooKeeperLocks } from "./zookeeper-locks.ts";
+import { ZooKeeperMembers } from "./zookeeper-members.ts";
 import { ClusterPath, members } from "./zookeeper-path.ts";
 
 const retryMs = 250;
@@ -76,7 +71,7 @@ class ZooKeeperWitness implements Witness {
   #shown: { session: Session; member: Shown } | undefined;
   /** The service as it is, and since when this process knows it so. */
   #known: { incarnation: string; sinceMono: number } | undefined;
-  #cache: ChildrenCache | undefined;
+  #members: ZooKeeperMembers | undefined;
   #latch: LeaderLatch | undefined;
 
   constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, path: ClusterPath, serviceId: string) {
@@ -90,8 +85,6 @@ class ZooKeeperWitness implements Witness {
 
   announce(shown: Shown): void {
     this.#announced = shown;
-    // A worker has no use for the others, and thousands of workers would each hear of each.
-    if (shown.role === "node") this.#watchMembers();
     this.#showing ??= this.#show();
     this.#wake();
   }
@@ -147,14 +140,23 @@ class ZooKeeperWitness implements Witness {
     return this.#known.sinceMono;
   }
 
-  shown(): ReadonlyMap<number, Shown> {
-    this.#watchMembers();
-    const found = new Map<number, Shown>();
-    for (const name of this.#cache?.names ?? []) {
-      const shown = parsedMember(this.#cache?.get(name)?.data);
-      if (shown) found.set(shown.sessionId, shown);
+  shown(): ReadonlySet<number> | undefined {
+    if (!this.#left.signal.aborted)
+      this.#members ??= new ZooKeeperMembers(this.#zk, members, this.#options.clock, {
+        gone: () => this.#tell("members"),
+        trouble: (error) => this.#trouble(error),
+      });
+    return this.#members?.shown;
+  }
+
+  async described(sessionId: number): Promise<Shown | undefined> {
+    try {
+      const { data } = await this.#zk.session.get(`${members}/${sessionId}`);
+      return parsedMember(data);
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined;
+      throw this.#path.translated(error);
     }
-    return found;
   }
 
   contend(): void {
@@ -162,7 +164,10 @@ class ZooKeeperWitness implements Witness {
     const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "", acl: this.#path.acl });
     latch.listen({
       isLeader: () => this.#tell("first"),
-      notLeader: () => this.#tell("first"),
+      notLeader: () => {
+        this.#unfollow();
+        this.#tell("first");
+      },
       trouble: (error) => this.#trouble(error),
     });
     this.#latch = latch;
@@ -172,16 +177,16 @@ class ZooKeeperWitness implements Witness {
     });
   }
 
-  #watchMembers(): void {
-    if (this.#cache || this.#left.signal.aborted) return;
-    this.#cache = new ChildrenCache(this.#zk, members);
-    this.#cache.ready.catch((error) => this.#trouble(error));
-    this.#cache.listen({ event: () => this.#tell("members"), trouble: (error) => this.#trouble(error) });
+  /** Another is first, and follows them. */
+  #unfollow(): void {
+    void this.#members?.close();
+    this.#members = undefined;
   }
 
   async stepDown(): Promise<void> {
     const latch = this.#latch;
     this.#latch = undefined;
+    this.#unfollow();
     await latch?.close().catch((error) => this.#trouble(error));
     if (latch) this.#tell("first");
   }
@@ -208,7 +213,7 @@ class ZooKeeperWitness implements Witness {
     this.#left.abort();
     this.#wake();
     await this.stepDown();
-    await this.#cache?.close();
+    await this.#members?.close();
     await this.#zk.close();
     await this.#showing;
   }

@@ -33,10 +33,10 @@ export class Dispatcher {
     this.#flight = new SingleFlight("dispatcher", options.log, () => this.#dispatch());
   }
 
-  onPulse({ nextHeldMs }: Pulse): void {
+  onPulse({ nextHeldMs, gated }: Pulse): void {
     const { clock, membership } = this.#options;
     const leads = membership.term() !== null;
-    if (leads && clock.monotonic() - this.#sweptAt >= sweepMs) {
+    if (leads && gated && clock.monotonic() - this.#sweptAt >= sweepMs) {
       this.#sweptAt = clock.monotonic();
       void this.#flight.run();
     }

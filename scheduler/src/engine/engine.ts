@@ -35,6 +35,7 @@ export class Engine {
   readonly #rescuer: Rescuer;
   readonly #services: { stop(): Promise<void> }[];
   #cancelCheck: (() => void) | undefined;
+  #stopped = false;
 
   constructor(options: EngineOptions) {
     this.#membership = options.membership;
@@ -49,6 +50,8 @@ export class Engine {
     this.#rescuer = rescuer;
     this.#services = [planner, rescuer, dispatcher, reaper, janitor];
     options.membership.onPulse((pulse) => {
+      // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
+      if (this.#stopped) return;
       planner.onPulse(pulse);
       rescuer.onPulse(pulse);
       dispatcher.onPulse(pulse);
@@ -77,6 +80,7 @@ export class Engine {
   }
 
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#cancelCheck?.();
     await Promise.all(this.#services.map((service) => service.stop()));
   }

@@ -2,12 +2,10 @@ import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { finishSql, finishValues, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
 import { withdraw } from "./withdraw.ts";
-
-/** Of each task's priorities, 9 first. */
-const priorities = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
@@ -26,7 +24,7 @@ export function claimStore(database: Database): ClaimStore {
   const claimSql = `
     with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
-      select r.id from unnest($2::int[]) as g (group_id) cross join unnest(${priorities}) as p (priority)
+      select r.id from unnest($2::int[]) as g (group_id) cross join unnest(${prioritiesSql}) as p (priority)
       cross join lateral (
         select id from ${s}.run
         where state = 2 and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
@@ -38,11 +36,7 @@ export function claimStore(database: Database): ClaimStore {
     from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
     returning ${claimedFields}, plan.paused`;
 
-  const nextDueSql = `
-    select min(r.due_ms) as next from unnest($1::int[]) as g (group_id) cross join unnest(${priorities}) as p (priority)
-    cross join lateral (
-      select due_ms from ${s}.run where state = 2 and group_id = g.group_id and priority = p.priority and task_id <> all ($2::int[])
-      order by due_ms limit 1) r`;
+  const nextDueSql = earliestReadySql(s, "unnest($1::int[]) as g (id)", "g.id", "task_id <> all ($2::int[])");
 
   return {
     async claim(request): Promise<ClaimAnswer> {

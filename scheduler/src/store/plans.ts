@@ -100,25 +100,22 @@ export function planStore(database: Database): PlanStore {
     },
 
     async admitHeld(untilMs, nowMs) {
-      return database.transaction(async (client) => {
-        const { rows } = await client.query(
-          `select task_id from ${s}.gate g where exists (
-             select from ${s}.run r where r.task_id = g.task_id and r.state = 0 and r.gate > 0 and r.due_ms <= $1)`,
+      // One statement where nobody waits. What it finds are candidates: they are judged under their gates.
+      const look = async () => {
+        const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(
+          "plan-held",
+          `select array(select task_id from ${s}.gate g where exists (
+                    select from ${s}.run r where r.task_id = g.task_id and r.state = 0 and r.gate > 0 and r.due_ms <= $1)) as "taskIds",
+                  (select min(due_ms) from ${s}.run where state = 0 and gate > 1 and due_ms > $1) as "nextMs"`,
           [Math.round(untilMs)],
         );
-        await settleGates(
-          client,
-          s,
-          rows.map((row) => row.task_id as number),
-          nowMs,
-          false,
-        );
-        const { rows: next } = await client.query(
-          `select min(due_ms) as due_ms from ${s}.run where state = 0 and gate > 1 and due_ms > $1`,
-          [Math.round(untilMs)],
-        );
-        return next[0]?.due_ms == null ? null : Number(next[0].due_ms);
-      });
+        if (!found) throw new Error("a select without FROM gave no row");
+        return found;
+      };
+      const { taskIds, nextMs } = await look();
+      if (taskIds.length === 0) return nextMs;
+      await database.transaction((client) => settleGates(client, s, taskIds, nowMs, false));
+      return (await look()).nextMs;
     },
   };
 }

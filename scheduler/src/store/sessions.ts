@@ -1,5 +1,15 @@
-import type { Leadership, Member, Pulse, SessionIdentity, SessionSettings, SessionStore, Term } from "../store.ts";
+import type {
+  Beating,
+  Leadership,
+  Member,
+  Pulse,
+  SessionIdentity,
+  SessionSettings,
+  SessionStore,
+  Term,
+} from "../store.ts";
 import type { Database } from "./database.ts";
+import { earliestReadySql } from "./ready.ts";
 
 interface MemberRow {
   id: number;
@@ -14,21 +24,25 @@ interface MemberRow {
   started_ms: number;
   seen_ms: number;
   groups: string[];
-  /** Not in a pulse. */
-  labels?: Record<string, string>;
-  capacity?: number | null;
-  settings?: SessionSettings | null;
+  labels: Record<string, string>;
+  capacity: number | null;
+  settings: SessionSettings | null;
 }
+
+type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" | "timeout_ms">;
 
 interface PulseRow {
   store_ms: number;
   alive: boolean;
   term: number;
   leader: number | null;
+  led: boolean;
   next_slot_ms: number | null;
   next_held_ms: number | null;
+  next_ready_ms: number | null;
+  gated: boolean;
   changes: string;
-  members: MemberRow[];
+  members: BeatingRow[];
   ended: { id: number; ended_ms: number }[];
 }
 
@@ -40,42 +54,53 @@ const sweptAfterMs = 600_000;
  */
 const changesWatched = 100;
 
-const asMember = (row: MemberRow): Member => ({
+const asBeating = (row: BeatingRow): Beating => ({
   sessionId: row.id,
   node: row.node,
   role: row.role,
-  host: row.host,
-  pid: row.pid,
-  version: row.version,
   beat: row.beat,
   witnessed: row.witnessed,
   timeoutMs: row.timeout_ms,
+});
+
+const asMember = (row: MemberRow): Member => ({
+  ...asBeating(row),
+  host: row.host,
+  pid: row.pid,
+  version: row.version,
   startedMs: row.started_ms,
   seenMs: row.seen_ms,
   groups: row.groups,
-  ...(row.labels && { labels: row.labels, capacity: row.capacity ?? null, settings: row.settings ?? null }),
+  labels: row.labels,
+  capacity: row.capacity,
+  settings: row.settings,
 });
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
-  const memberFields = "id, node, role, host, pid, version, beat, witnessed, timeout_ms, started_ms, seen_ms, groups";
+  const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
   // What does not change is read by those who look; every beat of every process would carry it.
-  const allFields = `${memberFields}, labels, capacity, settings`;
+  const allFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings`;
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
     with me as (
-      update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null returning id, beat
+      update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null
+      returning id, beat, role, groups
     )
     select extract(epoch from clock_timestamp()) * 1000 as store_ms,
            exists (select from me) as alive,
            l.term, l.session_id as leader,
+           exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is null) as led,
            (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
+           (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
+           exists (select from ${s}.gate) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
            (select coalesce(json_agg(m), '[]') from (
-              select ${memberFields} from ${s}.session where ended_ms is null) m) as members,
+              select ${beatingFields} from ${s}.session where ended_ms is null and (select role from me) = 'node'
+              and (role = 'node' or not witnessed or $4)) m) as members,
            (select coalesce(json_agg(e), '[]') from (
               select o.id, o.ended_ms from ${s}.session o where o.ended_ms is not null and not o.swept
               and exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)) e) as ended,
@@ -129,16 +154,20 @@ export function sessionStore(database: Database): SessionStore {
       return holder ? { taken: asMember(holder) } : this.open(identity, nowMs);
     },
 
-    async beat(sessionId, nowMs, witnessed = false): Promise<Pulse> {
-      const [row] = await database.ask<PulseRow>("session-beat", beatSql, [sessionId, Math.round(nowMs), witnessed]);
+    async beat(sessionId, nowMs, witnessed = false, everyone = false): Promise<Pulse> {
+      const values = [sessionId, Math.round(nowMs), witnessed, everyone];
+      const [row] = await database.ask<PulseRow>("session-beat", beatSql, values);
       if (!row) throw new Error("the leadership row is missing");
       return {
         storeMs: Number(row.store_ms),
         alive: row.alive,
         leadership: { term: row.term, sessionId: row.leader },
-        members: row.members.map(asMember),
+        led: row.led,
+        members: row.members.map(asBeating),
         nextSlotMs: row.next_slot_ms,
         nextHeldMs: row.next_held_ms,
+        nextReadyMs: row.next_ready_ms,
+        gated: row.gated,
         changes: row.changes,
         ended: row.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),
       };
@@ -179,16 +208,13 @@ export function sessionStore(database: Database): SessionStore {
     async sweep(nowMs, keepMs) {
       await database.query(
         "session-sweep",
-        `update ${s}.session o set swept = true where ended_ms < $1 and not swept
-         and not exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)`,
-        [Math.round(nowMs - sweptAfterMs)],
+        `with swept as (
+           update ${s}.session o set swept = true where ended_ms < $1 and not swept
+           and not exists (select from ${s}.run r where r.session_id = o.id and r.state = 3)),
+         forgotten as (delete from ${s}.session where swept and ended_ms < $2)
+         delete from ${s}.term where ended_ms < $2`,
+        [Math.round(nowMs - sweptAfterMs), Math.round(nowMs - keepMs)],
       );
-      await database.query("session-forget", `delete from ${s}.session where swept and ended_ms < $1`, [
-        Math.round(nowMs - keepMs),
-      ]);
-      await database.query("session-forget-terms", `delete from ${s}.term where ended_ms < $1`, [
-        Math.round(nowMs - keepMs),
-      ]);
     },
 
     async terms(limit): Promise<Term[]> {

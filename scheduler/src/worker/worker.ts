@@ -8,7 +8,7 @@ import type { Handler, RunNotice } from "../handler.ts";
 import { Heap } from "../heap.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
-import type { ClaimedRun, ClaimStore, LogLine, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import type { ClaimedRun, ClaimStore, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { TaskDefinition } from "../task.ts";
 import { DueQueue } from "./due-queue.ts";
@@ -42,8 +42,8 @@ const heldMax = 20_000;
 const overdueMs = 1_000;
 /** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
 const handOverMs = 500;
-/** The safety net below signals and due times. */
-const pollMs = 30_000;
+/** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
+const vainMs = 30_000;
 const guardMs = 250;
 /** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
 const ignoredAbortMs = 30_000;
@@ -51,6 +51,7 @@ const ignoredAbortMs = 30_000;
 const shortestFlushMs = 2_000;
 /** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
 const assumedDurationMs = 5;
+const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
 
 /**
  * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches.
@@ -79,6 +80,7 @@ export class Worker implements RunHost {
   #cancelFetch: () => void = () => undefined;
   #cancelGuard: () => void = () => undefined;
   #fetchAt = Number.POSITIVE_INFINITY;
+  #fetchedAt = Number.NEGATIVE_INFINITY;
   #idle: (() => void)[] = [];
 
   constructor(options: WorkerOptions) {
@@ -94,6 +96,7 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     options.storeClock.onStep(() => this.#armDue());
+    options.membership.onPulse((pulse) => this.#onPulse(pulse));
     options.membership.onRejoin((lost, session) => void this.#adopt(lost, session));
     this.#fetch();
     this.#guard();
@@ -125,6 +128,12 @@ export class Worker implements RunHost {
     const inMs = this.#options.storeClock.until(dueMs) - this.#options.claimAheadMs;
     if (inMs <= 0) this.#fetch();
     else this.#fetchIn(inMs);
+  }
+
+  /** The safety net below signals and due times, which costs nothing where nothing waits. */
+  #onPulse({ nextReadyMs }: Pulse): void {
+    if (nextReadyMs === null) return;
+    if (this.#except.size === 0 || this.clock.monotonic() - this.#fetchedAt >= vainMs) this.nudge(nextReadyMs);
   }
 
   writeLog(line: LogLine): void {
@@ -225,6 +234,7 @@ export class Worker implements RunHost {
     const room = this.#room();
     if (room <= 0 || !membership.trusted()) return guardMs;
     const nowMs = this.now();
+    this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
     const { runs, nextDueMs } = await claims.claim({
       sessionId: membership.sessionId,
@@ -239,10 +249,10 @@ export class Worker implements RunHost {
     this.#armDue();
     if (this.#recallsOpen) void this.#answerRecalls();
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
-    if (nextDueMs === null) return pollMs;
+    if (nextDueMs === null) return Number.POSITIVE_INFINITY;
     // All that is due within the window is here, so the next look can wait for half of it and find more at once.
     const untilWindow = storeClock.until(nextDueMs) - claimAheadMs;
-    return Math.min(Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1), pollMs);
+    return Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1);
   }
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
@@ -428,10 +438,7 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       const doubtMs = membership.doubtMs();
       if (doubtMs > 0) {
-        const lost = new CarillonError(
-          "SESSION_LOST",
-          "this process's session is in doubt; another worker may have the run by now",
-        );
+        const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
         for (const run of this.#held.values()) {
           if (run.state === "waiting" || run.state === "running") {
             if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
@@ -461,10 +468,7 @@ export class Worker implements RunHost {
       const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
       const fences = new Set(book.map(({ fence }) => fence));
       if (lost !== session) {
-        const taken = new CarillonError(
-          "SESSION_LOST",
-          "the claim was taken back while this process's session was lost",
-        );
+        const taken = sessionLost("the claim was taken back while this process's session was lost");
         for (const run of this.#held.values()) {
           if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
         }

@@ -55,6 +55,41 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     }
   });
 
+  it("a pulse tells a worker of nobody, a node of nodes and of the workers that rely on the store, or of everyone", async () => {
+    const { sessions } = stage.store;
+    const [node, worker, shown] = [await stage.session(), await stage.session("worker"), await stage.session("worker")];
+    await sessions.beat(shown, stage.nowMs, true);
+    const seen = async (...beat: Parameters<typeof sessions.beat>) =>
+      (await sessions.beat(...beat)).members.map(({ sessionId }) => sessionId);
+    expect(await seen(worker, stage.nowMs)).toEqual([]);
+    const some = await seen(node, stage.nowMs);
+    expect([node, worker, shown].filter((id) => some.includes(id))).toEqual([node, worker]);
+    expect(await seen(node, stage.nowMs, false, true)).toContain(shown);
+  });
+
+  it("a pulse tells when something can be claimed by the session's groups, whether the leader lives, and of gates", async () => {
+    const { sessions } = stage.store;
+    const open = async (node: string, groups: string[]) => {
+      const identity = { node, role: "worker" as const, host: "h", pid: 1, version: "0", timeoutMs: 6_000, groups };
+      const opened = await sessions.open(identity, stage.nowMs);
+      return "sessionId" in opened ? opened.sessionId : Number.NaN;
+    };
+    const task = await stage.task("ready", { group: "pulse-group" });
+    const [theirs, others] = [await open("has-group", ["pulse-group", "none"]), await open("has-none", ["none"])];
+    expect((await sessions.beat(theirs, stage.nowMs)).nextReadyMs).toBeNull();
+    await stage.enqueue(task, { dueMs: stage.nowMs + 50_000 });
+    await stage.enqueue(task, { dueMs: stage.nowMs + 40_000, priority: 1 });
+    expect((await sessions.beat(theirs, stage.nowMs)).nextReadyMs).toBe(stage.nowMs + 40_000);
+    expect((await sessions.beat(others, stage.nowMs)).nextReadyMs).toBeNull();
+    const leader = await stage.session();
+    await stage.lead(leader);
+    expect((await sessions.beat(theirs, stage.nowMs)).led).toBe(true);
+    await sessions.end(leader, null, stage.nowMs, "silent");
+    expect((await sessions.beat(theirs, stage.nowMs)).led).toBe(false);
+    await stage.task("with-places", { overlap: "queue" });
+    expect((await sessions.beat(theirs, stage.nowMs)).gated).toBe(true);
+  });
+
   it("a pulse tells the store's time, the members, the next slot and who left claims behind", async () => {
     const task = await stage.task("pulse");
     await stage.enqueue(task);
@@ -63,7 +98,9 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
     await stage.store.sessions.end(gone, null, stage.nowMs + 5, "silent");
     const pulse = await stage.store.sessions.beat(me, stage.nowMs + 6);
     expect(Math.abs(pulse.storeMs - Date.now())).toBeLessThan(60_000);
-    expect(pulse.members).toContainEqual(expect.objectContaining({ sessionId: me, pid: 1, timeoutMs: 6_000 }));
+    expect(pulse.members).toContainEqual(
+      expect.objectContaining({ sessionId: me, node: expect.any(String), timeoutMs: 6_000 }),
+    );
     expect(pulse.ended).toEqual([{ sessionId: gone, endedMs: stage.nowMs + 5 }]);
     expect(pulse.nextSlotMs).toBeNull();
     await stage.store.claims.settle(

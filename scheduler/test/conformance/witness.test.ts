@@ -45,7 +45,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   const isShown = ({ witness }: WitnessMember) => witness.shownUntil() > mono();
   const isFirst = ({ witness }: WitnessMember) => witness.sure() && witness.first();
   const ordered = (ids: Iterable<number>) => [...ids].sort((a, b) => a - b).join();
-  const sees = (who: WitnessMember, ids: readonly number[]) => ordered(who.witness.shown().keys()) === ordered(ids);
+  const sees = (who: WitnessMember, ids: readonly number[]) => ordered(who.witness.shown() ?? []) === ordered(ids);
   const goneFor = (who: WitnessMember, ids: readonly number[]) => who.witness.gone(ids).catch((): number[] => []); // it could not tell: not yet
   const tells = (who: WitnessMember) =>
     who.witness.gone([0]).then(
@@ -97,7 +97,9 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     a.witness.announce(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
     b.witness.announce(shownAs(b.id, { role: "worker" }));
     for (const who of [a, b]) await soon("both see both", () => sees(who, [a.id, b.id]));
-    expect(b.witness.shown().get(a.id)).toEqual(shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" }));
+    const described = shownAs(a.id, { node: "élise", groups: ["x", "y"], version: "2.0" });
+    expect(await b.witness.described(a.id)).toEqual(described);
+    expect(await b.witness.described(900_001)).toBeUndefined();
     expect(isShown(a) && a.witness.sure()).toBe(true);
     expect(a.witness.serviceId).toMatch(/./);
     expect(b.witness.serviceId).toBe(a.witness.serviceId);
@@ -122,7 +124,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("it is shown", () => isShown(a));
     expect(await goneFor(b, [next])).toEqual([]);
     a.witness.announce(shownAs(next, { groups: ["other"] }));
-    await soon("the change is seen", () => b.witness.shown().get(next)?.groups[0] === "other");
+    await soon("the change is seen", async () => (await b.witness.described(next))?.groups[0] === "other");
   });
 
   it("shows for ever who goes on, and no longer who left", async () => {

@@ -92,7 +92,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     for (const name of ["a", "b", "c"]) await join(name);
     const first = await oneLeads();
     await expect.poll(witnessed, soon).toEqual(["a", "b", "c"]);
-    await expect.poll(() => first.witness.shown().size, soon).toBe(3);
+    await expect.poll(() => first.witness.shown()?.size, soon).toBe(3);
     const term = first.membership.term() as number;
     const began = performance.now();
     await first.membership.leave("stopped");

@@ -4,7 +4,7 @@ import type { Membership } from "../../src/coordination.ts";
 import { Definitions } from "../../src/definitions.ts";
 import type { Handler } from "../../src/handler.ts";
 import { seeded } from "../../src/random.ts";
-import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement, TaskStore } from "../../src/store.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, Pulse, Settlement, TaskStore } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
 import { Worker } from "../../src/worker/worker.ts";
@@ -27,6 +27,9 @@ class Bench {
   doubtMs = 0;
   finish: (value: unknown) => void = () => undefined;
   fail: (error: Error) => void = () => undefined;
+  pulse: (nextReadyMs: number | null) => void = () => undefined;
+  /** Asked for so far. */
+  claims = 0;
   rejoin: (lost: number, next: number) => void = () => undefined;
   readonly run: ClaimedRun;
   readonly worker: Worker;
@@ -50,6 +53,7 @@ class Bench {
     this.run = { runId: 10, taskId: 1, fence: 100, dueMs: startMs + 500, ...plain };
     const claims = {
       claim: async (_request: ClaimRequest) => {
+        this.claims++;
         const runs = this.#offered ? [this.run] : [];
         this.#offered = false;
         return { runs, nextDueMs: null };
@@ -73,6 +77,9 @@ class Bench {
       sessionId: 1,
       trusted: () => this.doubtMs === 0,
       doubtMs: () => this.doubtMs,
+      onPulse: (listener: (pulse: Pulse) => void) => {
+        this.pulse = (nextReadyMs) => listener({ nextReadyMs } as Pulse);
+      },
       onRejoin: (listener: (lost: number, next: number) => void) => {
         this.rejoin = listener;
       },
@@ -285,6 +292,24 @@ describe("a worker follows the claim table:", () => {
     bench.finish("done");
     await until("the verdict", () => bench.settled.length === 1);
     expect(bench.kinds()).toEqual(["succeeded"]);
+  });
+
+  it("asks again only when a pulse tells of what it can claim: a signal that was lost costs a beat", async () => {
+    const bench = await into("gone");
+    await settleDown();
+    bench.claims = 0;
+    bench.clock.advance(10 * 60_000);
+    bench.pulse(null);
+    await settleDown();
+    expect(bench.claims).toBe(0);
+    bench.pulse(bench.worker.now() + 5_000);
+    bench.clock.advance(3_990);
+    await settleDown();
+    expect(bench.claims, "not before the time to claim").toBe(0);
+    bench.clock.advance(10);
+    await until("the claim", () => bench.claims === 1);
+    bench.pulse(bench.worker.now());
+    await until("the next claim", () => bench.claims === 2);
   });
 
   it("a handler that ignores its signal loses its claim after half a minute", async () => {

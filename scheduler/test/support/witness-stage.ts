@@ -1,4 +1,5 @@
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
+import { countersIn, fourLetter } from "../../../zookeeper/test/support/four-letter.ts";
 import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { type Clock, systemClock } from "../../src/clock.ts";
 import { openRedisWitness } from "../../src/coordination/redis.ts";
@@ -22,6 +23,8 @@ export interface WitnessStage {
   restartService(): Promise<void>;
   /** Everything that it keeps is lost, while it runs. */
   wipeService(): Promise<void>;
+  /** From everybody so far, by the server's own count; a look adds at most one. */
+  requests(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -136,6 +139,12 @@ const redis: WitnessDriver = {
       async wipeService() {
         await server.ask("FLUSHALL");
       },
+      async requests() {
+        const stats = String(await server.ask("INFO", "commandstats"));
+        const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+        // The others are called by the scripts: parts of one request.
+        return calls("evalsha") + calls("eval") + calls("subscribe");
+      },
       close: () => server.close(),
     };
   },
@@ -200,6 +209,9 @@ const zookeeper: WitnessDriver = {
         await ensemble.killAll();
         await ensemble.wipeAll();
         await ensemble.startAll();
+      },
+      async requests() {
+        return countersIn(await fourLetter(ensemble.server.port, "mntr")).get("packets_received") ?? Number.NaN;
       },
       close: () => ensemble.stop(),
     };

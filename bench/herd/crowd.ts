@@ -1,0 +1,131 @@
+/**
+ * Many members in one process, each with a session or connection of its own: scheduler nodes with all of their membership
+ * but the engine, and workers that are shown. It does what it is told and says when that is done.
+ */
+import { setMaxListeners } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import {
+  joinCluster,
+  openPostgres,
+  openRedisWitness,
+  openZooKeeper,
+  StoreClock,
+  silentLog,
+  systemClock,
+} from "../measure/internals.ts";
+
+export interface Order {
+  driver: "zookeeper" | "redis";
+  coordination: string;
+  store: string;
+  schema: string;
+  /** In names. */
+  crowd: string;
+  sessionTimeoutMs: number;
+  beatMs: number;
+}
+
+export type Change = "node joins" | "node leaves" | "worker joins" | "worker leaves" | "leader resigns";
+export type Asked = { change: Change; times: number } | { change: "leads" };
+export type Told = { done: true; leads: number } | { failed: string };
+
+const order = JSON.parse(process.argv[2] ?? "{}") as Order;
+const { sessionTimeoutMs, beatMs } = order;
+const atOnce = 25;
+const store = await openPostgres({ url: order.store, schema: order.schema, connectionsMax: 8 });
+const { clusterId } = await store.sessions.cluster();
+const storeClock = new StoreClock(systemClock);
+const none = new AbortController();
+setMaxListeners(0, none.signal); // each member has its own
+let made = 0;
+
+type Witness = Awaited<ReturnType<typeof openRedisWitness>>;
+type Membership = Awaited<ReturnType<typeof joinCluster>>;
+const nodes: { membership: Membership; witness: Witness }[] = [];
+const workers: { sessionId: number; witness: Witness }[] = [];
+
+const openWitness = (): Promise<Witness> =>
+  (order.driver === "zookeeper" ? openZooKeeper : openRedisWitness)({
+    url: order.coordination,
+    clusterId,
+    sessionTimeoutMs,
+    clock: systemClock,
+    signal: none.signal,
+    failFast: true,
+    log: (line: string) => console.error(line),
+  });
+
+const identity = (role: "node" | "worker") => ({
+  node: `${order.crowd}-${++made}`,
+  role,
+  host: "bench",
+  pid: process.pid,
+  version: "0",
+  timeoutMs: sessionTimeoutMs,
+});
+
+async function nodeJoins(): Promise<void> {
+  const witness = await openWitness();
+  const options = { store, witness, clock: systemClock, storeClock, beatMs, shownBeatMs: beatMs, log: silentLog };
+  const membership = await joinCluster({ ...options, identity: identity("node") });
+  nodes.push({ membership, witness });
+  await shown(witness);
+}
+
+/** Its row says that it relies on the service; it beats no more, which a worker of its own process would, every 5 s. */
+async function workerJoins(): Promise<void> {
+  const witness = await openWitness();
+  const who = identity("worker");
+  const opened = await store.sessions.open(who, storeClock.now());
+  if (!("sessionId" in opened)) throw new Error(`the name ${who.node} is taken`);
+  const { sessionId } = opened;
+  witness.announce({ ...who, sessionId, groups: ["default"], labels: {}, capacity: 1 });
+  await shown(witness);
+  await store.sessions.beat(sessionId, storeClock.now(), true);
+  workers.push({ sessionId, witness });
+}
+
+async function shown(witness: Witness): Promise<void> {
+  for (const began = performance.now(); witness.shownUntil() === 0; await pause(20))
+    if (performance.now() - began > 60_000) throw new Error("a member is not shown");
+}
+
+async function workerLeaves(): Promise<void> {
+  const one = workers.pop();
+  if (!one) throw new Error("no worker is left");
+  await store.sessions.end(one.sessionId, null, storeClock.now(), "left");
+  await one.witness.leave();
+}
+
+/** Not the leader: that is a change of its own. */
+async function nodeLeaves(): Promise<void> {
+  const one = nodes.findLast(({ membership }) => membership.term() === null);
+  if (!one) throw new Error("no follower is left");
+  nodes.splice(nodes.indexOf(one), 1);
+  await one.membership.leave("left");
+}
+
+const leads = () => nodes.filter(({ membership }) => membership.term() !== null);
+
+async function change({ change, times }: Extract<Asked, { times: number }>): Promise<void> {
+  if (change === "leader resigns") return leads()[0]?.witness.stepDown();
+  const does = {
+    "node joins": nodeJoins,
+    "node leaves": nodeLeaves,
+    "worker joins": workerJoins,
+    "worker leaves": workerLeaves,
+  };
+  for (let left = times; left > 0; left -= atOnce)
+    await Promise.all(Array.from({ length: Math.min(left, atOnce) }, () => does[change]()));
+}
+
+const tell = (told: Told) => process.send?.(told);
+process.on("message", (asked: Asked) => {
+  const done = asked.change === "leads" ? Promise.resolve() : change(asked);
+  done.then(
+    () => tell({ done: true, leads: leads().length }),
+    (error: unknown) => tell({ failed: String(error) }),
+  );
+});
+process.on("disconnect", () => process.exit()); // without the one who measures there is nobody to work for
+tell({ done: true, leads: 0 });

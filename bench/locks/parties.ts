@@ -1,0 +1,138 @@
+/** Ways to lock, each at the settings that its own docs recommend, or that make it comparable: stated where that matters. */
+import { randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Carillon, carillon } from "carillon";
+import { Redis } from "ioredis";
+import pg from "pg";
+import { type Order, type Party, patienceMs, ttlMs } from "./order.ts";
+
+type Open = (order: Order) => Promise<Party>;
+
+/** Peers lie in a node_modules of bench/ alone: their types are not there when this is compiled. */
+const require = createRequire(import.meta.url);
+
+/** One Carillon a process, as a user would have it; it neither plans nor runs. */
+const ours =
+  (coordination: (order: Order) => string | undefined, fair: boolean): Open =>
+  async (order) => {
+    const service = coordination(order);
+    const tower: Carillon = carillon({
+      store: order.postgres,
+      schema: order.name,
+      scheduler: false,
+      worker: false,
+      handleSignals: false,
+      ...(service ? { coordination: service } : {}),
+    });
+    const lock = tower.lock("bench", { fair });
+    return {
+      async acquire() {
+        const held = await lock.acquire();
+        return () => held.release();
+      },
+      close: () => tower.stop(),
+    };
+  };
+
+/** The lock that everybody writes first: one key, deleted by its owner alone, and some way to wait. */
+const naive =
+  (wait: () => Promise<unknown>): Open =>
+  async ({ redis: url, name }) => {
+    const redis = new Redis(url);
+    const release = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+    return {
+      async acquire() {
+        const token = randomUUID();
+        while ((await redis.set(name, token, "PX", ttlMs, "NX")) === null) await wait();
+        return () => redis.eval(release, 1, name, token);
+      },
+      close: () => redis.quit(),
+    };
+  };
+
+const peers: Record<string, Open> = {
+  /** Its defaults but for the number of tries: 10 of them 200 ms apart, by chance ± 100 ms, would give up here. */
+  redlock: async ({ redis: url, name }) => {
+    const Redlock = require("redlock") as new (
+      clients: Redis[],
+      options: object,
+    ) => { lock(name: string, ttlMs: number): Promise<{ unlock(): Promise<unknown> }> };
+    const redis = new Redis(url);
+    const redlock = new Redlock([redis], { retryCount: -1 });
+    return {
+      async acquire() {
+        const lock = await redlock.lock(name, ttlMs);
+        return () => lock.unlock();
+      },
+      close: () => redis.quit(),
+    };
+  },
+  /** Its defaults: tries again each 10 ms. */
+  "redis-semaphore": async ({ redis: url, name }) => {
+    const { Mutex } = require("redis-semaphore") as {
+      Mutex: new (
+        client: Redis,
+        name: string,
+        options: object,
+      ) => { acquire(): Promise<void>; release(): Promise<void> };
+    };
+    const redis = new Redis(url);
+    return {
+      async acquire() {
+        const mutex = new Mutex(redis, name, { lockTimeout: ttlMs, acquireTimeout: patienceMs });
+        await mutex.acquire();
+        return () => mutex.release();
+      },
+      close: () => redis.quit(),
+    };
+  },
+  /** Its defaults but for the number of tries, and jitter, which it has and does not use by itself. */
+  "ioredis-lock": async ({ redis: url, name }) => {
+    const { createLock } = require("@microfleet/ioredis-lock") as {
+      createLock(
+        client: Redis,
+        options: object,
+      ): { acquire(name: string): Promise<unknown>; release(): Promise<unknown> };
+    };
+    const redis = new Redis(url);
+    return {
+      async acquire() {
+        const lock = createLock(redis, { timeout: ttlMs, retries: 10_000, delay: 10, jitter: 1.2 });
+        await lock.acquire(name);
+        return () => lock.release();
+      },
+      close: () => redis.quit(),
+    };
+  },
+  /** A connection for each contender, for it is the connection that holds it. */
+  "pg-advisory": async ({ postgres, name, contenders }) => {
+    const clients = await Promise.all(
+      Array.from({ length: contenders }, async () => {
+        const client = new pg.Client({ connectionString: postgres });
+        await client.connect();
+        return client;
+      }),
+    );
+    return {
+      async acquire(contender) {
+        const client = clients[contender] as pg.Client;
+        await client.query("select pg_advisory_lock(hashtext($1))", [name]);
+        return () => client.query("select pg_advisory_unlock(hashtext($1))", [name]);
+      },
+      close: () => Promise.all(clients.map((client) => client.end())),
+    };
+  },
+};
+
+export const peerNames = Object.keys(peers);
+
+export const parties: Record<string, Open> = {
+  postgres: ours(() => undefined, true),
+  zookeeper: ours(({ zookeeper, name }) => `zookeeper://${zookeeper}/${name}`, true),
+  "redis-back-off": ours(({ redis, name }) => `${redis}?prefix=${name}`, false),
+  "redis-fair": ours(({ redis, name }) => `${redis}?prefix=${name}`, true),
+  "naive-spin": naive(async () => undefined),
+  "naive-sleep": naive(() => pause(50)),
+  ...peers,
+};

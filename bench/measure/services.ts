@@ -1,0 +1,52 @@
+/** The services that a question is put to, and what their servers count of requests. */
+import { connect } from "node:net";
+import { counters, sum } from "../zookeeper/server.ts";
+
+export type Driver = "postgres" | "zookeeper" | "redis";
+export const drivers: readonly Driver[] = ["postgres", "zookeeper", "redis"];
+
+/** @throws when it is not set: `npm run bench` starts the servers and sets it */
+export function serverUrl(driver: Driver): string {
+  const variable = `CARILLON_BENCH_${driver.toUpperCase()}_URL`;
+  const url = process.env[variable];
+  if (url) return url;
+  throw new Error(`${variable} is not set; start this by \`npm run bench -- QUESTION\``);
+}
+
+/** What `carillon({ coordination })` takes: a path or prefix of its own. */
+export function coordinationUrl(driver: Driver, name: string): string | undefined {
+  if (driver === "postgres") return undefined;
+  return driver === "zookeeper" ? `zookeeper://${serverUrl(driver)}/${name}` : `${serverUrl(driver)}?prefix=${name}`;
+}
+
+/** Requests from clients so far, by the server's own count, pings among them; a look adds at most one. */
+export async function requests(driver: Driver): Promise<number> {
+  if (driver === "postgres") return 0;
+  if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_received");
+  const stats = await askRedis("INFO commandstats");
+  // The others are called by the scripts: parts of one request.
+  const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  return ["evalsha", "eval", "ping", "subscribe"].reduce((all, name) => all + calls(name), 0);
+}
+
+/** Of one INFO section, or whatever a line asks for that is answered at once. */
+export function askRedis(line: string): Promise<string> {
+  const { hostname, port } = new URL(serverUrl("redis"));
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(`${line}\r\nQUIT\r\n`));
+    let text = "";
+    socket.setTimeout(10_000, () => socket.destroy(new Error(`Redis did not answer to ${line}`)));
+    socket.setEncoding("utf8").on("data", (part) => {
+      text += part;
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve(text));
+  });
+}
+
+/** What a server sent so far: ZooKeeper's packets, answers and events; Redis's bytes. */
+export async function delivered(driver: Driver): Promise<number> {
+  if (driver === "postgres") return 0;
+  if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_sent");
+  return Number(/total_net_output_bytes:(\d+)/.exec(await askRedis("INFO stats"))?.[1]);
+}

@@ -1,0 +1,27 @@
+import type { Beating } from "../store.ts";
+
+/**
+ * Beats have places in a common measure, by the store's clock: nodes share it out evenly, workers lie in its second half,
+ * before the first node's place. So a death is seen half a beat after the last sign of life at the latest, not a whole
+ * one, and the store is never asked by everybody at once. Whoever finds no place, or another measure than the others',
+ * loses that and nothing else.
+ * @param nodes of the cluster, this one with them @returns 0 to 1: where in the measure this session beats
+ */
+export function placeOf(sessionId: number, role: Beating["role"], nodes: readonly number[]): number {
+  if (role === "worker") return 0.5 + 0.45 * ((sessionId * goldenRatio) % 1);
+  const before = nodes.filter((other) => other < sessionId).length;
+  return before / Math.max(nodes.length, 1);
+}
+
+const goldenRatio = 0.6180339887498949;
+/** Nearer than this part of a beat is at the place. */
+const near = 0.05;
+/** Nobody waits less than this part of a beat to get to its place. */
+const least = 0.5;
+
+/** @returns how long to wait for the next beat, so that this and the following ones come to `place`: never above `beatMs` */
+export function untilBeat(storeMs: number, beatMs: number, place: number): number {
+  const late = ((((storeMs - place * beatMs) % beatMs) + beatMs) % beatMs) / beatMs;
+  if (late > 1 - near) return beatMs; // a little early, as timers are: it gets later by itself
+  return beatMs * Math.max(1 - late, least);
+}

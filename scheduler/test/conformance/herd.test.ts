@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/store-stage.ts";
+import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
+
+const sessionTimeoutMs = 4_000;
+const nodes = 30;
+const times = 5;
+/** What a member itself asks for to be shown, and to be no more: some of it is its connection's. */
+const ownMost = 14;
+
+// bench/herd.ts measures it with 200 nodes and 5,000 workers.
+describe.each(witnessDrivers)("a crowd on $title", (driver) => {
+  let stage: WitnessStage;
+  const all: WitnessMember[] = [];
+  let sessions = 0;
+  beforeAll(async () => {
+    stage = await driver.open();
+  });
+  afterAll(async () => {
+    await Promise.all(all.map((member) => member.close()));
+    await stage.close();
+  });
+  const join = async (role: "node" | "worker") => {
+    const member = await stage.make({ sessionTimeoutMs });
+    const sessionId = ++sessions;
+    member.witness.announce(shownAs(sessionId, { role }));
+    await until("it is shown", () => member.witness.shownUntil() > performance.now(), 25_000);
+    if (role === "node") member.witness.contend();
+    return Object.assign(member, { sessionId });
+  };
+
+  it("asks for nothing when one comes or goes, however many they are: only the first in line hears of it", async () => {
+    for (let node = 0; node < nodes; node++) all.push(await join("node"));
+    let first: WitnessMember | undefined;
+    await until(
+      "one is first and follows",
+      () => {
+        first = all.find(({ witness }) => witness.first());
+        return first?.witness.shown()?.size === nodes;
+      },
+      25_000,
+    );
+    const seen = () => first?.witness.shown() as ReadonlySet<number>;
+    const before = await stage.requests();
+    const began = performance.now();
+    for (let time = 0; time < times; time++) {
+      const worker = await join("worker");
+      await until("it is seen", () => seen().has(worker.sessionId), 25_000);
+      await worker.close();
+      await until("it is seen no more", () => !seen().has(worker.sessionId), 25_000);
+    }
+    const tookMs = performance.now() - began;
+    const asked = (await stage.requests()) - before;
+    await new Promise((resolve) => setTimeout(resolve, tookMs));
+    const anyhow = (await stage.requests()) - before - asked;
+    expect((asked - anyhow) / times).toBeLessThanOrEqual(ownMost);
+  });
+});
