@@ -7,7 +7,7 @@ import { openCoordination } from "../../src/coordination/open.ts";
 import type { Membership } from "../../src/coordination.ts";
 import { CarillonError } from "../../src/errors.ts";
 import type { Held } from "../../src/locks.ts";
-import type { Store } from "../../src/store.ts";
+import type { Signal, Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
 import type { Witness } from "../../src/witness.ts";
 import { postgres } from "../support/servers.ts";
@@ -24,6 +24,8 @@ class Node {
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
+  readonly #listening = new AbortController();
+  #heard = Promise.resolve();
 
   private constructor(member: WitnessMember) {
     this.member = member;
@@ -43,6 +45,9 @@ class Node {
       beatMs: sessionTimeoutMs / 2,
     });
     node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
+    // As in a node: that leadership was given back, or taken, is heard of before the next beat.
+    const heard = (signal: Signal) => signal.kind === "leadership" && node.membership.refresh();
+    node.#heard = stage.store.signals.listen(heard, node.#listening.signal);
     return node;
   }
 
@@ -56,6 +61,8 @@ class Node {
 
   async stop(): Promise<void> {
     this.cutFromStore = false;
+    this.#listening.abort();
+    await this.#heard;
     this.member.heal();
     await this.membership?.leave("the test is over");
     await this.member.close();
