@@ -1,3 +1,4 @@
+import { storeAlone } from "../coordination/agreement.ts";
 import type { Leadership, Member, Term } from "../store.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
@@ -39,7 +40,7 @@ const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOStrin
 
 /** "ZooKeeper at zk1:2181/billing", as those who live call it; a service that nobody is left to name goes by its id. */
 export function usedCoordination(coordination: string | null, members: Member[]): string {
-  if (coordination === null || coordination === "store") return "the store alone";
+  if (coordination === null || coordination === storeAlone) return "the store alone";
   const known = members.map(({ settings }) => settings?.coordination).find((place) => typeof place === "string");
   return known ?? `service ${coordination}`;
 }

@@ -3,7 +3,7 @@ import { pause } from "../clock.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { LockPulse } from "../lock-store.ts";
 import { type Held, type LockPlace, type PermitSpec, type Permits, sizeDiffers, whileWaiting } from "../locks.ts";
-import type { Signal, SignalStore, Store } from "../store.ts";
+import type { Signal, Store } from "../store.ts";
 import { GraceLockRow } from "./grace-lock.ts";
 import { HeldLock } from "./held-lock.ts";
 import { LockSession, type LockSessionOptions } from "./store-lock-session.ts";
@@ -307,8 +307,7 @@ export class StoreLocks implements LockPlace {
   }
 
   #listen(): void {
-    const { signals } = this.#options.store as { signals: SignalStore };
-    this.#heard ??= signals.listen((signal: Signal) => {
+    this.#heard ??= this.#options.store.signals.listen((signal: Signal) => {
       if (signal.kind === "resync") this.#session?.hurry();
       if (signal.kind !== "lock") return;
       const entry = this.#entries.get(signal.token);

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { RedisLocks } from "../../src/coordination/redis-lock.ts";
 import type { HeldRedisLock } from "../../src/coordination/redis-lock-held.ts";
+import { PausableClock } from "../support/pausable-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
-import { PausableClock } from "../support/witness-stage.ts";
 
 const patienceMs = 25_000;
 const ttlMs = 1_500;

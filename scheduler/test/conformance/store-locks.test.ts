@@ -5,10 +5,10 @@ import type { LockStore } from "../../src/lock-store.ts";
 import type { PermitSpec, Permits } from "../../src/locks.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { Signal, Store } from "../../src/store.ts";
+import { PausableClock } from "../support/pausable-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
-import { PausableClock } from "../support/witness-stage.ts";
 
 const never = new AbortController().signal;
 const spec = (name: string, permits = 1): PermitSpec => ({ kind: "semaphore", name, permits, fair: true });

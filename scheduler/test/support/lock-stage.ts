@@ -1,17 +1,16 @@
 import { connect } from "../../../zookeeper/src/client.ts";
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
-import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { Locks } from "../../src/coordination/locks.ts";
 import { RedisLocks } from "../../src/coordination/redis-lock.ts";
 import { StoreLocks } from "../../src/coordination/store-locks.ts";
 import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
 import type { LockPlace } from "../../src/locks.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
-import { StoreProxy } from "./proxy.ts";
+import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
+import type { PausableClock } from "./pausable-clock.ts";
 import { RedisServer } from "./redis-server.ts";
 import { postgres } from "./servers.ts";
 import { openStage, recordingLog, until } from "./store-stage.ts";
-import { PausableClock } from "./witness-stage.ts";
 
 /** As short as the services take it. */
 export const lockTimeoutMs = 1_500;
@@ -34,17 +33,8 @@ export interface LockStage {
   close(): Promise<void>;
 }
 
-export interface LockUser {
+export interface LockUser extends Faults {
   readonly locks: Locks;
-  /** The process stands still: no timer fires and no byte arrives; `resume` lets all of it happen. */
-  pause(): void;
-  resume(): void;
-  /** Its connections say nothing any more, and none ends. */
-  hang(): void;
-  /** Its connections break, and no new one can be made. */
-  cut(): void;
-  /** Ends `hang` and `cut`. */
-  heal(): void;
   close(): Promise<void>;
 }
 
@@ -60,10 +50,10 @@ const store: LockDriver = {
     const stage = await openStage(postgres());
     return {
       async join({ timeoutMs = lockTimeoutMs } = {}) {
-        const proxy = await StoreProxy.before(stage.server.url);
-        const clock = new PausableClock();
+        const line = await lineBefore(stage.server.url);
+        const { clock } = line;
         const own = await openPostgres({
-          url: proxy.url,
+          url: line.at,
           schema: stage.schema,
           connectionsMax: 3,
           clock,
@@ -74,24 +64,13 @@ const store: LockDriver = {
         const locks = locksOn(new StoreLocks(options), clock);
         return {
           locks,
-          pause() {
-            clock.pause();
-            proxy.stall();
-          },
-          resume() {
-            proxy.flow();
-            clock.resume();
-          },
-          hang: () => proxy.hang(),
-          cut: () => proxy.cut({ refuse: true }),
-          heal: () => proxy.heal(),
+          ...line.faults,
           async close() {
-            proxy.flow();
-            proxy.heal();
-            clock.resume();
+            line.faults.heal();
+            line.faults.resume();
             await locks.close();
             await own.close();
-            await proxy.close();
+            await line.close();
           },
         };
       },
@@ -116,10 +95,10 @@ const zookeeper: LockDriver = {
     const address = ensemble.server.address;
     return {
       async join({ timeoutMs = lockTimeoutMs } = {}) {
-        const proxy = await ZooKeeperProxy.before(address);
-        const clock = new PausableClock();
+        const line = await zooKeeperLineBefore(address);
+        const { clock } = line;
         const witness = await openZooKeeper({
-          url: `zookeeper://${proxy.address}/suite`,
+          url: `zookeeper://${line.at}/suite`,
           clusterId: "a",
           sessionTimeoutMs: timeoutMs,
           log: () => undefined,
@@ -129,30 +108,13 @@ const zookeeper: LockDriver = {
         const locks = locksOn(await witness.locks({ era: 0, nextBase: async () => ++bases }), clock);
         return {
           locks,
-          pause() {
-            clock.pause();
-            proxy.pause();
-          },
-          resume() {
-            proxy.resume();
-            clock.resume();
-          },
-          hang: () => proxy.pause(),
-          cut() {
-            proxy.refuse();
-            proxy.reset();
-          },
-          heal() {
-            proxy.accept();
-            proxy.resume();
-          },
+          ...line.faults,
           async close() {
-            proxy.accept();
-            proxy.resume();
-            clock.resume();
+            line.faults.heal();
+            line.faults.resume();
             await locks.close();
             await witness.leave();
-            await proxy[Symbol.asyncDispose]();
+            await line.close();
           },
         };
       },
@@ -183,10 +145,10 @@ const redis: LockDriver = {
     let bases = 0;
     return {
       async join({ timeoutMs = lockTimeoutMs } = {}) {
-        const proxy = await StoreProxy.before(server.url);
-        const clock = new PausableClock();
+        const line = await lineBefore(server.url);
+        const { clock } = line;
         const place = await RedisLocks.open({
-          url: proxy.url,
+          url: line.at,
           clusterId: "a",
           fenceBase: async () => ++bases,
           clock,
@@ -196,23 +158,12 @@ const redis: LockDriver = {
         const locks = locksOn(place, clock);
         return {
           locks,
-          pause() {
-            clock.pause();
-            proxy.stall();
-          },
-          resume() {
-            proxy.flow();
-            clock.resume();
-          },
-          hang: () => proxy.hang(),
-          cut: () => proxy.cut({ refuse: true }),
-          heal: () => proxy.heal(),
+          ...line.faults,
           async close() {
-            proxy.flow();
-            proxy.heal();
-            clock.resume();
+            line.faults.heal();
+            line.faults.resume();
             await locks.close();
-            await proxy.close();
+            await line.close();
           },
         };
       },

@@ -1,11 +1,9 @@
 import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
 import { countersIn, fourLetter } from "../../../zookeeper/test/support/four-letter.ts";
-import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
-import { type Clock, systemClock } from "../../src/clock.ts";
 import { openRedisWitness } from "../../src/coordination/redis.ts";
 import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
 import type { Shown, Witness } from "../../src/witness.ts";
-import { StoreProxy } from "./proxy.ts";
+import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
 /** One technology that a witness can rest on. A driver passes the suite of witness.test.ts, or is none. */
@@ -28,57 +26,11 @@ export interface WitnessStage {
   close(): Promise<void>;
 }
 
-export interface WitnessMember {
+export interface WitnessMember extends Faults {
   readonly witness: Witness;
   readonly log: readonly string[];
-  /** The process stands still: no timer fires and no byte arrives; its clock goes on, and `resume` lets all of it happen. */
-  pause(): void;
-  resume(): void;
-  /** Its connections break, and no new one can be made. */
-  cut(): void;
-  /** Its connections say nothing any more, and none ends. */
-  hang(): void;
-  /** Ends `cut` and `hang`. */
-  heal(): void;
   /** Leaves, if its line allows. */
   close(): Promise<void>;
-}
-
-/** The system's clock, whose timers can be held back as a stopped process's are. */
-export class PausableClock implements Clock {
-  #held: (() => void)[] | undefined;
-
-  monotonic(): number {
-    return systemClock.monotonic();
-  }
-
-  wall(): number {
-    return systemClock.wall();
-  }
-
-  after(ms: number, fire: () => void): () => void {
-    let cancelled = false;
-    const due = () => {
-      if (cancelled) return;
-      if (this.#held) this.#held.push(due);
-      else fire();
-    };
-    const cancel = systemClock.after(ms, due);
-    return () => {
-      cancelled = true;
-      cancel();
-    };
-  }
-
-  pause(): void {
-    this.#held ??= [];
-  }
-
-  resume(): void {
-    const held = this.#held ?? [];
-    this.#held = undefined;
-    for (const due of held) due();
-  }
 }
 
 export function shownAs(sessionId: number, more: Partial<Shown> = {}): Shown {
@@ -94,41 +46,29 @@ const redis: WitnessDriver = {
     return {
       sessionTimeoutMs,
       async make(options = {}) {
-        const proxy = await StoreProxy.before(server.url);
-        const clock = new PausableClock();
+        const line = await lineBefore(server.url);
         const end = new AbortController();
         const log: string[] = [];
         const witness = await openRedisWitness({
-          url: proxy.url,
+          url: line.at,
           clusterId: "cluster-a",
           sessionTimeoutMs,
           log: (line) => void log.push(line),
           signal: end.signal,
-          clock,
+          clock: line.clock,
           ...options,
         }).catch(async (error: unknown) => {
-          await proxy.close();
+          await line.close();
           throw error;
         });
         return {
           witness,
           log,
-          pause() {
-            clock.pause();
-            proxy.stall();
-          },
-          resume() {
-            proxy.flow();
-            clock.resume();
-          },
-          cut: () => proxy.cut({ refuse: true }),
-          hang: () => proxy.hang(),
-          heal: () => proxy.heal(),
+          ...line.faults,
           async close() {
-            proxy.flow();
-            clock.resume();
+            line.faults.resume();
             await witness.leave();
-            await proxy.close();
+            await line.close();
           },
         };
       },
@@ -158,47 +98,29 @@ const zookeeper: WitnessDriver = {
     return {
       sessionTimeoutMs,
       async make(options = {}) {
-        const proxy = await ZooKeeperProxy.before(ensemble.server.address);
-        const clock = new PausableClock();
+        const line = await zooKeeperLineBefore(ensemble.server.address);
         const log: string[] = [];
         const witness = await openZooKeeper({
-          url: `zookeeper://${proxy.address}/suite`,
+          url: `zookeeper://${line.at}/suite`,
           clusterId: "cluster-a",
           sessionTimeoutMs,
           log: (line) => void log.push(line),
           signal: new AbortController().signal,
-          clock,
+          clock: line.clock,
           ...options,
         }).catch(async (error: unknown) => {
-          await proxy[Symbol.asyncDispose]();
+          await line.close();
           throw error;
         });
         return {
           witness,
           log,
-          pause() {
-            clock.pause();
-            proxy.pause();
-          },
-          resume() {
-            proxy.resume();
-            clock.resume();
-          },
-          cut() {
-            proxy.refuse();
-            proxy.reset();
-          },
-          hang: () => proxy.pause(),
-          heal() {
-            proxy.accept();
-            proxy.resume();
-          },
+          ...line.faults,
           async close() {
-            proxy.accept();
-            proxy.resume();
-            clock.resume();
+            line.faults.heal();
+            line.faults.resume();
             await witness.leave();
-            await proxy[Symbol.asyncDispose]();
+            await line.close();
           },
         };
       },
