@@ -16,6 +16,8 @@ export interface Question<T> {
   readonly repeatable: boolean;
   /** Of the data in it, for the bound on what waits while there is no connection; default none to speak of. */
   readonly dataBytes?: number;
+  /** May share a request with the reads around it. */
+  together?: boolean;
   write(writer: Writer): void;
   /** Reads the body of a good answer. */
   read(reader: Reader): T;

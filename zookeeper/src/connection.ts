@@ -6,8 +6,9 @@ import net from "node:net";
 import tls from "node:tls";
 import type { Call } from "./call.ts";
 import type { Host } from "./connect-string.ts";
-import { ZooKeeperError } from "./errors.ts";
+import { serverErrors, ZooKeeperError } from "./errors.ts";
 import { limits } from "./limits.ts";
+import { ReadsTogether } from "./reads-together.ts";
 import { Reader, Writer } from "./wire/bytes.ts";
 import { maxXid, op, xid } from "./wire/codes.ts";
 import { FrameReader } from "./wire/frames.ts";
@@ -65,8 +66,14 @@ export class Connection {
   readonly #reader = new Reader();
   #welcomed: ((error: Error | undefined) => void) | undefined;
   /** Sent and not answered, in order; those before #head are. */
-  #calls: Call[] = [];
+  #calls: (Call | ReadsTogether)[] = [];
   #head = 0;
+  /** How many more calls these are than requests: of the reads that share one. */
+  #shared = 0;
+  /** Reads of this turn of the event loop that nothing has come after yet. */
+  #reads: Call[] = [];
+  /** The server can, and the answers together are not too large. */
+  #readsTogether = true;
   #xid = 0;
   #flushing = false;
   #receivedAt: number;
@@ -164,26 +171,62 @@ export class Connection {
 
   /** Takes the calls that were sent and have no answer, oldest first. */
   takeUnanswered(): Call[] {
-    const unanswered = this.#calls.slice(this.#head);
+    const sent = this.#calls.slice(this.#head);
+    const unsent = this.#reads;
     this.#calls = [];
-    this.#head = 0;
-    return unanswered;
+    this.#head = this.#shared = 0;
+    this.#reads = [];
+    return [...sent.flatMap((one) => (one instanceof ReadsTogether ? one.calls : one)), ...unsent];
   }
 
   /** @throws what the question's writing throws; then nothing was sent */
   send(call: Call): void {
-    this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
-    call.xid = this.#xid;
     // One look at the clock for all that goes out together: too early is safe, it renews the session by less.
     if (!this.#flushing) this.#sentAt = performance.now();
     call.sentAt = this.#sentAt;
+    if (call.question.together && this.#readsTogether && this.unanswered >= limits.togetherUnanswered) {
+      this.#reads.push(call);
+      if (this.#reads.length === limits.mostTogether) this.#sendReads();
+      this.#flushLater();
+    } else this.#sendAlone(call);
+  }
+
+  #sendAlone(call: Call): void {
+    this.#sendReads();
+    call.xid = this.#nextXid();
     call.bytes = this.#write(call.xid, call.question.op, (writer) => call.question.write(writer));
     this.#calls.push(call);
   }
 
+  #sendReads(): void {
+    const reads = this.#reads;
+    if (reads.length === 0) return;
+    this.#reads = [];
+    if (reads.length === 1) {
+      this.#sendAlone(reads[0] as Call);
+      return;
+    }
+    const together = new ReadsTogether(reads);
+    together.xid = this.#nextXid();
+    this.#write(together.xid, op.multiRead, (writer) => together.write(writer));
+    this.#calls.push(together);
+    this.#shared += reads.length - 1;
+  }
+
+  /** The server is too old for it, or the answers are too large together. Later than asked, as after a reconnect. */
+  #oneByOne({ calls }: ReadsTogether): void {
+    this.#readsTogether = false;
+    for (const call of calls) if (!call.settled) this.#sendAlone(call);
+  }
+
+  #nextXid(): number {
+    this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
+    return this.#xid;
+  }
+
   /** How many calls are on their way. */
   get unanswered(): number {
-    return this.#calls.length - this.#head;
+    return this.#calls.length - this.#head + this.#shared + this.#reads.length;
   }
 
   /** Bytes that the server has not taken yet. */
@@ -233,6 +276,7 @@ export class Connection {
   }
 
   #write(id: number, code: number, body: (writer: Writer) => void): number {
+    this.#sendReads();
     const writer = this.#writer;
     writer.beginFrame();
     try {
@@ -254,7 +298,9 @@ export class Connection {
     this.#flushing = true;
     setImmediate(() => {
       this.#flushing = false;
-      if (!this.#over) this.#socket.write(this.#writer.take());
+      if (this.#over) return;
+      this.#sendReads();
+      this.#socket.write(this.#writer.take());
     });
   }
 
@@ -303,6 +349,10 @@ export class Connection {
 
   #answer(id: number, code: number, reader: Reader): void {
     const call = this.#next(id);
+    if (call instanceof ReadsTogether && code === serverErrors.UNIMPLEMENTED[0]) {
+      this.#oneByOne(call);
+      return;
+    }
     try {
       call.answer(code, reader);
     } catch (error) {
@@ -318,7 +368,7 @@ export class Connection {
   }
 
   /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
-  #next(id: number): Call {
+  #next(id: number): Call | ReadsTogether {
     this.#answeredAt = this.#receivedAt;
     const call = this.#calls[this.#head];
     if (!call || call.xid !== id) throw new RangeError(`an answer to request ${id} instead of ${call?.xid}`);
@@ -330,6 +380,7 @@ export class Connection {
       this.#calls = this.#calls.slice(this.#head);
       this.#head = 0;
     }
+    if (call instanceof ReadsTogether) this.#shared -= call.calls.length - 1;
     this.#renew(call.sentAt);
     return call;
   }
@@ -344,8 +395,13 @@ export class Connection {
     const zxid = reader.long();
     if (zxid > this.#progress.zxid) this.#progress.zxid = zxid;
     if (this.#welcomed || id < 0) throw new RangeError(`a message of ${bytes} bytes`);
-    const { what, path } = this.#calls[this.#head]?.question ?? {};
-    this.#next(id).fail(
+    const call = this.#next(id);
+    if (call instanceof ReadsTogether) {
+      this.#oneByOne(call);
+      return;
+    }
+    const { what, path } = call.question;
+    call.fail(
       new ZooKeeperError(
         "REPLY_TOO_LARGE",
         `${what}: the answer has ${bytes} bytes, the limit is ${this.#maxReplyBytes}`,

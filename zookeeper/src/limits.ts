@@ -12,6 +12,9 @@ export const limits = {
   /** With so many requests unanswered, answers are looked for only so often. */
   restUnanswered: 256,
   restMs: 1,
+  /** With so many requests unanswered, reads in a row share requests, so many at most. */
+  togetherUnanswered: 16,
+  mostTogether: 32,
   /** Watches are set again in frames of about this size after a reconnect. */
   setWatchesBytes: 128 * 1024,
   /** Events that wait for a slow reader of a watch. */

@@ -7,7 +7,7 @@ import type { CreateOptions, Data, Operation, OperationResult } from "./operatio
 import { checkPath, withChroot, withoutChroot } from "./paths.ts";
 import { readStat, type Stat } from "./stat.ts";
 import { tell } from "./tell.ts";
-import type { Reader, Writer } from "./wire/bytes.ts";
+import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "./wire/bytes.ts";
 import { addWatchMode, flag, op, watcherType } from "./wire/codes.ts";
 
 type NewNode = Omit<CreateOptions, "signal">;
@@ -134,10 +134,12 @@ export class Questions {
   }
 
   get(path: string, watch: boolean): Question<{ data: Buffer; stat: Stat }> {
-    return this.#watched(op.getData, "get", path, watch, (reader) => ({
+    const question = this.#watched(op.getData, "get", path, watch, (reader) => ({
       data: reader.buffer(),
       stat: readStat(reader),
     }));
+    question.together = !watch;
+    return question;
   }
 
   children(path: string, watch: boolean): Question<{ names: string[]; stat: Stat }> {
@@ -238,10 +240,10 @@ export class Questions {
       dataBytes: operations.reduce((sum, one) => sum + ("data" in one ? bytesOf(one.data) : 0), 0),
       write: (writer) => {
         for (const part of parts) {
-          writeMultiHeader(writer, part.op, false);
+          writeMultiHeader(writer, part.op);
           part.write(writer);
         }
-        writeMultiHeader(writer, -1, true);
+        writeMultiEnd(writer);
       },
       read: (reader) => this.#readMulti(reader, operations),
     };
@@ -318,10 +320,4 @@ export class Questions {
   ): Question<T> {
     return { op: code, what: `${what} ${path}`, path, repeatable, write, read };
   }
-}
-
-function writeMultiHeader(writer: Writer, type: number, done: boolean): void {
-  writer.int(type);
-  writer.bool(done);
-  writer.int(-1);
 }

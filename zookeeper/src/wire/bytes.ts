@@ -114,6 +114,20 @@ export class Writer {
   }
 }
 
+/** Before each part of a multi or multiRead. */
+export function writeMultiHeader(writer: Writer, code: number): void {
+  writer.int(code);
+  writer.bool(false);
+  writer.int(-1);
+}
+
+/** Behind the last part. */
+export function writeMultiEnd(writer: Writer): void {
+  writer.int(-1);
+  writer.bool(true);
+  writer.int(-1);
+}
+
 const empty = Buffer.alloc(0);
 
 /** Decodes one frame. Reading beyond its end throws a RangeError, which the connection takes as a broken protocol. */

@@ -16,6 +16,7 @@ export const op = {
   removeWatches: 18,
   createContainer: 19,
   createTtl: 21,
+  multiRead: 22,
   auth: 100,
   sasl: 102,
   getEphemerals: 103,

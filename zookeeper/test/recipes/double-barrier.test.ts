@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DoubleBarrier, type Inside } from "../../src/recipes/double-barrier.ts";
 import type { ZooKeeper } from "../../src/session.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -41,7 +42,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
       Array.from({ length: members }, (_, index) => run(new DoubleBarrier(all[index % 3]!, path, members))),
     );
     expect(inside).toBe(5 * members);
-    expect((await zk.children(path)).names).toEqual([]);
+    expect(await namesUnder(zk, path)).toEqual([]);
   });
 
   it("does not begin without all, nor end before all", async () => {
@@ -71,7 +72,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
     expect(await late!.leave()).toBe(true);
     await Promise.all(leaving);
     await expect(one.leave()).rejects.toMatchObject({ code: "NOT_HELD", path: one.path });
-    expect((await zk.children(path)).names).toEqual([]);
+    expect(await namesUnder(zk, path)).toEqual([]);
   });
 
   it("goes on when members die inside, and the next round begins anew", async () => {

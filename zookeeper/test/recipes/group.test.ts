@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { GroupMember } from "../../src/recipes/group.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -35,7 +36,7 @@ describe(`group membership on ${serverTitle()}`, () => {
     const zk = await clients.connect();
     expect((await zk.get(`${path}/a`)).stat.ephemeralOwner).not.toBe(0n);
     await a.close();
-    expect((await zk.children(path)).names).toEqual([]);
+    expect(await namesUnder(zk, path)).toEqual([]);
   });
 
   it("comes back when its node is deleted, and in a new session, with its newest data", async () => {

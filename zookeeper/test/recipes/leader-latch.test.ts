@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Leadership } from "../../src/recipes/leader-latch.ts";
 import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, median, until } from "./stage.ts";
@@ -65,7 +66,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     expect(data.toString("utf8")).toBe("läufer-1");
     expect(stat.ephemeralOwner).not.toBe(0n);
     await one.close();
-    expect((await zk.children(path)).names).toEqual([]);
+    expect(await namesUnder(zk, path)).toEqual([]);
     await until("the parent, a container, has gone", async () => (await zk.exists(path)) === undefined);
   });
 

@@ -4,6 +4,7 @@ import { Mailbox, type MailboxOptions } from "../../src/recipes/mailbox.ts";
 import { Mailboxes, type Route } from "../../src/recipes/mailboxes.ts";
 import { createContainers } from "../../src/recipes/protect.ts";
 import type { ZooKeeper } from "../../src/session.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -65,10 +66,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
 
   const firstOf: Route = (_, members) => members[0];
   const ids = () => claimed.map(({ id }) => id).sort();
-  const marks = async (name: string) => {
-    const found = await bossClient.children(`${path}/claims/${name}`).catch(() => ({ names: [] }));
-    return found.names;
-  };
+  const marks = (name: string) => namesUnder(bossClient, `${path}/claims/${name}`);
 
   it("deliver to the living, who claim each letter once, in the order in which they were sent", async () => {
     const [a, b] = [await member("a"), await member("b")];
@@ -237,10 +235,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await swallowed;
     await until("both are claimed", () => claimed.length === 2);
     expect(claimed[1]).toMatchObject({ id, text: "second" });
-    await until(
-      "receipts go",
-      async () => (await bossClient.children(`${path}/sent`).catch(() => ({ names: [] }))).names.length === 0,
-    );
+    await until("receipts go", async () => (await namesUnder(bossClient, `${path}/sent`)).length === 0);
     expect(claimed).toHaveLength(2);
   });
 

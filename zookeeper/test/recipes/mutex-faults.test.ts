@@ -5,6 +5,7 @@ import { DoubleBarrier } from "../../src/recipes/double-barrier.ts";
 import { Mutex } from "../../src/recipes/mutex.ts";
 import { Semaphore } from "../../src/recipes/semaphore.ts";
 import { Ensemble } from "../support/ensemble.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -63,7 +64,7 @@ describe("a mutex in trouble", () => {
       ...(await watcher.participants()),
       ...(await new Semaphore(zk, semaphorePath, 1).participants()),
       ...(await new Mutex(zk, `${semaphorePath}/locks`).participants()),
-      ...((await zk.exists(`${path}-barrier`)) ? (await zk.children(`${path}-barrier`)).names : []),
+      ...(await namesUnder(zk, `${path}-barrier`)),
     ];
     await until("nothing is left", async () => (await left()).length === 0, 10_000);
   });

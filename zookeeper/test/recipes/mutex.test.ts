@@ -4,6 +4,7 @@ import type { Held } from "../../src/recipes/hold.ts";
 import { Mutex, revoke } from "../../src/recipes/mutex.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { Ensemble } from "../support/ensemble.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -250,7 +251,7 @@ describe("a crowd at one mutex", () => {
       expect(after.gets - before.gets).toBe(2 * crowd);
       expect(after.deletes - before.deletes).toBe(crowd + 1);
       expect((await ensemble.server.watched()).size).toBe(0);
-      expect((await all[0]!.children("/crowd")).names).toEqual([]);
+      expect(await namesUnder(all[0]!, "/crowd")).toEqual([]);
     } finally {
       await clients.closeAll();
     }

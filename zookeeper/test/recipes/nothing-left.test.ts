@@ -7,6 +7,7 @@ import { NodeCache } from "../../src/recipes/node-cache.ts";
 import { SharedCount } from "../../src/recipes/shared-count.ts";
 import { TreeCache } from "../../src/recipes/tree-cache.ts";
 import { fourLetter, watchedIn } from "../support/four-letter.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -61,8 +62,7 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
     await Promise.all([latch.close(), selector.close(), member.close()]);
     await running;
     for (const name of ["latch", "selector", "group"]) {
-      const left = (await zk.exists(`${path}/${name}`)) ? (await zk.children(`${path}/${name}`)).names : [];
-      expect(left).toEqual([]);
+      expect(await namesUnder(zk, `${path}/${name}`)).toEqual([]);
     }
   } finally {
     await clients.closeAll();

@@ -5,6 +5,7 @@ import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
 import { Queue } from "../../src/recipes/queue.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { Ensemble } from "../support/ensemble.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -149,7 +150,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     expect(texts).toEqual(["a", "b"]);
     expect(failures).toEqual([]);
     await queue.close();
-    expect((await zk.children(lockPath)).names).toEqual([]);
+    expect(await namesUnder(zk, lockPath)).toEqual([]);
   });
 
   it("send a failed item back once when the answer to that is lost", async () => {

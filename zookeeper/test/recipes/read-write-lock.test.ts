@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
 import type { ZooKeeper } from "../../src/session.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -51,7 +52,7 @@ describe(`read-write lock on ${serverTitle()}`, () => {
     expect([writer.fence > readers[1]!.fence, one!.fence > writer.fence]).toEqual([true, true]);
     await one?.release();
     await two?.release();
-    expect((await zk.children(path)).names).toEqual([]);
+    expect(await namesUnder(zk, path)).toEqual([]);
   });
 
   it("wakes a waiting writer only when the last reader before it has gone", async () => {

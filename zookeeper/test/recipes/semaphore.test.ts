@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Semaphore } from "../../src/recipes/semaphore.ts";
 import { SharedCount } from "../../src/recipes/shared-count.ts";
 import type { ZooKeeper } from "../../src/session.ts";
+import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -37,7 +38,7 @@ describe(`semaphore on ${serverTitle()}`, () => {
     expect(most).toBe(3);
     expect(fences.size).toBe(30);
     expect(await semaphores[0]!.participants()).toEqual([]);
-    expect((await zk.children(`${path}/locks`)).names).toEqual([]);
+    expect(await namesUnder(zk, `${path}/locks`)).toEqual([]);
   });
 
   it("lays its nodes as Curator does", async () => {

@@ -18,6 +18,7 @@ export const op = {
   create2: 15,
   createContainer: 19,
   createTtl: 21,
+  multiRead: 22,
   auth: 100,
   setWatches: 101,
   sasl: 102,
