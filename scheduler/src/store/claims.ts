@@ -2,6 +2,7 @@ import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { finishSql, finishValues, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
@@ -49,8 +50,10 @@ export function claimStore(database: Database): ClaimStore {
         request.limit,
         Math.round(request.nowMs),
       ]);
-      const runs = rows.filter(({ paused }) => !paused);
-      if (runs.length < rows.length)
+      const claimed = rows.filter(({ paused }) => !paused);
+      const late = await endLate(database, claimed, request.nowMs);
+      const runs = late.size === 0 ? claimed : claimed.filter(({ fence }) => !late.has(fence));
+      if (claimed.length < rows.length)
         await endRemoved(
           rows.filter(({ paused }) => paused).map(({ taskId }) => taskId),
           request.nowMs,
