@@ -19,7 +19,7 @@ async function open(options: TestTowerOptions): Promise<TestTower> {
 const seen = (runs: { slotMs: number | null }[]) => runs.map(({ slotMs }) => new Date(slotMs ?? 0).toISOString());
 
 describe("a test tower", () => {
-  it("fires every slot of two days of hours and of a year of months, each once and at its time", async () => {
+  it("fires every slot of half a day of hours and of four months, each once and at its time", async () => {
     const starts: [string, number, number][] = [];
     const note = (run: Run) => void starts.push([run.task, run.slot?.getTime() ?? 0, tower.now().getTime()]);
     const tower = await open({
@@ -28,20 +28,20 @@ describe("a test tower", () => {
         carillon.task("hourly", { schedule: every("1h") }, note);
       },
     });
-    const ended = await tower.advance("2d");
-    expect(ended.filter(({ task }) => task === "hourly")).toHaveLength(2 * 24);
+    const ended = await tower.advance("12h");
+    expect(ended.filter(({ task }) => task === "hourly")).toHaveLength(12);
     await tower.carillon.pause("hourly");
     starts.length = 0;
-    const months = await tower.advanceTo("2030-12-31T00:00:00Z");
+    const months = await tower.advanceTo("2030-05-15T00:00:00Z");
     expect(seen(months)).toEqual(
-      Array.from({ length: 11 }, (_, i) => {
-        // February to December; from 31 March to 27 October Berlin is two hours ahead.
+      Array.from({ length: 4 }, (_, i) => {
+        // February to May; from 31 March on Berlin is two hours ahead.
         const month = String(i + 2).padStart(2, "0");
-        return `2030-${month}-01T0${i >= 2 && i <= 8 ? 7 : 8}:00:00.000Z`;
+        return `2030-${month}-01T0${i >= 2 ? 7 : 8}:00:00.000Z`;
       }),
     );
     for (const [, slotMs, nowMs] of starts) expect(nowMs - slotMs).toBeLessThanOrEqual(50);
-    expect(tower.now().toISOString()).toBe("2030-12-31T00:00:00.000Z");
+    expect(tower.now().toISOString()).toBe("2030-05-15T00:00:00.000Z");
   });
 
   it("runs one task to its end: through back-off, with what each attempt logged", async () => {
@@ -77,18 +77,18 @@ describe("a test tower", () => {
       tasks(carillon) {
         const never = (run: Run) =>
           new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
-        carillon.task("hangs", { timeout: "2h" }, never);
-        carillon.task("sleeps", { overlap: "queue" }, (run) => tower.sleep("1h", run.signal));
+        carillon.task("hangs", { timeout: "10m" }, never);
+        carillon.task("sleeps", { overlap: "queue" }, (run) => tower.sleep("10m", run.signal));
       },
     });
     expect(await tower.run("hangs")).toMatchObject({ outcome: "failed", error: { code: "TIMEOUT" } });
     await Promise.all([1, 2, 3].map(() => tower.carillon.enqueue("sleeps")));
-    const ended = await tower.advance("3h 1m");
+    const ended = await tower.advance("31m");
     expect(ended.map(({ task, outcome }) => [task, outcome])).toEqual(
       Array.from({ length: 3 }, () => ["sleeps", "succeeded"]),
     );
-    const hours = ended.map(({ endedMs }) => Math.round(((endedMs ?? 0) - (ended[0]?.startedMs ?? 0)) / 3_600_000));
-    expect(hours).toEqual([1, 2, 3]);
+    const tens = ended.map(({ endedMs }) => Math.round(((endedMs ?? 0) - (ended[0]?.startedMs ?? 0)) / 600_000));
+    expect(tens).toEqual([1, 2, 3]);
   });
 
   it("stands still while a handler waits for something real", async () => {
