@@ -19,7 +19,9 @@ async function open(options: TestTowerOptions): Promise<TestTower> {
 const seen = (runs: { slotMs: number | null }[]) => runs.map(({ slotMs }) => new Date(slotMs ?? 0).toISOString());
 
 describe("a test tower", () => {
-  it("fires every slot of half a day of hours and of four months, each once and at its time", { timeout: 120_000 }, async () => {
+  it("fires every slot of half a day of hours and of four months, each once and at its time", {
+    timeout: 120_000,
+  }, async () => {
     const starts: [string, number, number][] = [];
     const note = (run: Run) => void starts.push([run.task, run.slot?.getTime() ?? 0, tower.now().getTime()]);
     const tower = await open({
