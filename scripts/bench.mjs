@@ -18,6 +18,7 @@ const servers = new Map([
   ["idle", ["postgres", "zookeeper", "redis"]],
   ["herd", ["postgres", "zookeeper", "redis"]],
   ["locks", ["postgres", "zookeeper", "redis"]],
+  ["completions", ["postgres", "redis"]],
 ]);
 
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */

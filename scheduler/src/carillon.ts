@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { pause, systemClock } from "./clock.ts";
+import { type Clock, pause, systemClock } from "./clock.ts";
 import { commandHandler } from "./command/handler.ts";
 import { joinAgreeing } from "./coordination/agreement.ts";
 import { type GraceOptions, Locks } from "./coordination/locks.ts";
@@ -17,12 +17,13 @@ import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueu
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
+import { httpCaller } from "./http-task/handler.ts";
+import type { HttpOptions } from "./http-task.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
 import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
-import { systemRandom } from "./random.ts";
 import { awaitRecall } from "./recall.ts";
 import { nextSlots } from "./schedule.ts";
 import { type CarillonOptions, longestBeatMs, type Settings, settingsOf, withPreset } from "./settings.ts";
@@ -30,6 +31,7 @@ import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
+import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import { version } from "./version.ts";
@@ -62,27 +64,35 @@ export class Carillon {
   readonly settings: Settings;
   readonly #options: CarillonOptions;
   readonly #log: Log;
-  readonly #storeClock = new StoreClock(systemClock);
+  readonly #surroundings: Surroundings;
+  readonly #clock: Clock;
+  readonly #storeClock: StoreClock;
   readonly #defined = new DefinedTasks();
   readonly #service: CoordinationService;
   readonly #locks: Locks;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
+  readonly #callHttp: ReturnType<typeof httpCaller>;
   #opening: Promise<Opened> | undefined;
   #started: Started | undefined;
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
   #node: string;
 
-  constructor(given: CarillonOptions) {
+  /** @param surroundings for tests that own the time: see carillon/testing */
+  constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
+    this.#surroundings = surroundings;
+    this.#clock = surroundings.clock;
+    this.#storeClock = new StoreClock(this.#clock);
     const options = withPreset(given);
-    this.settings = settingsOf(options);
+    this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
     this.#options = options;
     this.#log = options.log ?? standardErrorLog;
     this.#node = this.settings.name ?? madeName();
+    this.#callHttp = httpCaller({ ...this.settings.httpTasks, clock: this.#clock });
     const { drainMs, sessionTimeoutMs, name: owner, failFast } = this.settings;
-    const shared = { clock: systemClock, log: this.#log, failFast };
+    const shared = { clock: this.#clock, log: this.#log, failFast };
     const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
     this.#service = new CoordinationService({
       ...shared,
@@ -106,6 +116,7 @@ export class Carillon {
   ): Task<StandardSchemaV1.InferInput<Schema>>;
   task<Payload = unknown>(name: string, options: TaskOptions, handler: Handler<Payload>): Task<Payload>;
   task(name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
+  task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
   task(name: string, options: TaskOptions & { payload?: StandardSchemaV1 }, handler?: Handler<never>): Task<unknown> {
     const { payload: schema, ...rest } = options;
     const definition = defineTask(name, rest);
@@ -273,7 +284,7 @@ export class Carillon {
         ? await openEmbedded({ directory, signal, log: (line) => this.#log.info({}, line) })
         : undefined;
     try {
-      const store = await openPostgres({
+      const opened = await openPostgres({
         url: this.#options.store ?? (embedded as EmbeddedStore).url,
         schema,
         failFast,
@@ -281,8 +292,9 @@ export class Carillon {
         log: this.#log,
         ...(embedded ? { revive: () => embedded.revive() } : {}),
       });
-      const began = systemClock.monotonic();
-      this.#storeClock.sample(began, await store.clock(), systemClock.monotonic());
+      const store = await this.#surroundings.around(opened);
+      const began = this.#clock.monotonic();
+      this.#storeClock.sample(began, await store.clock(), this.#clock.monotonic());
       const enqueuer = new Enqueuer((writes) => store.runs.enqueue(writes, this.#storeClock.now()));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
     } catch (error) {
@@ -305,7 +317,7 @@ export class Carillon {
       store,
       membership,
       definitions,
-      clock: systemClock,
+      clock: this.#clock,
       storeClock: this.#storeClock,
       log: this.#log,
       ...settings,
@@ -337,9 +349,9 @@ export class Carillon {
       definitions: shared.definitions,
       groupIds,
       handlerOf: (definition) => this.#handlerOf(definition),
-      clock: systemClock,
+      clock: this.#clock,
       storeClock: this.#storeClock,
-      random: systemRandom,
+      random: this.#surroundings.random,
       log: this.#log,
       concurrency: this.settings.concurrency,
       claimAheadMs: this.settings.claimAheadMs,
@@ -374,7 +386,7 @@ export class Carillon {
       const options = {
         store,
         witness,
-        clock: systemClock,
+        clock: this.#clock,
         storeClock: this.#storeClock,
         identity,
         beatMs: this.settings.beatMs,
@@ -391,7 +403,7 @@ export class Carillon {
           this.#stopping.signal.aborted
         )
           throw error;
-        await pause(systemClock, 250, this.#stopping.signal);
+        await pause(this.#clock, 250, this.#stopping.signal);
       }
     }
   }
@@ -458,10 +470,11 @@ export class Carillon {
   #handlerOf(definition: TaskDefinition): Handler | undefined {
     const defined = this.#defined.get(definition.name);
     const handler = defined?.handler as Handler | undefined;
-    if (handler === undefined)
-      return definition.command === null
-        ? undefined
-        : commandHandler(definition.command, this.settings.commands, systemClock);
+    if (handler === undefined) {
+      const { command, http } = definition;
+      if (command !== null) return commandHandler(command, this.settings.commands, this.#clock);
+      return http === undefined ? undefined : this.#callHttp(http);
+    }
     const schema = defined?.schema;
     if (!schema) return handler;
     return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));

@@ -40,8 +40,9 @@ export class DefinedTasks {
         hint: "Give each task a name of its own.",
       });
     }
-    if (handler === undefined && definition.command === null) {
-      throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command`);
+    const { command, http } = definition;
+    if (handler === undefined && command === null && http === undefined) {
+      throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command nor a URL to call`);
     }
     this.#defined.set(name, defined);
   }

@@ -22,6 +22,9 @@ export const errorCodes = {
   PAYLOAD_NOT_JSON: "The payload cannot be written as JSON.",
   COMMAND_NOT_ALLOWED: "The worker's own configuration does not allow this program.",
   COMMAND_FAILED: "The command ended with an exit code other than 0, or by a signal.",
+  HTTP_NOT_ALLOWED: "The worker's own configuration does not allow this URL.",
+  HTTP_REFUSED: "The receiver answered with a status that another try would not change.",
+  HTTP_FAILED: "The receiver could not be reached, or answered with a status that is worth another try.",
   CRONTAB_INVALID: "A line of the crontab cannot be imported.",
   FILE_INVALID: "The file cannot be read, or does not export what is needed.",
   STORE_UNREACHABLE: "The store cannot be reached.",
@@ -59,11 +62,21 @@ export class CarillonError extends Error {
   readonly code: ErrorCode;
   /** What the reader can do about it; empty when the message says it all. */
   readonly hint: string;
+  /**
+   * Thrown by a handler: another try, if the task's policy has one, comes no sooner than this, or its `maxDelay`.
+   * Infinity: there is none, whatever the policy.
+   */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { hint?: string; cause?: unknown; retryAfterMs?: number | undefined } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.hint = options.hint ?? "";
+    this.retryAfterMs = options.retryAfterMs;
   }
 }
 

@@ -15,6 +15,7 @@ export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
 export type { GraceLockStore } from "./grace-lock-store.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
+export type { HttpOptions, HttpSpec, StatusPattern } from "./http-task.ts";
 export type { Json } from "./json.ts";
 export type {
   Election,
@@ -42,7 +43,7 @@ export {
   type ScheduleSpec,
   validateSchedule,
 } from "./schedule.ts";
-export type { CarillonOptions, CommandOptions } from "./settings.ts";
+export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings.ts";
 export type { RunRecord, SqlClient, Store, TaskRecord } from "./store.ts";
 export { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 export type { RunHandle, Task } from "./task-handle.ts";

@@ -30,4 +30,8 @@ export const limits = {
   commandLastLines: 10,
   /** From SIGTERM to SIGKILL. */
   commandGraceMs: 10_000,
+  /** Of an HTTP task's answer; the rest is not read. As JSON, escaped at its worst, it still is a result that can be kept. */
+  httpBodyBytes: 32 * 1024,
+  /** Of an HTTP task's URL, and of each of its headers. */
+  urlLength: 8_000,
 } as const;

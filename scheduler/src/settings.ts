@@ -13,6 +13,16 @@ export interface CommandOptions {
   rehearse?: boolean;
 }
 
+export interface HttpTaskOptions {
+  /**
+   * Where HTTP tasks may go: "api.example.com", "*.example.com", "10.1.0.0/16", each with or without ":port". Private and
+   * local addresses only where they are listed as addresses. Default: nowhere.
+   */
+  allow?: string[];
+  /** What requests are signed with, for all hosts or by host: who can verify can also sign. Default: unsigned. */
+  secret?: string | Record<string, string>;
+}
+
 export interface CarillonOptions {
   /** A postgres:// URL. Without one, a private PostgreSQL is run in `directory`. */
   store?: string;
@@ -59,6 +69,7 @@ export interface CarillonOptions {
   /** Reject when the store is away, instead of waiting for it; default false. */
   failFast?: boolean;
   commands?: CommandOptions;
+  httpTasks?: HttpTaskOptions;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -83,6 +94,7 @@ export interface Settings {
   handleSignals: boolean;
   failFast: boolean;
   commands: Required<CommandOptions>;
+  httpTasks: HttpTaskOptions;
 }
 
 type Preset = (given: CarillonOptions) => CarillonOptions;
@@ -158,6 +170,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,
     commands: { allow: [], shell: false, rehearse: false, ...options.commands },
+    httpTasks: { ...options.httpTasks },
   };
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
     throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
@@ -218,5 +231,6 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   handleSignals: true,
   failFast: true,
   commands: true,
+  httpTasks: true,
   log: true,
 };

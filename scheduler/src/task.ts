@@ -1,5 +1,6 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { type HttpOptions, type HttpSpec, httpSpec } from "./http-task.ts";
 import { type Json, jsonText, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
@@ -13,6 +14,10 @@ export interface CommandSpec {
   stdin?: string;
   /** The account that the command belongs to, as a crontab names it. */
   user?: string;
+  /** Exit codes that are a success; default [0]. */
+  okExitCodes?: number[];
+  /** Those that the task's retry policy tries again; default: all others. The rest fail at once. */
+  retryExitCodes?: number[];
 }
 
 /** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
@@ -50,6 +55,8 @@ export interface TaskDefinition {
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
+  /** Absent: it calls no URL. Definitions from before there were HTTP tasks have the same text so. */
+  http?: HttpSpec;
   /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See task-edits.ts. */
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
@@ -80,6 +87,8 @@ export interface TaskOptions {
   onWorkerLost?: "retry" | "fail";
   grace?: Duration;
   command?: CommandSpec;
+  /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
+  http?: HttpOptions;
 }
 
 const optionNames: Record<keyof TaskOptions, true> = {
@@ -95,6 +104,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   onWorkerLost: true,
   grace: true,
   command: true,
+  http: true,
 };
 
 export const defaultPriority = 5;
@@ -131,6 +141,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail"]),
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
+    ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
   };
 }
 
@@ -180,10 +191,14 @@ function misfirePolicy(task: string, given: NonNullable<TaskOptions["misfire"]>)
 }
 
 function commandSpec(task: string, given: CommandSpec): CommandSpec {
-  const { argv, env, cwd, stdin, user, ...rest } = given;
+  const { argv, env, cwd, stdin, user, okExitCodes, retryExitCodes, ...rest } = given;
   const unknown = Object.keys(rest)[0];
   if (unknown !== undefined)
-    throw invalid(task, `command has no ${JSON.stringify(unknown)}`, "It has argv, env, cwd, stdin, user.");
+    throw invalid(
+      task,
+      `command has no ${JSON.stringify(unknown)}`,
+      "It has argv, env, cwd, stdin, user, okExitCodes, retryExitCodes.",
+    );
   const words =
     Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string" && !word.includes("\0"));
   if (!words || argv[0] === "") {
@@ -202,7 +217,17 @@ function commandSpec(task: string, given: CommandSpec): CommandSpec {
     ...(cwd === undefined ? {} : { cwd: text(task, "command.cwd", cwd) }),
     ...(stdin === undefined ? {} : { stdin: text(task, "command.stdin", stdin) }),
     ...(user === undefined ? {} : { user: text(task, "command.user", user) }),
+    ...exitCodes(task, { okExitCodes, retryExitCodes }),
   };
+}
+
+function exitCodes(task: string, lists: Record<string, number[] | undefined>): Record<string, number[]> {
+  const given = Object.entries(lists).filter((entry): entry is [string, number[]] => entry[1] !== undefined);
+  for (const [name, codes] of given) {
+    if (!Array.isArray(codes) || !codes.every((code) => Number.isInteger(code) && code >= 0 && code <= 255))
+      throw invalid(task, `command.${name} must be a list of exit codes`, "They are 0 to 255, for example [0, 3].");
+  }
+  return Object.fromEntries(given.map(([name, codes]) => [name, [...codes]]));
 }
 
 function invalid(task: string, what: string, hint: string): CarillonError {

@@ -121,7 +121,8 @@ function commands(terminal: Terminal, ended: Handle): Command {
         .option("--concurrency <N>", "run at most this many at once (default: 100)", wholeNumber(1, 10_000))
         .option("--allow <PROGRAM>", "let command tasks run this program; may be repeated", collect)
         .option("--shell", "let command tasks use an allowed shell")
-        .option("--rehearse", "log what command tasks would run, and run nothing");
+        .option("--rehearse", "log what command tasks would run, and run nothing")
+        .option("--allow-http <HOST>", "let HTTP tasks call this host or address range; may be repeated", collect);
     }
     return command.addOption(
       new Option("--log-level <LEVEL>", "say this and what is worse").choices(logLevels).default("info"),

@@ -19,12 +19,15 @@ export interface NodeOptions extends CommonOptions {
   allow?: string[];
   shell?: boolean;
   rehearse?: boolean;
+  allowHttp?: string[];
   logLevel: LogLevel;
 }
 
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
+  const { allowHttp = [] } = options;
+  const secret = process.env.CARILLON_HTTP_SECRET;
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
     const coordination = chosenCoordination(options, given.coordination);
@@ -48,6 +51,11 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
         allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],
         ...(shell ? { shell } : {}),
         ...(rehearse ? { rehearse } : {}),
+      },
+      httpTasks: {
+        ...(secret ? { secret } : {}),
+        ...given.httpTasks,
+        allow: [...(given.httpTasks?.allow ?? []), ...allowHttp],
       },
       ...role,
       handleSignals: false,

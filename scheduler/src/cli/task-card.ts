@@ -147,6 +147,7 @@ function printDefinition(
       definition.command.argv.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word))).join(" "),
     );
   if (definition.command?.user) row("as user", definition.command.user);
+  if (definition.http) row("calls", `${definition.http.method} ${definition.http.url.replace(/\?.*/, "?…")}`);
   row("policies", policiesText(definition));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
   const { asDefined = {} } = definition;

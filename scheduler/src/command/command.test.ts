@@ -304,6 +304,17 @@ describe("a program fails", () => {
     expect(error).toMatchObject({ code: "COMMAND_FAILED", message: expect.stringContaining("SIGKILL") });
     expect(error.cause).toEqual({ exitCode: null, signal: "SIGKILL", stderr: [] });
   });
+  test("or not, by what the task says of its exit codes; a code that is not worth another try is final", async () => {
+    const ends = (code: number) => ({ argv: [program(`ends-${code}`, `#!/bin/sh\nexit ${code}\n`)] });
+    expect((await run({ ...ends(3), okExitCodes: [0, 3] })).result.exitCode).toBe(3);
+    expect((await failureOf({ ...ends(0), okExitCodes: [3] })).error.code).toBe("COMMAND_FAILED");
+    const asked = async (spec: CommandSpec) => (await failureOf(spec)).error.retryAfterMs;
+    expect(await asked(ends(4))).toBeUndefined();
+    expect(await asked({ ...ends(4), retryExitCodes: [4, 75] })).toBeUndefined();
+    expect(await asked({ ...ends(4), retryExitCodes: [75] })).toBe(Number.POSITIVE_INFINITY);
+    const killed = program("killed", "#!/bin/sh\nkill -KILL $$\n");
+    expect(await asked({ argv: [killed], retryExitCodes: [] }), "a signal comes from outside").toBeUndefined();
+  });
   test.each([
     ["is not there", () => ({ argv: [join(folder, "missing")] })],
     ["has no interpreter", () => ({ argv: [program("lost", "#!/no/such/interpreter\n")] })],

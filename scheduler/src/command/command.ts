@@ -39,7 +39,8 @@ export interface CommandOptions {
 }
 
 export interface CommandResult {
-  exitCode: 0;
+  /** One of the spec's `okExitCodes`. */
+  exitCode: number;
   rehearsed: boolean;
   durationMs: number;
   /** Bytes of output that were not logged. */
@@ -55,9 +56,10 @@ export interface CommandFailure {
 }
 
 /**
- * Resolves when the program has exited with 0 and its output is closed: as with cron, a process in the background that
+ * Resolves when the program has exited with a code that is a success and its output is closed: as with cron, a process in the background that
  * keeps the output open belongs to the run.
- * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause; the
+ * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause, which says
+ * that it is final where the exit code is not worth another try; the
  * signal's reason (CANCELLED when that is no CarillonError) once the process group has been ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
@@ -75,8 +77,8 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
     free: program.shell,
     allowed: options.allowEnv,
   });
-  const finished = (cutBytes: number): CommandResult => ({
-    exitCode: 0,
+  const finished = (cutBytes: number, exitCode = 0): CommandResult => ({
+    exitCode,
     rehearsed: rehearse,
     durationMs: clock.monotonic() - began,
     cutBytes,
@@ -105,7 +107,9 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   });
   if (budget.cut > 0) log("note", `${budget.cut} bytes of output were not logged`);
   if (aborted) throw endedBy(signal);
-  if (ended.exitCode === 0) return finished(budget.cut);
+  const { okExitCodes = [0], retryExitCodes } = spec;
+  if (ended.exitCode !== null && okExitCodes.includes(ended.exitCode)) return finished(budget.cut, ended.exitCode);
+  const isFinal = ended.exitCode !== null && retryExitCodes?.includes(ended.exitCode) === false;
   const failure: CommandFailure = { ...ended, stderr: stderr.last };
   const how = ended.signal === null ? `ended with exit code ${ended.exitCode}` : `was ended by ${ended.signal}`;
   throw new CarillonError(
@@ -114,6 +118,7 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
     {
       hint: "Its output is in the run's log.",
       cause: failure,
+      ...(isFinal ? { retryAfterMs: Number.POSITIVE_INFINITY } : {}),
     },
   );
 }

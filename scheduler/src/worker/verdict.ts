@@ -8,7 +8,7 @@ import type { Settlement, Verdict } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
 /** Trying again cannot help these. */
-const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"] as const;
+const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 const stackLength = 4_000;
 const messageLength = 2_000;
 
@@ -35,11 +35,12 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
       ? { kind: "retry", dueMs: nowMs, error }
       : { kind: "ended", outcome: "failed", result: null, error };
   }
-  const delay = final.some((code) => isCarillonError(thrown, code))
-    ? null
-    : retryDelay(run.known.definition.retry, run.attempt, random);
+  const { retry } = run.known.definition;
+  const askedMs = isCarillonError(thrown) ? (thrown.retryAfterMs ?? 0) : 0;
+  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => isCarillonError(thrown, code));
+  const delay = isFinal ? null : retryDelay(retry, run.attempt, random);
   if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
-  return { kind: "retry", dueMs: nowMs + delay, error };
+  return { kind: "retry", dueMs: nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs)), error };
 }
 
 export function cancelled(reason: CarillonError): Verdict {

@@ -5,7 +5,7 @@ import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 const source = "scheduler/src/";
 
 /** The files that put the parts together: the library's front and what it exports. */
-const composing = new Set(["carillon.ts", "index.ts"]);
+const composing = new Set(["carillon.ts", "index.ts", "testing.ts"]);
 
 /** What a pure file has no use for. */
 const impure =

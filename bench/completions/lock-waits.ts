@@ -1,0 +1,54 @@
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+
+const everyMs = 5;
+
+/**
+ * The longest that anybody was seen to wait for a lock, asked of the server every 5 ms: pg_locks says since when each
+ * waits, so what is missed of a wait is at most the time from the last look to its end.
+ */
+export class LockWaits {
+  readonly #client: pg.Client;
+  #over = false;
+  #looking: Promise<void> | undefined;
+  longestMs = 0;
+  /** Of whom: the waiter's statement. */
+  longest = "";
+  looks = 0;
+
+  private constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  static async on(url: string): Promise<LockWaits> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const waits = new LockWaits(client);
+    waits.#looking = waits.#look();
+    return waits;
+  }
+
+  async end(): Promise<void> {
+    this.#over = true;
+    await this.#looking;
+    await this.#client.end();
+  }
+
+  async #look(): Promise<void> {
+    while (!this.#over) {
+      const { rows } = await this.#client.query({
+        name: "waits",
+        text: `select extract(epoch from clock_timestamp() - l.waitstart) * 1000 as ms, l.locktype, a.query
+               from pg_locks l join pg_stat_activity a using (pid)
+               where not l.granted and l.waitstart is not null order by l.waitstart limit 1`,
+      });
+      this.looks++;
+      const [first] = rows;
+      if (first && Number(first.ms) > this.longestMs) {
+        this.longestMs = Number(first.ms);
+        this.longest = `${first.locktype}: ${String(first.query).replace(/\s+/g, " ").trim().slice(0, 160)}`;
+      }
+      await pause(everyMs);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * A receiver for HTTP tasks: believes only what is signed, and recent, and does not let an older attempt write over what
+ * a newer one did.
+ *
+ *   CARILLON_HTTP_SECRET=… node examples/dist/http-receiver/receiver.js [PORT]
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+
+const secret = process.env.CARILLON_HTTP_SECRET ?? "";
+if (secret === "") throw new Error("CARILLON_HTTP_SECRET is not set");
+
+/** The whole of it. `body` is the bytes as they came: parsed and written again they would be others. */
+function isGenuine(headers: IncomingHttpHeaders, body: Buffer): boolean {
+  const of = (name: string) => String(headers[`carillon-${name}`] ?? "");
+  const lines = ["timestamp", "run", "slot", "attempt", "fence"].map((name) => `${of(name)}\n`).join("");
+  const wanted = Buffer.from(`v1=${createHmac("sha256", secret).update(lines).update(body).digest("hex")}`);
+  const given = Buffer.from(of("signature"));
+  const isRecent = Math.abs(Date.now() / 1_000 - Number(of("timestamp"))) < 300;
+  return isRecent && given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+/** The highest fence that each ledger was written under. A real receiver keeps it in the row that it writes. */
+const fences = new Map<string, number>();
+
+const server = createServer(async (request, response) => {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const body = Buffer.concat(chunks);
+  const answer = (status: number, value: unknown) => {
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(value));
+  };
+  if (!isGenuine(request.headers, body)) return answer(401, { error: "not signed by the scheduler" });
+  const { ledger = "main" } = (JSON.parse(body.toString()) ?? {}) as { ledger?: string };
+  const fence = Number(request.headers["carillon-fence"]);
+  // A paused worker's late call: the run was given to another meanwhile, whose fence is higher.
+  if (fence < (fences.get(ledger) ?? 0)) return answer(409, { error: "a newer attempt was here" });
+  fences.set(ledger, fence);
+  answer(200, { settled: ledger, run: Number(request.headers["carillon-run"]) });
+});
+
+server.listen(Number(process.argv[2] ?? 0), "127.0.0.1", () => {
+  const address = server.address();
+  console.log(`listening on ${typeof address === "object" ? address?.port : address}`);
+});

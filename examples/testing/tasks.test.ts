@@ -1,0 +1,66 @@
+/**
+ * Tests of tasks on a time of their own, with node:test; with Vitest they read the same.
+ *
+ *   node --test examples/dist/testing/tasks.test.js        (DATABASE_URL, or the embedded store)
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { firesBetween, type TestTower, testTower } from "carillon/testing";
+import { defineTasks, monthEnd } from "./tasks.ts";
+
+let tower: TestTower;
+let broken = 0;
+const settled: string[] = [];
+
+before(async () => {
+  tower = await testTower({
+    now: "2030-01-15T12:00:00Z",
+    ...(process.env.DATABASE_URL ? { store: process.env.DATABASE_URL } : {}),
+    tasks: (carillon) =>
+      defineTasks(carillon, {
+        async settle(month) {
+          if (broken-- > 0) throw new Error("the ledger is closed");
+          settled.push(month);
+          return 12;
+        },
+      }),
+  });
+});
+after(() => tower?.close());
+
+test("it fires at midnight on the month's last day, in Berlin, also when the clocks change in between", () => {
+  assert.deepEqual(
+    firesBetween(monthEnd, "2030-03-01T00:00:00Z", "2030-05-01T00:00:00Z").map((at) => at.toISOString()),
+    ["2030-03-30T23:00:00.000Z", "2030-04-29T22:00:00.000Z"],
+  );
+});
+
+test("two months pass in no time", async () => {
+  const ended = await tower.advanceTo("2030-03-15T00:00:00Z");
+  assert.deepEqual(
+    ended.map(({ task, outcome }) => [task, outcome]),
+    [
+      ["settle-accounts", "succeeded"],
+      ["settle-accounts", "succeeded"],
+    ],
+  );
+  assert.deepEqual(settled, ["2030-01", "2030-02"]);
+});
+
+test("a closed ledger is tried again after ten minutes, and again", async () => {
+  broken = 2;
+  const began = tower.now().getTime();
+  const { outcome, attempts, result, logs } = await tower.run("settle-accounts");
+  assert.deepEqual({ outcome, attempts }, { outcome: "succeeded", attempts: 3 });
+  assert.deepEqual(result, { month: "2030-03", accounts: 12 });
+  assert.equal(logs.length, 3);
+  // Ten minutes, then twenty.
+  assert.ok(tower.now().getTime() - began >= 30 * 60_000);
+});
+
+test("after the third time it gives up, and says why", async () => {
+  broken = 3;
+  const { outcome, error } = await tower.run("settle-accounts");
+  assert.equal(outcome, "failed");
+  assert.equal(error?.message, "the ledger is closed");
+});

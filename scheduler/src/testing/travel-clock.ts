@@ -1,0 +1,60 @@
+import type { Clock } from "../clock.ts";
+import { Heap } from "../heap.ts";
+
+/** Wall times are some 10^12 ms, which leaves their fractions this coarse. */
+const roundingMs = 0.001;
+
+interface Timer {
+  fire: (() => void) | undefined;
+}
+
+/** Time that moves only when it is told to. Its monotonic and its wall time never differ by more than where it began. */
+export class TravelClock implements Clock {
+  readonly #beganMs: number;
+  #monoMs = 0;
+  readonly #timers = new Heap<Timer>();
+
+  constructor(wallMs: number) {
+    this.#beganMs = wallMs;
+  }
+
+  monotonic(): number {
+    return this.#monoMs;
+  }
+
+  wall(): number {
+    return this.#beganMs + this.#monoMs;
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    const timer: Timer = { fire };
+    this.#timers.push(this.#monoMs + Math.max(0, ms), timer);
+    return () => {
+      timer.fire = undefined;
+    };
+  }
+
+  /** Wall time of the next timer; null: there is none. */
+  get nextMs(): number | null {
+    for (let key = this.#timers.least; key !== undefined; key = this.#timers.least) {
+      const first = this.#timers.pop() as Timer;
+      if (first.fire === undefined) continue; // cancelled
+      this.#timers.push(key, first);
+      break;
+    }
+    return this.#timers.least === undefined ? null : this.#beganMs + this.#timers.least;
+  }
+
+  /** Moves to that wall time at once; what was due on the way fires there, in order, once. */
+  moveTo(wallMs: number): void {
+    this.#monoMs = Math.max(this.#monoMs, wallMs - this.#beganMs);
+    const due: Timer[] = [];
+    while (this.#timers.least !== undefined && this.#timers.least <= this.#monoMs + roundingMs)
+      due.push(this.#timers.pop() as Timer);
+    for (const timer of due) {
+      const { fire } = timer;
+      timer.fire = undefined;
+      fire?.();
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+import { afterEach, describe, expect, it } from "vitest";
+import { cron, every, type Run } from "../../src/index.ts";
+import { type TestTower, type TestTowerOptions, testTower } from "../../src/testing.ts";
+import { postgres } from "../support/servers.ts";
+
+const towers: TestTower[] = [];
+afterEach(async () => {
+  for (const tower of towers.splice(0)) await tower.close();
+});
+
+async function open(options: TestTowerOptions): Promise<TestTower> {
+  const tower = await testTower({ store: postgres().url, now: "2030-01-01T00:00:00Z", ...options });
+  towers.push(tower);
+  return tower;
+}
+
+const seen = (runs: { slotMs: number | null }[]) => runs.map(({ slotMs }) => new Date(slotMs ?? 0).toISOString());
+
+describe("a test tower", () => {
+  it("fires every slot of half a day of hours and of four months, each once and at its time", {
+    timeout: 120_000,
+  }, async () => {
+    const starts: [string, number, number][] = [];
+    const note = (run: Run) => void starts.push([run.task, run.slot?.getTime() ?? 0, tower.now().getTime()]);
+    const tower = await open({
+      tasks(carillon) {
+        carillon.task("monthly", { schedule: cron("0 9 1 * *", { zone: "Europe/Berlin" }) }, note);
+        carillon.task("hourly", { schedule: every("1h") }, note);
+      },
+    });
+    const ended = await tower.advance("12h");
+    expect(ended.filter(({ task }) => task === "hourly")).toHaveLength(12);
+    await tower.carillon.pause("hourly");
+    starts.length = 0;
+    const months = await tower.advanceTo("2030-05-15T00:00:00Z");
+    expect(seen(months)).toEqual(
+      Array.from({ length: 4 }, (_, i) => {
+        // February to May; from 31 March on Berlin is two hours ahead.
+        const month = String(i + 2).padStart(2, "0");
+        return `2030-${month}-01T0${i >= 2 ? 7 : 8}:00:00.000Z`;
+      }),
+    );
+    for (const [, slotMs, nowMs] of starts) expect(nowMs - slotMs).toBeLessThanOrEqual(50);
+    expect(tower.now().toISOString()).toBe("2030-05-15T00:00:00.000Z");
+  });
+
+  it("runs one task to its end: through back-off, with what each attempt logged", async () => {
+    let tries = 0;
+    const tower = await open({
+      tasks(carillon) {
+        const retry = { attempts: 4, delay: "1h" as const, maxDelay: "5h" as const, jitter: 0 };
+        carillon.task<{ a: number }>("flaky", { retry }, (run, { a }) => {
+          run.log.info(`try ${run.attempt}`);
+          if (++tries < 3) throw new Error("not yet");
+          return { doubled: a * 2 };
+        });
+        carillon.task("hopeless", { retry: 2 }, () => {
+          throw new Error("a text");
+        });
+      },
+    });
+    const began = tower.now().getTime();
+    const report = await tower.run("flaky", { a: 21 });
+    expect(report).toMatchObject({ outcome: "succeeded", result: { doubled: 42 }, error: null, attempts: 3 });
+    expect(report.logs.map(({ message }) => message)).toEqual(["try 1", "try 2", "try 3"]);
+    expect(report.earlier.map(({ outcome }) => outcome)).toEqual(["failed", "failed"]);
+    // One hour, then two.
+    expect((tower.now().getTime() - began) / 3_600_000).toBeCloseTo(3, 2);
+    expect(await tower.run("hopeless")).toMatchObject({
+      ...{ outcome: "failed", attempts: 2, error: { message: "a text" } },
+    });
+  });
+
+  it("a timeout passes in no time, a handler's sleep too, and serial runs wait for each other", async () => {
+    const tower = await open({
+      patience: "50ms",
+      tasks(carillon) {
+        const never = (run: Run) =>
+          new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
+        carillon.task("hangs", { timeout: "10m" }, never);
+        carillon.task("sleeps", { overlap: "queue" }, (run) => tower.sleep("10m", run.signal));
+      },
+    });
+    expect(await tower.run("hangs")).toMatchObject({ outcome: "failed", error: { code: "TIMEOUT" } });
+    await Promise.all([1, 2, 3].map(() => tower.carillon.enqueue("sleeps")));
+    const ended = await tower.advance("31m");
+    expect(ended.map(({ task, outcome }) => [task, outcome])).toEqual(
+      Array.from({ length: 3 }, () => ["sleeps", "succeeded"]),
+    );
+    const tens = ended.map(({ endedMs }) => Math.round(((endedMs ?? 0) - (ended[0]?.startedMs ?? 0)) / 600_000));
+    expect(tens).toEqual([1, 2, 3]);
+  });
+
+  it("stands still while a handler waits for something real", async () => {
+    const tower = await open({
+      patience: "30s",
+      tasks: (carillon) =>
+        void carillon.task("real", { schedule: every("10s") }, async () => {
+          const at = tower.now().getTime();
+          await pause(30);
+          return tower.now().getTime() - at;
+        }),
+    });
+    const ended = await tower.advance("1m");
+    expect(ended).toHaveLength(6);
+    const { store } = await tower.carillon.open();
+    for (const { runId } of ended) expect((await store.runs.find(runId)).result).toBe(0);
+  });
+
+  it("is the real thing: enqueue, keys, cancel, pause, counters, fences", async () => {
+    const fences: number[] = [];
+    const tower = await open({
+      tasks: (carillon) => void carillon.task("work", {}, (run) => void fences.push(run.fence)),
+    });
+    const { carillon } = tower;
+    const later = await carillon.enqueue("work", undefined, { in: "2h", key: "one" });
+    expect(await carillon.enqueue("work", undefined, { in: "5h", key: "one" })).toEqual({ ...later, created: false });
+    const unwanted = await carillon.enqueue("work", undefined, { in: "3h" });
+    expect(await tower.advance("1h 59m")).toEqual([]);
+    expect(await carillon.cancel(unwanted.runId)).toBe("cancelled");
+    expect((await tower.advance("2h")).map(({ runId }) => runId)).toEqual([later.runId]);
+    await tower.run("work");
+    expect(fences[1]).toBeGreaterThan(fences[0] as number);
+    const { store } = await carillon.open();
+    const { taskId } = await store.tasks.byName("work");
+    expect((await store.tasks.counters([taskId])).get(taskId)).toMatchObject({ succeeded: 2, cancelled: 1 });
+  });
+
+  it("refuses what makes no sense", async () => {
+    const tower = await open({ tasks: (carillon) => void carillon.task("idle", {}, () => undefined) });
+    const refused = (code: string) => expect.objectContaining({ code });
+    await expect(tower.advanceTo("2029-01-01T00:00:00Z")).rejects.toEqual(refused("OPTION_INVALID"));
+    await expect(tower.run("nobody")).rejects.toEqual(refused("TASK_UNKNOWN"));
+    const both = await Promise.allSettled([tower.advance("1h"), tower.advance("1h")]);
+    expect(both.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    await tower.carillon.pause("idle");
+    await expect(tower.run("idle", undefined, { within: "1h" })).rejects.toEqual(refused("TIMEOUT"));
+    await tower.close();
+    await expect(tower.advance("1h")).rejects.toEqual(refused("STOPPED"));
+  });
+
+  it("leaves nothing behind, and a handler that never ends does not hold it up", async () => {
+    const tower = await open({
+      patience: "10ms",
+      tasks: (carillon) => void carillon.task("endless", {}, () => new Promise(() => undefined)),
+    });
+    await tower.carillon.enqueue("endless");
+    await tower.advance("1m");
+    const { schema } = tower.carillon.settings;
+    await tower.close();
+    const client = new pg.Client({ connectionString: postgres().url });
+    await client.connect();
+    const { rows } = await client.query("select 1 from pg_namespace where nspname = $1", [schema]);
+    await client.end();
+    expect(rows).toEqual([]);
+  });
+});
