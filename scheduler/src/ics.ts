@@ -88,6 +88,8 @@ function addDays(
     add(start);
     return;
   }
+  // The library leaves the start out where there are only dates.
+  if (rules.length === 0) add(start);
   const expansion = new ICAL.RecurExpansion({ component: event, dtstart: start });
   for (let at = expansion.next(); at; at = expansion.next()) {
     budget.left -= 1;
