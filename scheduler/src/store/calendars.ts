@@ -103,13 +103,16 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
             name,
           ]);
           const { rows } = await client.query(
-            `select c.id, c.version, c.removed_ms, v.content from ${s}.calendar c
-             left join ${s}.calendar_version v on v.calendar_id = c.id and v.version = c.version
-             where c.name = $1 for update of c`,
+            `select id, version, removed_ms from ${s}.calendar where name = $1 for update`,
             [name],
           );
-          const row = rows[0] as { id: number; version: number; removed_ms: number | null; content: unknown };
-          if (row.removed_ms === null && row.content && sortedJson(row.content) === sortedJson(content))
+          const row = rows[0] as { id: number; version: number; removed_ms: number | null };
+          // In a statement of its own: one that waited for the lock still has the snapshot from before it.
+          const { rows: present } = await client.query(
+            `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
+            [row.id, row.version],
+          );
+          if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
             return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
           const version = row.version + 1;
           await client.query(`update ${s}.calendar set version = $2, removed_ms = null where id = $1`, [

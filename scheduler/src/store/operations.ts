@@ -197,12 +197,14 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
       await advance(client, open, { ...nothing, cursor: open.cursor, left: false }, now);
       return undefined;
     }
+    // A batch that is repeated keeps its number: of two who carry it out the first to end counts it, and neither waits.
+    const steps = open.batch === null ? open.steps + 1 : open.steps;
     await client.query(
-      `update ${s}.operation set batch = $2, steps = steps + 1, next_ms = $3, stepped_ms = $4, started_ms = coalesce(started_ms, $4)
+      `update ${s}.operation set batch = $2, steps = $3, next_ms = $4, stepped_ms = $5, started_ms = coalesce(started_ms, $5)
        where id = $1`,
-      [open.id, JSON.stringify(batch), now + batchTurnMs, now],
+      [open.id, JSON.stringify(batch), steps, now + batchTurnMs, now],
     );
-    return { items: batch, steps: open.steps + 1 };
+    return { items: batch, steps };
   }
 
   async function advance(client: SqlClient, open: OpenOperation, progress: Progress, now: number): Promise<void> {

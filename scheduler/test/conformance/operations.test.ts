@@ -156,7 +156,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     await Promise.all(
       stores.map(async (store) => {
         // Late enough that each takes the others' batches for a dead process's.
-        for (let ms = 0; (await find(id)).endedMs === null; ms += 6_000) await step(id, ms, store);
+        for (let ms = 0; (await find(id)).endedMs === null; ms += 60_000) await step(id, ms, store);
       }),
     );
     const { done, passed, failed } = await find(id);
