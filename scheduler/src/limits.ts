@@ -17,7 +17,7 @@ export const limits = {
   calendarDays: 5_000,
   /** A calendar's file; and what its rules may give, counted before anything is left out. */
   icsBytes: 1024 * 1024,
-  icsOccurrences: 50_000,
+  icsOccurrences: 20_000,
   /** Windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */

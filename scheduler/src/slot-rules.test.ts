@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Calendar } from "./calendar.ts";
 import { planTask } from "./planning.ts";
@@ -141,6 +142,50 @@ describe("planning under them", () => {
       ).slots;
     expect(late(skip)).toEqual([expect.objectContaining({ skipped: expect.stringContaining("blackout") })]);
     expect(late(delay)).toEqual([expect.objectContaining({ dueMs: utc("2026-12-25T06:00:00") })]);
+  });
+
+  it("accounts for every slot once, whatever halts there are: run, skipped or missed", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom("skip" as const, "next" as const, "previous" as const),
+        fc.constantFrom("fire_once" as const, "skip" as const, "all" as const),
+        fc.constantFrom(every("30m"), cron("0 9,23 * * *"), every("7h")),
+        fc.constantFrom(delay, skip),
+        fc.array(fc.oneof(fc.integer({ min: 1, max: 20_000 }), fc.integer({ min: 1, max: 4 * 86_400_000 })), {
+          minLength: 1,
+          maxLength: 12,
+        }),
+        (otherwise, misfire, schedule, then, halts) => {
+          const definition = defineTask("t", {
+            ...{ schedule, misfire: misfire === "all" ? { policy: misfire, cap: 3, perSecond: 2 } : misfire },
+            ...{ calendar: { name: "de", otherwise }, blackout: [{ from: "22:00", to: "06:00", ...then }] },
+          });
+          const planned = plannedSchedule(definition, working);
+          let now = utc("2026-12-22T00:00:00");
+          const first = planned.next(now) as number;
+          let cursor: number | null = first;
+          const seen: number[] = [];
+          let ranged = 0;
+          for (const halt of halts) {
+            now += halt;
+            const step = planTask(definition, planned, 1, cursor as number, now, now + 15_000);
+            for (const { slotMs, dueMs, skipped } of step.slots) {
+              seen.push(slotMs);
+              expect(dueMs).toBeGreaterThanOrEqual(slotMs);
+              if (skipped === undefined) expect(planned.judge?.(slotMs, dueMs)?.skipped).toBeUndefined();
+            }
+            for (const { count } of step.missed) ranged += count as number;
+            cursor = step.nextSlotMs;
+          }
+          let expected = 0;
+          for (let slot: number | null = first; slot !== null && slot < (cursor as number); slot = planned.next(slot))
+            expected += 1;
+          expect(new Set(seen).size).toBe(seen.length);
+          expect(seen.length + ranged).toBe(expected);
+        },
+      ),
+      { numRuns: 60 },
+    );
   });
 
   it("lets a fixed delay wait for the window's end", () => {

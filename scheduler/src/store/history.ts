@@ -45,6 +45,9 @@ export function historyStore(database: Database): HistoryStore {
       await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
         Math.round(nowMs - keepMs),
       ]);
+      await database.query("history-operations-drop", `delete from ${s}.operation where ended_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
       return { created, dropped };
     },
 

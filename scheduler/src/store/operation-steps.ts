@@ -180,7 +180,10 @@ export function runSteps(database: Database, runs: RunStore) {
     },
 
     async step(client: SqlClient, open: OpenOperation, now: number): Promise<Progress> {
-      const past = open.kind === "rerun" ? await pickEnded(client, open) : await pickLetters(client, open);
+      // What ended later was not counted when it began, so it is not taken either.
+      const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
+      const bound = { ...open, filter: { ...open.filter, untilMs } };
+      const past = open.kind === "rerun" ? await pickEnded(client, bound) : await pickLetters(client, bound);
       const last = past.at(-1);
       const cursor = last ? { taskId: last.taskId, endedMs: last.endedMs, id: last.id } : open.cursor;
       const progress = { done: 0, passed: 0, failed: 0, error: null, cursor, left: last !== undefined, nextMs: now };

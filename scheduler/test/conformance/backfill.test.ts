@@ -2,18 +2,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { BackfillRange } from "../../src/operations.ts";
 import { cron, every } from "../../src/schedule.ts";
 import type { TaskRecord } from "../../src/store.ts";
-import { everyPostgres } from "../support/servers.ts";
+import { postgres } from "../support/servers.ts";
 import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 
-describe.each(everyPostgres())("backfill on $title", (server) => {
+describe("backfill", () => {
   let stage: Stage;
   let tokens = 0;
   /** Midnight, five days ago. */
   let startMs: number;
   beforeAll(async () => {
-    stage = await openStage(server);
+    stage = await openStage(postgres());
     startMs = Math.floor(stage.nowMs / dayMs - 5) * dayMs;
   });
   afterAll(() => stage.close());

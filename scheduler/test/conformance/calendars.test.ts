@@ -2,20 +2,20 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cron, every } from "../../src/schedule.ts";
 import { plannedSchedule } from "../../src/slot-rules.ts";
 import type { TaskRecord } from "../../src/store.ts";
-import { everyPostgres } from "../support/servers.ts";
+import { postgres } from "../support/servers.ts";
 import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 // biome-ignore lint/suspicious/noThenProperty: never awaited.
 const delay = { then: "delay" } as const;
 
-describe.each(everyPostgres())("calendars on $title", (server) => {
+describe("calendars", () => {
   let stage: Stage;
   let session: number;
   /** Tomorrow's midnight, and its day and the one after. */
   let tomorrowMs: number;
   beforeAll(async () => {
-    stage = await openStage(server);
+    stage = await openStage(postgres());
     session = await stage.session();
     tomorrowMs = Math.ceil(stage.nowMs / dayMs) * dayMs;
   });

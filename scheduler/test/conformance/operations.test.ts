@@ -204,7 +204,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     for (const state of operationStates) {
       for (const event of operationEvents) {
         const name = `table-${++made}`;
-        await enqueue(name, event === "nothing left" ? 0 : 60);
+        await enqueue(name, event === "nothing left" ? 0 : 2);
         const amid = state === "stopping" || /batch done|amid/.test(event);
         const id = await begin({ filter: { task: name } });
         if (amid) await dieAmidABatch(id, name, 0);
