@@ -69,7 +69,11 @@ describe("holidays of an ICS file", () => {
     ],
     ["a rule without sense", file("DTSTART;VALUE=DATE:20260201\nRRULE:FREQ=SOMETIMES")],
     ["a huge file", file(`SUMMARY:${"x".repeat(1024 * 1024)}`)],
-  ])("refuse %s", (_, text) => {
-    expect(() => holidaysOfIcs(text, window)).toThrowError(expect.objectContaining({ code: "CALENDAR_INVALID" }));
-  }, 60_000);
+  ])(
+    "refuse %s",
+    (_, text) => {
+      expect(() => holidaysOfIcs(text, window)).toThrowError(expect.objectContaining({ code: "CALENDAR_INVALID" }));
+    },
+    60_000,
+  );
 });
