@@ -1,4 +1,5 @@
-import { compileSchedule, type Schedule } from "./schedule.ts";
+import type { Schedule } from "./schedule.ts";
+import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskRecord, TaskStore } from "./store.ts";
 import type { TaskDefinition } from "./task.ts";
 
@@ -40,10 +41,10 @@ export class Definitions {
     await this.ensure(changed.filter(({ taskId }) => this.#known.has(taskId)));
   }
 
-  remember({ taskId, version, definition }: TaskRecord): KnownTask {
+  remember({ taskId, version, definition, calendar }: TaskRecord): KnownTask {
     const present = this.#known.get(taskId);
     if (present && present.version >= version) return present;
-    const known = { taskId, version, definition, schedule: compileSchedule(definition.schedule) };
+    const known = { taskId, version, definition, schedule: plannedSchedule(definition, calendar) };
     this.#known.set(taskId, known);
     return known;
   }

@@ -1,3 +1,4 @@
+export { type Calendar, type CalendarContent, calendarContent } from "./calendar.ts";
 export { Carillon, carillon } from "./carillon.ts";
 export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
 export type { GraceOptions } from "./coordination/locks.ts";
@@ -10,12 +11,14 @@ export {
   type ImportedTask,
   importCrontab,
 } from "./crontab/crontab.ts";
+export type { DeadGroup, DeadLetter } from "./dead-letters.ts";
 export type { Duration } from "./duration.ts";
 export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
 export type { GraceLockStore } from "./grace-lock-store.ts";
 export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
 export type { HttpOptions, HttpSpec, StatusPattern } from "./http-task.ts";
+export { holidaysOfIcs, type IcsWindow } from "./ics.ts";
 export type { Json } from "./json.ts";
 export type {
   Election,
@@ -29,6 +32,7 @@ export type {
   WaitOptions,
 } from "./locks.ts";
 export type { Log } from "./log.ts";
+export type { BackfillRange, OperationFilter, OperationKind, OperationRecord, OperationRequest } from "./operations.ts";
 export {
   at,
   compileSchedule,

@@ -13,6 +13,13 @@ export const limits = {
   /** A run whose worker was lost this often is taken to be the cause, and fails. */
   workerLosses: 5,
   cronTextLength: 256,
+  /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
+  calendarDays: 5_000,
+  /** A calendar's file; and what its rules may give, counted before anything is left out. */
+  icsBytes: 1024 * 1024,
+  icsOccurrences: 20_000,
+  /** Windows of one task. */
+  blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */
   jitterMs: 86_400_000,
   /** Of a fixed rate: a horizon then holds some hundred slots. */

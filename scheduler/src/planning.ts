@@ -5,6 +5,10 @@ import type { TaskDefinition } from "./task.ts";
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
+  /** Why it is recorded and not run: its calendar, or a blackout. */
+  skipped?: string;
+  /** Why it runs when it does. */
+  note?: string;
 }
 
 /**
@@ -16,6 +20,8 @@ export interface MissedRange {
   toMs: number;
   count: number | null;
   reason: string;
+  /** Of a task with a calendar or blackouts: the range tells of those slots in it that they take out. Default: missed. */
+  outcome?: "skipped";
 }
 
 export interface PlanStep {
@@ -46,7 +52,9 @@ export function planTask(
   if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
     if (nextSlotMs > untilMs) return step;
     // The slot exists only because the last run ended, so there is one and it is never missed, only late.
-    return { slots: [planned(nextSlotMs)], missed: [], nextSlotMs: null };
+    const slot = planned(nextSlotMs);
+    // One that is skipped has no end for the next to follow, so that follows from the slot itself.
+    return { slots: [slot], missed: [], nextSlotMs: slot.skipped === undefined ? null : schedule.next(nextSlotMs) };
   }
   let cursor: number | null = nextSlotMs;
   const lateBefore = nowMs - definition.misfire.afterMs;
@@ -58,8 +66,9 @@ export function planTask(
   step.nextSlotMs = cursor;
   return step;
 
-  function planned(slotMs: number): PlannedSlot {
-    return { slotMs, dueMs: dueOf(definition.schedule, seed, slotMs) };
+  function planned(slotMs: number, dueMs = dueOf(definition.schedule, seed, slotMs)): PlannedSlot {
+    const judged = schedule.judge?.(slotMs, dueMs);
+    return judged === undefined ? { slotMs, dueMs } : { slotMs, ...judged };
   }
 
   /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
@@ -68,6 +77,25 @@ export function planTask(
     // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
+    if (schedule.judge) {
+      const told = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
+      const late = catchUpJudged(
+        schedule,
+        firstMs,
+        lastMs,
+        keep,
+        (slotMs) => planned(slotMs, Math.max(slotMs, nowMs)),
+        told,
+      );
+      late.kept.forEach((slot, place) => {
+        // Judged again for when it starts: the last of many may come due in a blackout.
+        if (perSecond === null) step.slots.push(slot);
+        else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
+      });
+      step.slots.push(...late.skipped);
+      step.missed.push(...late.missed);
+      return schedule.next(lastMs);
+    }
     const kept: number[] = [];
     let before: number | null = lastMs;
     while (before !== null && before >= firstMs && kept.length < keep) {
@@ -84,6 +112,48 @@ export function planTask(
     });
     return schedule.next(lastMs);
   }
+}
+
+/** One catch-up looks at so many slots; what lies before them is told as one range, uncounted. */
+const judgedMost = 10_000;
+/** More skipped slots than this are told as a range. */
+const skippedSingly = 500;
+
+/**
+ * The catch-up of a task whose calendar or blackouts take slots out: those are no candidates, and are told as skipped. The
+ * newest `keep` of the others are kept, the rest is missed.
+ */
+function catchUpJudged(
+  schedule: Schedule,
+  firstMs: number,
+  lastMs: number,
+  keep: number,
+  judge: (slotMs: number) => PlannedSlot,
+  reason: string,
+): { kept: PlannedSlot[]; skipped: PlannedSlot[]; missed: MissedRange[] } {
+  const kept: PlannedSlot[] = [];
+  let skipped: PlannedSlot[] = [];
+  const given: number[] = [];
+  let before: number | null = lastMs;
+  for (let seen = 0; before !== null && before >= firstMs && seen < judgedMost; seen++) {
+    const slot = judge(before);
+    if (slot.skipped !== undefined) skipped.unshift(slot);
+    else if (kept.length < keep) kept.unshift(slot);
+    else given.unshift(before);
+    before = schedule.previous(before);
+  }
+  const missed: MissedRange[] = [];
+  const uncounted = before !== null && before >= firstMs;
+  if (uncounted) missed.push({ fromMs: firstMs, toMs: before as number, count: null, reason });
+  if (given.length > 0)
+    missed.push({ fromMs: given[0] as number, toMs: given.at(-1) as number, count: given.length, reason });
+  if (skipped.length > skippedSingly) {
+    const [first, last] = [skipped[0] as PlannedSlot, skipped.at(-1) as PlannedSlot];
+    const range = { fromMs: first.slotMs, toMs: last.slotMs, count: skipped.length, reason: last.skipped as string };
+    missed.push({ ...range, outcome: "skipped" });
+    skipped = [];
+  }
+  return { kept, skipped, missed };
 }
 
 /** How many slots lie in [fromMs, toMs], or null when they are too many to count here. */

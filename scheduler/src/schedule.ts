@@ -158,6 +158,16 @@ export interface Schedule {
   previous(beforeMs: number): number | null;
   /** "at 00:00 on weekdays, Asia/Shanghai" */
   words(): string;
+  /** What a calendar or a blackout makes of a slot that would be due then; undefined, or without it: it runs then. */
+  judge?(slotMs: number, dueMs: number): Judgement | undefined;
+}
+
+export interface Judgement {
+  dueMs: number;
+  /** Why it does not run at all. */
+  skipped?: string;
+  /** Why it runs when it does. */
+  note?: string;
 }
 
 class CronSchedule implements Schedule {

@@ -1,6 +1,12 @@
+import type { Calendar } from "./calendar.ts";
+import type { CalendarStore } from "./calendar-store.ts";
+import type { DeadLetterStore } from "./dead-letters.ts";
 import type { GraceLockStore } from "./grace-lock-store.ts";
+import type { HistoryStore } from "./history-store.ts";
 import type { Json } from "./json.ts";
 import type { LockStore } from "./lock-store.ts";
+import type { OperationStore } from "./operations.ts";
+import type { MissedRange, PlannedSlot } from "./planning.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { TaskDefinition } from "./task.ts";
 
@@ -19,6 +25,9 @@ export interface Store {
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
   readonly locks: LockStore;
+  readonly deadLetters: DeadLetterStore;
+  readonly operations: OperationStore;
+  readonly calendars: CalendarStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -92,6 +101,8 @@ export interface Pulse {
   nextSlotMs: number | null;
   /** The earliest run that waits for a place and must be judged when it comes due. */
   nextHeldMs: number | null;
+  /** The earliest time at which an operation has something to do. */
+  nextOperationMs?: number | null;
   /** The earliest due time of what this session's groups can claim. */
   nextReadyMs: number | null;
   /** Some task counts its places, so runs may be waiting for one. */
@@ -161,6 +172,8 @@ export interface TaskRecord {
   paused: { atMs: number; by: string; why: string } | null;
   changedMs: number;
   nextSlotMs: number | null;
+  /** Of the task's own calendar, as it is now. */
+  calendar?: Calendar;
 }
 
 export interface VersionRecord {
@@ -242,8 +255,8 @@ export interface DuePlan {
 export interface PlanWrite extends DuePlan {
   /** What the plan's next slot becomes. */
   newNextSlotMs: number | null;
-  slots: { slotMs: number; dueMs: number }[];
-  missed: { fromMs: number; toMs: number; count: number | null; reason: string }[];
+  slots: PlannedSlot[];
+  missed: MissedRange[];
   /** The task counts its places, so its runs start out held. */
   gated: boolean;
 }
@@ -440,36 +453,7 @@ export interface ClaimStore {
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }
 
-// ---- history
-
-export interface SlotRecord {
-  slotMs: number;
-  outcome: "run" | "skipped" | "missed";
-  runId: number | null;
-  reason: string | null;
-  term: number | null;
-  acceptedMs: number;
-}
-
-export interface SlotRange {
-  fromMs: number;
-  toMs: number;
-  version: number;
-  slots: number | null;
-  outcome: "skipped" | "missed";
-  reason: string;
-}
-
-export interface HistoryStore {
-  /** Creates partitions ahead, drops those wholly older than `keepMs`; null drops none. @returns names */
-  rotate(nowMs: number, keepMs: number | null): Promise<{ created: string[]; dropped: string[] }>;
-  slots(
-    taskId: number,
-    fromMs: number,
-    toMs: number,
-    limit: number,
-  ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
-}
+export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
 
 // ---- signals
 
@@ -480,6 +464,8 @@ export type Signal =
   | { kind: "tasks" }
   /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
   | { kind: "plans" }
+  /** An operation was begun or stopped. */
+  | { kind: "operations" }
   | { kind: "leadership" }
   /** Of a leader that relies on the store: what is told at once is noticed at once when it stops. */
   | { kind: "beat"; sessionId: number; beat: number }

@@ -25,7 +25,12 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   grace: "graceMs",
   command: "command",
   http: "http",
+  calendar: "calendar",
+  blackout: "blackout",
 };
+
+/** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
+const optional: TaskPart[] = ["http", "calendar", "blackout"];
 
 /** A part by the name of its option, or by its own. */
 export const partCalled = (name: string): TaskPart | undefined =>
@@ -45,7 +50,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
     ...(misfire === undefined ? {} : { misfire: { ...misfireOptions(present), ...asObject(misfire, "policy") } }),
   });
   const names = (Object.keys(options) as (keyof TaskOptions)[]).map((name) => parts[name]);
-  const beneath = Object.fromEntries(names.map((part) => [part, present[part]])) as EditedParts;
+  const beneath = Object.fromEntries(names.map((part) => [part, present[part] ?? null])) as EditedParts;
   return over({ ...present, ...only(whole, names) }, { ...beneath, ...present.asDefined });
 }
 
@@ -64,14 +69,19 @@ export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefini
 
 function over(definition: TaskDefinition, beneath: EditedParts): TaskDefinition {
   const { asDefined: _, ...rest } = definition;
+  for (const part of optional) if (rest[part] === null) delete rest[part];
   const differing = Object.entries(beneath).filter(
-    ([part, value]) => sortedJson(value) !== sortedJson(rest[part as TaskPart]),
+    ([part, value]) => sortedJson(value) !== sortedJson(rest[part as TaskPart] ?? null),
   );
   return differing.length === 0 ? rest : { ...rest, asDefined: Object.fromEntries(differing) };
 }
 
 const only = (from: EditedParts, names: TaskPart[]): EditedParts =>
-  Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
+  Object.fromEntries(
+    names
+      .filter((name) => name in from || optional.includes(name))
+      .map((name) => [name, optional.includes(name) ? (from[name] ?? null) : from[name]]),
+  );
 
 const asObject = <T extends object>(given: T | number | string, name: string): T =>
   typeof given === "object" ? given : ({ [name]: given } as T);

@@ -5,6 +5,7 @@ import { type Json, jsonText, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
+import { type SlotRuleOptions, type SlotRules, slotRules } from "./slot-rules.ts";
 
 /** A program and its arguments, run by a worker whose own configuration allows it. */
 export interface CommandSpec {
@@ -38,7 +39,7 @@ export interface MisfirePolicy {
 }
 
 /** A task as the store keeps it: plain JSON, complete, versioned. */
-export interface TaskDefinition {
+export interface TaskDefinition extends SlotRules {
   name: string;
   description: string;
   group: string;
@@ -61,7 +62,7 @@ export interface TaskDefinition {
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
 
-export interface TaskOptions {
+export interface TaskOptions extends SlotRuleOptions {
   description?: string;
   /** The workers that can run it; default "default". */
   group?: string;
@@ -105,6 +106,8 @@ const optionNames: Record<keyof TaskOptions, true> = {
   grace: true,
   command: true,
   http: true,
+  calendar: true,
+  blackout: true,
 };
 
 export const defaultPriority = 5;
@@ -142,6 +145,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
+    ...slotRules(name, options, schedule),
   };
 }
 

@@ -20,7 +20,8 @@ export interface EditOptions extends CommonOptions {
 /** What `--set PART=VALUE` takes; a value in { } or [ ] is JSON. */
 export const partsToSet =
   "description, group, schedule (a cron, every 5m, at TIME, manual), zone, slotPayload (JSON), priority, timeout (or none), " +
-  "retry, overlap, misfire, onWorkerLost, grace, command (JSON), http (JSON)";
+  "retry, overlap, misfire, onWorkerLost, grace, command (JSON), http (JSON), calendar (JSON, or none), " +
+  "blackout (JSON, or none)";
 
 export function editTask(name: string, options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   const { set = [] } = options;
@@ -110,7 +111,8 @@ function optionsOf(set: [string, string][], { schedule }: TaskDefinition): TaskO
     if (name === "schedule") options.schedule = scheduleOf(text, schedule);
     else if (name === "zone") continue;
     else if (name === "slotPayload" || name === "command") options[name] = json(name, text);
-    else if (name === "timeout" && text === "none") options.timeout = null;
+    else if (/^(?:timeout|calendar|blackout)$/.test(name) && text === "none") options[name] = null;
+    else if (name === "calendar" || name === "blackout") options[name] = json(name, text);
     else if (partCalled(name) === undefined)
       throw new CarillonError("USAGE", `a task has no ${JSON.stringify(name)}`, { hint: `It has ${partsToSet}.` });
     // A number or an object where one is possible, else the text as it is; what cannot be is told by its check.

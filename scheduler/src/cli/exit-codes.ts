@@ -14,10 +14,12 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-const notFound = new Set<ErrorCode>(["TASK_UNKNOWN", "RUN_UNKNOWN"]);
+const notFound = new Set<ErrorCode>(["TASK_UNKNOWN", "RUN_UNKNOWN", "OPERATION_UNKNOWN", "CALENDAR_UNKNOWN"]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "RUN_STATE",
+  "OPERATION_STATE",
+  "CALENDAR_USED",
   "NODE_NAME_TAKEN",
   "NODE_ADDRESS_TAKEN",
   "SETTINGS_DIFFER",

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
+import type { OperationKind } from "../operations.ts";
 import { version } from "../version.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
@@ -9,6 +10,8 @@ import { importCrontabs } from "./import-crontab.ts";
 import { serve } from "./node-commands.ts";
 import { logLevels } from "./node-log.ts";
 import { listNodes } from "./nodes.ts";
+import { addOperations, bulkOptions, byFilter } from "./operation-commands.ts";
+import { type BulkOptions, beginOperation } from "./operations.ts";
 import { showRun } from "./run-card.ts";
 import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
 import type { CommonOptions } from "./store-choice.ts";
@@ -103,6 +106,14 @@ function commands(terminal: Terminal, ended: Handle): Command {
   const family = (name: string, summary: string): Command =>
     program.command(name).description(summary).helpCommand(false);
 
+  /** What is named at once, else by a filter as an operation. */
+  const namedOr =
+    (kind: OperationKind, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
+    ([given]: string[], options: BulkOptions) => {
+      const names = given as unknown as string[];
+      return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
+    };
+
   const coordinationOption = (command: Command): Command =>
     command.option(
       "--coordination <URL>",
@@ -181,17 +192,28 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .option("--wait", "wait for its end; exit with 1 unless it succeeds")
     .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 5m")
     .action(doing(([name = ""], options: Parameters<typeof runTask>[1]) => runTask(name, options, terminal)));
-  add(
-    tasks,
-    "pause <name...>",
-    "Stop firing tasks until they are resumed; what runs goes on.",
-    `carillon tasks pause settle-accounts --reason "bank is closed"`,
+  bulkOptions(
+    add(
+      tasks,
+      "pause [name...]",
+      "Stop firing tasks until they are resumed; what runs goes on.",
+      `carillon tasks pause settle-accounts --reason "bank is closed"`,
+    ),
+    "tasks",
   )
     .option("--reason <TEXT>", "why, for those who look at the task later")
-    .action(doing(([names], options) => pauseTasks(names as unknown as string[], options, terminal)));
-  add(tasks, "resume <name...>", "Let paused tasks fire again, from now on.", "carillon tasks resume settle-accounts")
+    .action(doing(namedOr("pause", (names, options: BulkOptions) => pauseTasks(names, options, terminal))));
+  bulkOptions(
+    add(
+      tasks,
+      "resume [name...]",
+      "Let paused tasks fire again, from now on.",
+      "carillon tasks resume settle-accounts",
+    ),
+    "tasks",
+  )
     .option("--reason <TEXT>", "why, for those who look at the task later")
-    .action(doing(([names], options) => resumeTasks(names as unknown as string[], options, terminal)));
+    .action(doing(namedOr("resume", (names, options: BulkOptions) => resumeTasks(names, options, terminal))));
 
   add(
     tasks,
@@ -242,16 +264,20 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .option("--task <NAME>", "only runs of this task")
     .option("-n, --limit <N>", "begin with this many that ended before", wholeNumber(0, 10_000), 10)
     .action(doing((_, options: Parameters<typeof tailRuns>[0]) => tailRuns(options, terminal)));
-  add(
-    runs,
-    "cancel <run...>",
-    "Cancel runs: one that waits never starts, one that runs is told to stop.",
-    "carillon runs cancel 42 43",
+  bulkOptions(
+    add(
+      runs,
+      "cancel [run...]",
+      "Cancel runs: one that waits never starts, one that runs is told to stop.",
+      "carillon runs cancel 42 43",
+    ),
+    "runs",
   )
     .option("--reason <TEXT>", "why, for those who look at the run later")
     .action(
-      doing(([numbers], options) => cancelRuns((numbers as unknown as string[]).map(runNumber), options, terminal)),
+      doing(namedOr("cancel", (runs, options: BulkOptions) => cancelRuns(runs.map(runNumber), options, terminal))),
     );
+  addOperations({ add, family, doing, tasks, runs, terminal });
 
   const imports = family("import", "Turn what another scheduler has into tasks.");
   add(

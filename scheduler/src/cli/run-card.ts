@@ -19,9 +19,12 @@ export function showRun(
     const run = await store.runs.find(runId);
     const attempts = await store.runs.attempts(runId);
     const logs = await store.runs.logs(runId, options.logs);
+    const { letter, redrives } = await store.deadLetters.linksOf(runId);
     if (terminal.json) {
       terminal.object({
         ...runObject(run),
+        deadLetter: letter && { state: letter.state, fingerprint: letter.fingerprint, redrivenBy: letter.redrivenBy },
+        redrives,
         attempts: attempts.map(attemptObject),
         logs: logs.map(({ atMs, runId: _, ...line }) => ({ at: new Date(atMs).toISOString(), ...line })),
       });
@@ -32,6 +35,11 @@ export function showRun(
     const zone = schedule?.type === "cron" ? zoneOf(schedule.zone) : localZone();
     printRun(run, attempts, { zone, now: nowMs(), words: schedule ? compileSchedule(schedule).words() : "" }, terminal);
     printLogs(logs, options.logs, zone, terminal);
+    if (redrives !== null) terminal.line(`  redrives run ${redrives}`);
+    if (letter)
+      terminal.line(
+        `  dead letter ${letter.fingerprint}, ${letter.state}${letter.redrivenBy === null ? "" : ` as run ${letter.redrivenBy}`}`,
+      );
     return exitCodes.ok;
   });
 }

@@ -1,6 +1,6 @@
 import { formatDuration } from "../duration.ts";
 import { outcomes } from "../run.ts";
-import { compileSchedule, nextSlots } from "../schedule.ts";
+import { compileSchedule } from "../schedule.ts";
 import type { Counters, RunRecord, TaskRecord, VersionRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
 import { editedParts } from "../task-edits.ts";
@@ -8,6 +8,7 @@ import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
 import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { plannedSlots, rulesText, ruleText } from "./ruled-slots.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
@@ -33,7 +34,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
     const slots =
       record.paused || (schedule.type === "every" && schedule.mode === "delay")
         ? []
-        : nextSlots(schedule, now, nextShown);
+        : plannedSlots(record, now, nextShown);
     if (terminal.json) {
       terminal.object({
         ...taskObject(record, counters, now),
@@ -66,7 +67,12 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
         slots.map((ms, at) => [
           timeText(ms, zone),
           { text: ageText(ms, now), paint: style.dim },
-          { text: clockChange(schedule, ms, slots[at - 1] ?? null, zone), paint: style.warning },
+          {
+            text: [clockChange(schedule, ms, slots[at - 1] ?? null, zone), ruleText(record, ms, zone)]
+              .filter((text) => text !== "")
+              .join("; "),
+            paint: style.warning,
+          },
         ]),
         "  ",
       );
@@ -149,6 +155,7 @@ function printDefinition(
   if (definition.command?.user) row("as user", definition.command.user);
   if (definition.http) row("calls", `${definition.http.method} ${definition.http.url.replace(/\?.*/, "?…")}`);
   row("policies", policiesText(definition));
+  row("not when", rulesText(record));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
   const { asDefined = {} } = definition;
   const edits = editedParts(definition).map((part) => `${part} (defined as ${partText(asDefined, part, definition)})`);

@@ -2,12 +2,13 @@ import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { outcomes } from "../run.ts";
-import { compileSchedule, nextSlots, at as parseTime, type ScheduleSpec } from "../schedule.ts";
+import { compileSchedule, at as parseTime, type ScheduleSpec } from "../schedule.ts";
 import type { Counters, Member, RunRecord, Store, TaskRecord } from "../store.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { clockChange } from "./clock-changes.ts";
 import { endLine } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { nextFire, plannedSlots, ruleText } from "./ruled-slots.ts";
 import { endOfRun, runObject } from "./run-text.ts";
 import { type CommonOptions, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -17,11 +18,16 @@ import { ageText, localZone, timeText } from "./times.ts";
 export const zoneOfSpec = (spec: ScheduleSpec): Zone => (spec.type === "cron" ? zoneOf(spec.zone) : localZone());
 
 /** The next slot as people mean it; what is planned already still counts, until its time. */
-export function nextOf({ definition: { schedule }, paused, nextSlotMs }: TaskRecord, nowMs: number): number | null {
+export function nextOf(record: TaskRecord, nowMs: number): number | null {
+  const {
+    definition: { schedule },
+    paused,
+    nextSlotMs,
+  } = record;
   if (paused) return null;
   // Only the store knows when the last run ended, and with it a fixed delay's next slot.
   if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
-  return compileSchedule(schedule).next(nowMs);
+  return nextFire(record, nowMs);
 }
 
 /** Live processes whose worker serves the group. */
@@ -114,11 +120,14 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
     const after = asked ?? now;
     const zone = zoneOfSpec(schedule);
     const delayed = schedule.type === "every" && schedule.mode === "delay";
-    const slots = delayed ? [record.nextSlotMs].filter((ms) => ms !== null) : nextSlots(schedule, after, options.count);
-    const rows = slots.map((slotMs, at) => ({
-      slotMs,
-      note: clockChange(schedule, slotMs, at === 0 ? null : (slots[at - 1] as number), zone),
-    }));
+    const slots = delayed
+      ? [record.nextSlotMs].filter((ms) => ms !== null)
+      : plannedSlots(record, after, options.count);
+    const rows = slots.map((slotMs, at) => {
+      const change = clockChange(schedule, slotMs, at === 0 ? null : (slots[at - 1] as number), zone);
+      const ruled = ruleText(record, slotMs, zone);
+      return { slotMs, note: [change, ruled].filter((text) => text !== "").join("; ") };
+    });
     if (terminal.json) {
       const object = {
         task: name,

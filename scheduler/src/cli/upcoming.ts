@@ -4,6 +4,7 @@ import { isCarillonError } from "../errors.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { RunRecord, Signal, TaskRecord } from "../store.ts";
 import type { UpcomingFire } from "./live-state.ts";
+import { nextFire } from "./ruled-slots.ts";
 
 const enqueuedMost = 50;
 /** After a signal, so that a thousand enqueues in a second ask once. */
@@ -84,14 +85,20 @@ export class Upcoming {
     return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
 
-  #nextOf({ name, definition: { schedule }, paused, nextSlotMs }: TaskRecord, nowMs: number): number | null {
+  #nextOf(record: TaskRecord, nowMs: number): number | null {
+    const {
+      name,
+      definition: { schedule },
+      paused,
+      nextSlotMs,
+    } = record;
     if (paused) return null;
     // When a fixed delay's next slot comes is known only to the store, from the end of the last run.
     if (schedule.type === "every" && schedule.mode === "delay")
       return nextSlotMs !== null && nextSlotMs > nowMs ? nextSlotMs : null;
     const known = this.#next.get(name);
     if (known === null || (known !== undefined && known > nowMs)) return known;
-    const next = compileSchedule(schedule).next(nowMs);
+    const next = nextFire(record, nowMs);
     this.#next.set(name, next);
     return next;
   }

@@ -9,6 +9,7 @@ import { Janitor } from "./janitor.ts";
 import { Planner } from "./planner.ts";
 import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
+import { Steward } from "./steward.ts";
 
 export interface EngineOptions {
   store: Store;
@@ -33,6 +34,7 @@ export class Engine {
   readonly #graceMs: number;
   readonly #planner: Planner;
   readonly #rescuer: Rescuer;
+  readonly #steward: Steward;
   readonly #services: { stop(): Promise<void> }[];
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
@@ -46,9 +48,11 @@ export class Engine {
     const dispatcher = new Dispatcher({ ...options, graceMs: options.rescueGraceMs });
     const reaper = new Reaper(options);
     const janitor = new Janitor(options);
+    const steward = new Steward(options);
     this.#planner = planner;
     this.#rescuer = rescuer;
-    this.#services = [planner, rescuer, dispatcher, reaper, janitor];
+    this.#steward = steward;
+    this.#services = [planner, rescuer, dispatcher, reaper, janitor, steward];
     options.membership.onPulse((pulse) => {
       // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
       if (this.#stopped) return;
@@ -57,6 +61,7 @@ export class Engine {
       dispatcher.onPulse(pulse);
       reaper.onPulse(pulse);
       janitor.onPulse();
+      steward.onPulse(pulse);
     });
     options.membership.onLeadership((term) => {
       if (term !== null) void planner.run();
@@ -67,6 +72,7 @@ export class Engine {
   onSignal(signal: Signal): void {
     if (signal.kind === "beat") this.#membership.heard(signal.sessionId, signal.beat);
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
+    if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
       // A new slot may come before the next pulse tells of it: look once the leader has had its chance. Counted from the

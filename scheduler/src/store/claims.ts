@@ -1,10 +1,11 @@
 import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
+import { finishing } from "./dead-letters.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
-import { finishSql, finishValues, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
+import { lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
 import { withdraw } from "./withdraw.ts";
 
@@ -212,7 +213,8 @@ export function claimStore(database: Database): ClaimStore {
     const linked = ended.filter((item) => item.linked);
     const done: number[] = [];
     if (plain.length > 0) {
-      const rows = await database.query<Finished>("settle-finish", finishSql(s), finishValues(plain));
+      const { name, text, values } = finishing(s, plain);
+      const rows = await database.query<Finished>(name, text, values);
       done.push(...rows.map(({ fence }) => fence));
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
       const tasks = linkedTasks(rows);
@@ -225,7 +227,8 @@ export function claimStore(database: Database): ClaimStore {
   async function finishIn(client: SqlClient, ended: Ended[], nowMs: number): Promise<number[]> {
     if (ended.length === 0) return [];
     await lockPlans(client, s, tasksOf(ended));
-    const rows = (await client.query(finishSql(s), finishValues(ended))).rows as unknown as Finished[];
+    const { text, values } = finishing(s, ended);
+    const rows = (await client.query(text, values)).rows as unknown as Finished[];
     await afterEnds(client, linkedTasks(rows), nowMs);
     return rows.map(({ fence }) => Number(fence));
   }

@@ -87,7 +87,7 @@ async function end(
                    key, payload, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
           marked as (
             update ${s}.slot l set outcome = 2, reason = ${why} from gone
-            where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
+            where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
           onward as (
             update ${s}.plan p set next_slot_ms = ${at} + p.after_end_ms from gone
             where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),

@@ -8,7 +8,14 @@ const daysAhead = 7;
 const ledgerDaysBack = 3;
 
 /** Partitioned tables and the days each needs before today: the ledger takes slots of the past. */
-const partitioned = { slot: ledgerDaysBack, run_history: 1, attempt: 1, late_result: 1, run_log: 1 } as const;
+const partitioned = {
+  slot: ledgerDaysBack,
+  run_history: 1,
+  attempt: 1,
+  late_result: 1,
+  run_log: 1,
+  dead_letter: 1,
+} as const;
 
 /**
  * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
@@ -36,6 +43,9 @@ export function historyStore(database: Database): HistoryStore {
       const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
       if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));
       await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
+      await database.query("history-operations-drop", `delete from ${s}.operation where ended_ms < $1`, [
         Math.round(nowMs - keepMs),
       ]);
       return { created, dropped };

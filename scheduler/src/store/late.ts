@@ -7,8 +7,8 @@ const leastLateMs = 1_000;
 /**
  * Of runs just claimed, ends those whose task's misfire policy gives them up: planned in time, but the store, or every
  * worker, was away when they came due. `skip` gives up what is later than the misfire time; `fire_once` does where a newer
- * slot of the task has come due, so that one of them runs. One that waited for a place, was tried before, or stands for a
- * task planned from a run's end is only late. They are claimed first so that nobody else can start them; a crash in
+ * slot of the task has come due, so that one of them runs. One that waited for a place, was tried before, stands for a
+ * task planned from a run's end, or was made after its time (a catch-up, a backfill) is only late. They are claimed first so that nobody else can start them; a crash in
  * between leaves a claim like any other.
  *
  * @returns the fences of those that ended: skipped, with the policy as the reason
@@ -27,7 +27,7 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
             cross join lateral (
               select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms) m
-       where r.state = 3 and r.recall <> 1 and r.due_ms < $3 - m.after_ms
+       where r.state = 3 and r.recall <> 1 and r.source = 1 and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < $3 - m.after_ms
          and (m.policy = 'skip' or m.policy = 'fire_once' and (
            p.next_slot_ms <= $3 or exists (
              select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms > r.slot_ms and l.slot_ms <= $3 and l.outcome = 1)))
@@ -41,7 +41,7 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
               jsonb_build_object('code', 'SKIPPED', 'message', why) from gone),
      marked as (
        update ${s}.slot l set outcome = 2, reason = gone.why from gone
-       where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms),
+       where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
      counted as (
        insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id)
      select fence from gone`,

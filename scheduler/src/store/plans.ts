@@ -14,7 +14,7 @@ export function planStore(database: Database): PlanStore {
    * do the same, or an edit after which the step would be wrong. The share lock on leadership makes
    * authority and write one: a later term cannot begin before this has committed.
    */
-  const acceptSql = `
+  const acceptSql = (skips: boolean) => `
     with alive as materialized (
       select 1 from ${s}.session where id = $1 and ended_ms is null for key share
     ), leads as materialized (
@@ -31,9 +31,9 @@ export function planStore(database: Database): PlanStore {
       update ${s}.plan p set next_slot_ms = held.next_slot from held where p.task_id = held.task_id
       returning p.task_id, p.version, p.after_end_ms
     ), accepted as (
-      insert into ${s}.slot (task_id, slot_ms, outcome, run_id, term, accepted_ms)
-      select i.task_id, i.slot_ms, 1, nextval('${s}.run_id'), $2, $7
-      from unnest($8::int[], $9::bigint[]) as i (task_id, slot_ms) join advanced using (task_id)
+      insert into ${s}.slot (task_id, slot_ms, outcome, run_id, reason, term, accepted_ms)
+      select i.task_id, i.slot_ms, 1, nextval('${s}.run_id'), i.note, $2, $7
+      from unnest($8::int[], $9::bigint[], $16::text[]) as i (task_id, slot_ms, note) join advanced using (task_id)
       on conflict do nothing returning task_id, slot_ms, run_id
     ), runs as (
       insert into ${s}.run (id, due_ms, slot_ms, created_ms, task_id, group_id, version, state, priority, gate, after_end, source, payload)
@@ -45,21 +45,23 @@ export function planStore(database: Database): PlanStore {
       returning due_ms
     ), ranges as (
       insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
-      select v.task_id, v.version, i.from_ms, i.to_ms, i.slots, 3, i.reason, $7
-      from unnest($11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[]) as i (task_id, from_ms, to_ms, slots, reason)
+      select v.task_id, v.version, i.from_ms, i.to_ms, i.slots, i.outcome, i.reason, $7
+      from unnest($11::int[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $17::smallint[])
+           as i (task_id, from_ms, to_ms, slots, reason, outcome)
            join advanced v using (task_id)
-      returning task_id, slots
+      returning task_id, slots, outcome
     ), counted as (
-      insert into ${s}.tally_delta (task_id, missed)
-      select task_id, sum(slots) from ranges where slots is not null group by task_id
-    )
+      insert into ${s}.tally_delta (task_id, missed, skipped)
+      select task_id, coalesce(sum(slots) filter (where outcome = 3), 0), coalesce(sum(slots) filter (where outcome = 2), 0)
+      from ranges where slots is not null group by task_id
+    )${skips ? skippedSql(s) : ""}
     select (select count(*) from authority)::int as authority,
            (select coalesce(array_agg(task_id), '{}') from advanced) as taken,
            (select count(*) from runs)::int as accepted,
            (select ${notifySql(s, "'ready ' || min(due_ms)")}::text from runs having count(*) > 0)`;
 
   async function accept(query: (text: string, values: unknown[]) => Promise<AcceptRow[]>, values: unknown[]) {
-    const [row] = await query(acceptSql, values);
+    const [row] = await query(acceptSql(values.length > withoutSkips), values);
     if (!row || row.authority === 0) {
       throw new CarillonError("FENCE_STALE", "this node's session or term is over, so its plan was refused");
     }
@@ -120,6 +122,17 @@ export function planStore(database: Database): PlanStore {
   };
 }
 
+/** Slots that a calendar or a blackout takes out: into the ledger with the reason, and no run. */
+const skippedSql = (s: string) => `, skipped as (
+      insert into ${s}.slot (task_id, slot_ms, outcome, reason, term, accepted_ms)
+      select i.task_id, i.slot_ms, 2, i.reason, $2, $7
+      from unnest($18::int[], $19::bigint[], $20::text[]) as i (task_id, slot_ms, reason) join advanced using (task_id)
+      on conflict do nothing returning task_id
+    ), counted_skips as (
+      insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from skipped group by task_id
+    )`;
+const withoutSkips = 17;
+
 interface AcceptRow {
   authority: number;
   taken: number[];
@@ -131,7 +144,9 @@ async function asRows(client: SqlClient, text: string, values: unknown[]): Promi
 }
 
 function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number): unknown[] {
-  const slots = writes.flatMap(({ taskId, slots }) => slots.map((slot) => ({ taskId, ...slot })));
+  const all = writes.flatMap(({ taskId, slots }) => slots.map((slot) => ({ taskId, ...slot })));
+  const slots = all.filter(({ skipped }) => skipped === undefined);
+  const skips = all.length === slots.length ? [] : all.filter(({ skipped }) => skipped !== undefined);
   const missed = writes.flatMap(({ taskId, missed }) => missed.map((range) => ({ taskId, ...range })));
   return [
     authority.sessionId,
@@ -149,5 +164,10 @@ function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number):
     missed.map(({ toMs }) => toMs),
     missed.map(({ count }) => count),
     missed.map(({ reason }) => reason),
+    slots.map(({ note }) => note ?? null),
+    missed.map(({ outcome }) => (outcome === "skipped" ? 2 : 3)),
+    ...(skips.length === 0
+      ? []
+      : [skips.map(({ taskId }) => taskId), skips.map(({ slotMs }) => slotMs), skips.map(({ skipped }) => skipped)]),
   ];
 }

@@ -2,12 +2,15 @@ import { type Clock, systemClock } from "../clock.ts";
 import { type Log, silentLog } from "../log.ts";
 import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
+import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
+import { deadLetterStore } from "./dead-letters.ts";
 import { graceLockStore } from "./grace-locks.ts";
 import { historyStore } from "./history.ts";
 import { lockStore } from "./locks.ts";
 import { migrate } from "./migrate.ts";
+import { operationStore } from "./operations.ts";
 import { planStore } from "./plans.ts";
 import { runStore } from "./runs.ts";
 import { sessionStore } from "./sessions.ts";
@@ -62,11 +65,15 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await database.close();
     throw error;
   }
+  const [tasks, runs] = [taskStore(database), runStore(database)];
   return {
     sessions: sessionStore(database),
-    tasks: taskStore(database),
+    tasks,
     plans: planStore(database),
-    runs: runStore(database),
+    runs,
+    deadLetters: deadLetterStore(database),
+    operations: operationStore(database, tasks, runs),
+    calendars: calendarStore(database, tasks.replan),
     claims: claimStore(database),
     history,
     signals: signalStore(database),

@@ -39,6 +39,7 @@ interface PulseRow {
   led: boolean;
   next_slot_ms: number | null;
   next_held_ms: number | null;
+  next_operation_ms: number | null;
   next_ready_ms: number | null;
   gated: boolean;
   changes: string;
@@ -94,6 +95,7 @@ export function sessionStore(database: Database): SessionStore {
            exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is null) as led,
            (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
+           (select min(next_ms) from ${s}.operation where ended_ms is null) as next_operation_ms,
            (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
            exists (select from ${s}.gate) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
@@ -166,6 +168,7 @@ export function sessionStore(database: Database): SessionStore {
         members: row.members.map(asBeating),
         nextSlotMs: row.next_slot_ms,
         nextHeldMs: row.next_held_ms,
+        nextOperationMs: row.next_operation_ms,
         nextReadyMs: row.next_ready_ms,
         gated: row.gated,
         changes: row.changes,

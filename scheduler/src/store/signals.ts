@@ -92,5 +92,7 @@ function parse(payload: string): Signal | null {
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
   // What a newer node says and this one does not know is not for it.
-  return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" ? { kind } : null;
+  return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
+    ? { kind }
+    : null;
 }

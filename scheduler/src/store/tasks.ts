@@ -1,16 +1,18 @@
+import type { Calendar } from "../calendar.ts";
 import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { countSlots } from "../planning.ts";
-import { compileSchedule } from "../schedule.ts";
+import { plannedSchedule, slotsPassed } from "../slot-rules.ts";
 import type { Change, Counters, SqlClient, TaskChange, TaskRecord, TaskStore, VersionRecord } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
 import { staleTask } from "../task-versions.ts";
+import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { notifySql } from "./signals.ts";
-import { type Withdrawal, withdraw } from "./withdraw.ts";
+import { skipPassed, type Withdrawal, withdraw } from "./withdraw.ts";
 
 const recallAgainMs = 10;
 
@@ -44,7 +46,7 @@ const asRecord = (row: TaskRow): TaskRecord => ({
   nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
 });
 
-export function taskStore(database: Database): TaskStore {
+export function taskStore(database: Database): TaskStore & { replan: Replanning } {
   const s = database.schema;
   const fields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
                   t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms`;
@@ -53,7 +55,19 @@ export function taskStore(database: Database): TaskStore {
   /** A group keeps its number for ever. */
   const groups = new Map<string, number>();
 
-  const store: TaskStore = {
+  const calendars = new KnownCalendars(database);
+  const asRecords = async (rows: TaskRow[]): Promise<TaskRecord[]> => {
+    const known = await calendars.of(rows.map(({ definition }) => definition));
+    return rows.map((row) => withCalendar(asRecord(row), known.get(row.definition.calendar?.name ?? "")));
+  };
+
+  const store: TaskStore & { replan: Replanning } = {
+    async replan(client, name, change) {
+      const row = await lock(client, name);
+      const { definition, definition_text: text, group_id: groupId } = row;
+      await edit(client, row, definition, text, groupId, change, await calendars.in(client, definition, false));
+    },
+
     async save(definition, expectedVersion, change) {
       return write(definition.name, () => definition, expectedVersion, change);
     },
@@ -67,9 +81,12 @@ export function taskStore(database: Database): TaskStore {
       );
       const isSo = (row: TaskRow, defined: TaskDefinition | undefined) =>
         defined && row.definition_text === definitionText(keepEdits(defined, row.definition));
-      const records = present.filter((row) => row.deleted_ms === null && isSo(row, byName.get(row.name))).map(asRecord);
+      const records = await asRecords(
+        present.filter((row) => row.deleted_ms === null && isSo(row, byName.get(row.name))),
+      );
       const there = new Set(present.map(({ name }) => name));
-      const absent = definitions.filter(({ name }) => !there.has(name));
+      // One with a calendar is made by a transaction of its own, which keeps the calendar from going away.
+      const absent = definitions.filter(({ name, calendar }) => !there.has(name) && !calendar);
       if (absent.length > 0) {
         const ids = new Map<string, number>();
         for (const { group } of absent) if (!ids.has(group)) ids.set(group, await store.group(group));
@@ -91,7 +108,7 @@ export function taskStore(database: Database): TaskStore {
     async byName(name) {
       const [row] = await read(name);
       if (!row || row.deleted_ms !== null) throw unknown(name);
-      return asRecord(row);
+      return (await asRecords([row]))[0] as TaskRecord;
     },
 
     async byNames(names) {
@@ -100,14 +117,14 @@ export function taskStore(database: Database): TaskStore {
         `select ${fields} from ${from} where t.name = any($1) and t.deleted_ms is null`,
         [names],
       );
-      return rows.map(asRecord);
+      return asRecords(rows);
     },
 
     async byIds(taskIds) {
       const rows = await database.query<TaskRow>("task-by-ids", `select ${fields} from ${from} where t.id = any($1)`, [
         taskIds,
       ]);
-      return rows.map(asRecord);
+      return asRecords(rows);
     },
 
     async changedSince(sinceMs) {
@@ -123,7 +140,7 @@ export function taskStore(database: Database): TaskStore {
         "task-list",
         `select ${fields} from ${from} where t.deleted_ms is null order by t.name`,
       );
-      return rows.map(asRecord);
+      return asRecords(rows);
     },
 
     async versions(name) {
@@ -169,7 +186,14 @@ export function taskStore(database: Database): TaskStore {
           `update ${s}.run set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1`,
           [row.id],
         );
-        await replan(client, row.id, row.definition, change.nowMs, false);
+        await replan(
+          client,
+          row,
+          row.definition,
+          change.nowMs,
+          false,
+          await calendars.in(client, row.definition, false),
+        );
         await settleGates(client, s, [row.id], change.nowMs, false);
         await client.query(`select ${notifySql(s, "'tasks'")}, ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
       });
@@ -239,20 +263,24 @@ export function taskStore(database: Database): TaskStore {
     const wantedText = definitionText(wanted);
     if (present && live(present)?.definition_text === wantedText) {
       if (expectedVersion !== null && expectedVersion !== present.version) throw await stale(name, expectedVersion);
-      return { record: asRecord(present), changed: false };
+      return { record: (await asRecords([present]))[0] as TaskRecord, changed: false };
     }
     const groupId = await store.group(wanted.group);
     const written = await database.transaction(async (client) => {
+      // Before the task's own row: whoever changes a calendar locks the two in this order.
+      let calendar = await calendars.in(client, wanted, true);
       // Creating first and locking then lets two nodes that start at once agree on who was first.
       await create(client, wanted, wantedText, groupId, change);
       const row = await lock(client, name);
       if (expectedVersion !== null && expectedVersion !== row.version) throw await stale(name, expectedVersion, client);
       const definition = make(live(row)?.definition);
       const text = definitionText(definition);
-      if (live(row)?.definition_text === text) return { record: asRecord(row), changed: false };
+      if (definition.calendar?.name !== calendar?.name) calendar = await calendars.in(client, definition, true);
+      if (live(row)?.definition_text === text) return { record: withCalendar(asRecord(row), calendar), changed: false };
       // Someone edited the group since it was read: its number is asked for outside of a transaction.
       if (definition.group !== wanted.group) return undefined;
-      return { record: await edit(client, row, definition, text, groupId, change), changed: true };
+      const record = await edit(client, row, definition, text, groupId, change, calendar);
+      return { record: withCalendar(record, calendar), changed: true };
     });
     return written ?? write(name, make, expectedVersion, change);
   }
@@ -297,6 +325,7 @@ export function taskStore(database: Database): TaskStore {
     text: string,
     groupId: number,
     change: Change,
+    calendar: Calendar | undefined,
   ): Promise<TaskRecord> {
     const now = Math.round(change.nowMs);
     const version = row.version + 1;
@@ -316,7 +345,7 @@ export function taskStore(database: Database): TaskStore {
     await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
     if (row.version > 0) await rehang(client, row.id, gate, groupId);
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
-    const nextSlotMs = await replan(client, row.id, definition, change.nowMs, paused);
+    const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);
     await settleGates(client, s, [row.id], change.nowMs, false);
     await client.query(`select ${notifySql(s, "'tasks'")}`);
     return asRecord({
@@ -347,7 +376,14 @@ export function taskStore(database: Database): TaskStore {
   }
 
   /** Sets the plan's next slot: the first after now that the ledger does not have. */
-  async function replan(client: SqlClient, taskId: number, definition: TaskDefinition, nowMs: number, paused: boolean) {
+  async function replan(
+    client: SqlClient,
+    { id: taskId, version: before }: TaskRow,
+    definition: TaskDefinition,
+    nowMs: number,
+    paused: boolean,
+    calendar: Calendar | undefined,
+  ) {
     const afterEnd = afterEndOf(definition);
     const { rows } = await client.query(
       `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
@@ -356,7 +392,9 @@ export function taskStore(database: Database): TaskStore {
     );
     const accepted = new Set(rows[0]?.accepted as number[]);
     const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-    const compiled = compileSchedule(definition.schedule);
+    const compiled = plannedSchedule(definition, calendar);
+    // Only of a task that was there: a slot that came due before there was one is nobody's.
+    if (before > 0 && !paused) await skipPassed(client, s, taskId, slotsPassed(definition, calendar, nowMs), nowMs);
     let next = waits ? null : compiled.next(nowMs);
     // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
     while (next !== null && accepted.has(next)) next = compiled.next(next);
@@ -373,7 +411,8 @@ export function taskStore(database: Database): TaskStore {
   async function account(client: SqlClient, row: TaskRow, now: number, reason: string): Promise<void> {
     const first = row.next_slot_ms === null ? null : Number(row.next_slot_ms);
     if (first === null || first > now) return;
-    const schedule = compileSchedule(row.definition.schedule);
+    const known = row.definition.calendar ? await calendars.in(client, row.definition, false) : undefined;
+    const schedule = plannedSchedule(row.definition, known);
     const last = schedule.previous(now + 1) ?? first;
     const count = countSlots(schedule, first, last);
     await client.query(
@@ -431,6 +470,9 @@ export function taskStore(database: Database): TaskStore {
     return recalled;
   }
 }
+
+const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>
+  calendar === undefined ? record : { ...record, calendar };
 
 function unknown(name: string): CarillonError {
   return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {

@@ -21,6 +21,13 @@ export async function withdraw(
      delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
     [taskId, now],
   );
+  // What a calendar or a blackout would have skipped has no run; it may be another slot's turn now.
+  await client.query(
+    `with gone as (
+       delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = 2 and run_id is null returning 1)
+     insert into ${s}.tally_delta (task_id, skipped) select $1, -count(*) from gone having count(*) > 0`,
+    [taskId, now],
+  );
   if (how === "edited") return;
   if (how === "paused") {
     await client.query(
@@ -38,10 +45,29 @@ export async function withdraw(
               priority, source, key, payload, jsonb_build_object('code', 'CANCELLED', 'message', 'task ' || $3) from gone),
      marked as (
        update ${s}.slot l set outcome = 2, reason = 'task ' || $3 from gone
-       where gone.attempt = 0 and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms)
+       where gone.attempt = 0 and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id)
      insert into ${s}.tally_delta (task_id, skipped, cancelled)
      select $1, count(*) filter (where source = 1 and attempt = 0), count(*) filter (where source <> 1 or attempt > 0) from gone
      having count(*) > 0`,
     [taskId, now, how],
+  );
+}
+
+/** Slots that a new calendar moves to before now, where nobody would plan them: told as skipped, unless they ran. */
+export async function skipPassed(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  slotsMs: number[],
+  nowMs: number,
+): Promise<void> {
+  if (slotsMs.length === 0) return;
+  await client.query(
+    `with told as (
+       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
+       select $1, slot_ms, 2, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
+       on conflict do nothing returning 1)
+     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from told having count(*) > 0`,
+    [taskId, slotsMs, Math.round(nowMs)],
   );
 }

@@ -1,7 +1,10 @@
 import { type Clock, pause, systemClock } from "../clock.ts";
 import type { Signal, Store } from "../store.ts";
 
-const parts = ["sessions", "tasks", "plans", "runs", "claims", "history", "graceLocks", "locks"] as const;
+const parts = [
+  ...(["sessions", "tasks", "plans", "runs", "claims", "history"] as const),
+  ...(["graceLocks", "locks", "deadLetters", "operations", "calendars"] as const),
+];
 /** In real time. */
 const deafAfterMs = 5_000;
 

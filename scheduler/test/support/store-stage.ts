@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import type { Log } from "../../src/log.ts";
 import { planTask } from "../../src/planning.ts";
-import { compileSchedule } from "../../src/schedule.ts";
+import { plannedSchedule } from "../../src/slot-rules.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { ClaimedRun, EnqueueWrite, PlanWrite, Settlement, Store, TaskRecord, Verdict } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
@@ -140,8 +140,8 @@ export class Stage {
 }
 
 export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, untilMs: number): PlanWrite {
-  const { taskId, version, definition } = record;
-  const step = planTask(definition, compileSchedule(definition.schedule), taskId, nextSlotMs, nowMs, untilMs);
+  const { taskId, version, definition, calendar } = record;
+  const step = planTask(definition, plannedSchedule(definition, calendar), taskId, nextSlotMs, nowMs, untilMs);
   const gated = definition.overlap.limit !== null;
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }

@@ -1,0 +1,110 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type BlackoutWindow, blackedOut, endOfWindow } from "./blackout.ts";
+
+// biome-ignore lint/suspicious/noThenProperty: never awaited.
+const delay = { then: "delay" } as const;
+// biome-ignore lint/suspicious/noThenProperty: never awaited.
+const skip = { then: "skip" } as const;
+const utc = (text: string) => Date.parse(`${text}Z`);
+const nightly = (given: Partial<BlackoutWindow & { from: string }> = {}) =>
+  ({ from: "22:00", to: "06:00", zone: "Europe/Berlin", days: null, ...skip, ...given }) as BlackoutWindow;
+const minute = 60_000;
+
+/** Minutes of the day and the weekday that a clock in the zone shows, asked of the runtime. */
+function wall(zone: string, ms: number): { minutes: number; weekday: number } {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    ...{ timeZone: zone, hourCycle: "h23", weekday: "short", hour: "numeric", minute: "numeric" },
+  }).formatToParts(ms);
+  const of = (type: string) => parts.find((part) => part.type === type)?.value ?? "";
+  return {
+    minutes: Number(of("hour")) * 60 + Number(of("minute")),
+    weekday: ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"].indexOf(of("weekday")),
+  };
+}
+
+describe("a blackout window", () => {
+  it("is where a clock on the wall says so, on days on which clocks do not change", () => {
+    const clock = fc.integer({ min: 0, max: 1_439 });
+    const text = (minutes: number) =>
+      `${String(Math.floor(minutes / 60)).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
+    fc.assert(
+      fc.property(
+        clock,
+        clock,
+        fc.option(fc.uniqueArray(fc.nat(6), { minLength: 1 })),
+        fc.constantFrom("Europe/Berlin", "Asia/Kolkata", "UTC"),
+        fc.integer({ min: utc("2026-05-01T00:00:00"), max: utc("2026-09-01T00:00:00") }),
+        (from, to, days, zone, ms) => {
+          fc.pre(from !== to);
+          const window = nightly({ from: text(from), to: text(to), zone, days } as never);
+          const { minutes, weekday } = wall(zone, ms);
+          const begins = (day: number) => days === null || days.includes((day + 7) % 7);
+          const inside =
+            from < to
+              ? minutes >= from && minutes < to && begins(weekday)
+              : (minutes >= from && begins(weekday)) || (minutes < to && begins(weekday - 1));
+          const end = endOfWindow(window, ms);
+          expect(end !== null).toBe(inside);
+          if (end !== null) {
+            expect(end).toBeGreaterThan(ms);
+            expect(wall(zone, end).minutes).toBe(to);
+            expect(end - ms).toBeLessThanOrEqual(24 * 60 * minute);
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("goes by the wall where clocks change, too", () => {
+    // 29 March 2026, Berlin: 02:00 is 03:00. From 22:00 to 06:00 is an hour less.
+    expect(endOfWindow(nightly(), utc("2026-03-28T21:00:00"))).toBe(utc("2026-03-29T04:00:00"));
+    expect(endOfWindow(nightly(), utc("2026-03-29T04:00:00"))).toBeNull();
+    expect(endOfWindow(nightly(), utc("2026-10-24T20:00:00"))).toBe(utc("2026-10-25T05:00:00"));
+  });
+
+  it("of moments holds its beginning and not its end", () => {
+    const window = { fromMs: 100, toMs: 200, ...skip } as const;
+    expect([99, 100, 199, 200].map((ms) => endOfWindow(window, ms))).toEqual([null, 200, 200, null]);
+  });
+});
+
+describe("what is due in a blackout", () => {
+  const at = utc("2026-06-01T21:30:00");
+  it("is left alone outside, skipped, or delayed to the end", () => {
+    expect(blackedOut([nightly()], utc("2026-06-01T12:00:00"))).toBeUndefined();
+    expect(blackedOut([nightly()], at)).toEqual({ dueMs: at, skipped: "blackout 22:00 to 06:00 Europe/Berlin" });
+    expect(blackedOut([nightly({ ...delay })], at)).toEqual({
+      dueMs: utc("2026-06-02T04:00:00"),
+      note: "blackout 22:00 to 06:00 Europe/Berlin: delayed",
+    });
+  });
+
+  it("goes through windows that follow each other, and ends at one that skips", () => {
+    const morning = nightly({ from: "06:00", to: "07:30", ...delay });
+    expect(blackedOut([morning, nightly({ ...delay })], at)?.dueMs).toBe(utc("2026-06-02T05:30:00"));
+    const skipping = nightly({ from: "06:00", to: "07:30" });
+    expect(blackedOut([skipping, nightly({ ...delay })], at)).toMatchObject({
+      skipped: expect.stringContaining("06:00"),
+    });
+  });
+
+  it("is skipped when windows leave no gap", () => {
+    const day = nightly({ from: "06:00", to: "22:00", ...delay });
+    expect(blackedOut([day, nightly({ ...delay })], at)?.skipped).toMatch(/more than a year$/);
+  });
+
+  it("never lies in a window that delays, and never comes early", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: utc("2026-01-01T00:00:00"), max: utc("2027-01-01T00:00:00") }), (ms) => {
+        const windows = [nightly({ ...delay }), nightly({ from: "11:00", to: "12:30", ...delay })];
+        const judged = blackedOut(windows, ms);
+        const due = judged?.dueMs ?? ms;
+        expect(due).toBeGreaterThanOrEqual(ms);
+        for (const window of windows) expect(endOfWindow(window, due)).toBeNull();
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

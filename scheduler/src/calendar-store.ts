@@ -1,0 +1,27 @@
+import type { Calendar, CalendarContent } from "./calendar.ts";
+import type { Change } from "./store.ts";
+
+export interface CalendarRecord extends Calendar {
+  author: string;
+  reason: string;
+  changedMs: number;
+  /** Names of the tasks that use it. */
+  tasks: string[];
+}
+
+export interface CalendarStore {
+  /**
+   * Stores the calendar, or its next version when it differs; the tasks that use it are planned anew in the same transaction,
+   * as by an edit. Repeatable: an equal one changes nothing. @throws CALENDAR_INVALID
+   */
+  set(
+    name: string,
+    content: CalendarContent,
+    change: Change,
+  ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
+  /** @param version default: the present one @throws CALENDAR_UNKNOWN */
+  find(name: string, version?: number): Promise<CalendarRecord>;
+  list(): Promise<CalendarRecord[]>;
+  /** @throws CALENDAR_UNKNOWN, CALENDAR_USED */
+  remove(name: string, nowMs: number): Promise<void>;
+}

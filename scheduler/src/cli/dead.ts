@@ -1,0 +1,95 @@
+import { CarillonError } from "../errors.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type BulkOptions, filterOf } from "./operations.ts";
+import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+import { ageText } from "./times.ts";
+
+const iso = (ms: number) => new Date(ms).toISOString();
+const reasonText = (reason: { code: string; words: string } | null) =>
+  reason === null ? "(dropped by retention)" : `${reason.code === "" ? "" : `${reason.code}: `}${reason.words}`;
+
+export function listDead(options: BulkOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs, place }) => {
+    const now = nowMs();
+    const groups = await store.deadLetters.groups(filterOf(options, now));
+    const letters = groups.reduce((sum, group) => sum + group.letters, 0);
+    if (terminal.json) {
+      terminal.object({
+        letters,
+        groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
+          ...group,
+          first: iso(firstMs),
+          last: iso(lastMs),
+          lastRun: lastRunId,
+        })),
+      });
+      return exitCodes.ok;
+    }
+    if (groups.length === 0) {
+      terminal.aside(`No dead letters in ${place}.`);
+      return exitCodes.ok;
+    }
+    const { style } = terminal;
+    terminal.table(
+      [
+        { title: "FINGERPRINT" },
+        { title: "LETTERS", align: "right" },
+        { title: "LAST" },
+        { title: "FIRST", drop: 2 },
+        { title: "RUN", align: "right", drop: 3 },
+        { title: "TASKS", least: 8, drop: 1 },
+        { title: "REASON", least: 12 },
+      ],
+      groups.map((group) => [
+        group.fingerprint,
+        String(group.letters),
+        ageText(group.lastMs, now),
+        { text: ageText(group.firstMs, now), paint: style.dim },
+        String(group.lastRunId),
+        plain(group.tasks.join(", ")),
+        { text: plain(reasonText(group.reason)), paint: style.bad },
+      ]),
+    );
+    terminal.aside(
+      `${letters} dead letters. Run them again: carillon dead redrive; let them be: carillon dead dismiss`,
+    );
+    return exitCodes.ok;
+  });
+}
+
+export function showDead(
+  fingerprint: string,
+  options: CommonOptions & { limit: number },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs }) => {
+    const [group] = await store.deadLetters.groups({ fingerprint });
+    if (!group) {
+      throw new CarillonError("RUN_UNKNOWN", `no dead letter has the fingerprint ${JSON.stringify(fingerprint)}`, {
+        hint: "See carillon dead list. What was redriven or dismissed is shown by carillon runs show.",
+      });
+    }
+    const letters = await store.deadLetters.letters({ fingerprint }, options.limit);
+    const last = await store.runs.find(group.lastRunId);
+    if (terminal.json) {
+      const { firstMs, lastMs, lastRunId, ...rest } = group;
+      const listed = letters.map(({ runId, endedMs, task }) => ({ run: runId, task, ended: iso(endedMs) }));
+      const example = { lastRun: lastRunId, error: last.error };
+      terminal.object({ ...rest, first: iso(firstMs), last: iso(lastMs), ...example, runs: listed });
+      return exitCodes.ok;
+    }
+    const { style } = terminal;
+    terminal.line(`${style.title(fingerprint)}  ${style.bad(plain(reasonText(group.reason)))}`);
+    terminal.line(`${group.letters} dead letters of ${plain(group.tasks.join(", "))}`);
+    const { message } = (last.error ?? {}) as { message?: unknown };
+    if (typeof message === "string") terminal.line(`last: ${plain(message)}`);
+    terminal.line();
+    terminal.table(
+      [{ title: "RUN", align: "right" }, { title: "TASK", least: 8 }, { title: "ENDED" }],
+      letters.map(({ runId, task, endedMs }) => [String(runId), plain(task), ageText(endedMs, nowMs())]),
+    );
+    return exitCodes.ok;
+  });
+}

@@ -1,0 +1,183 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { CarillonError } from "../errors.ts";
+import { liveStates, outcomes } from "../run.ts";
+import { listCalendars, removeCalendar, setCalendar, showCalendar } from "./calendars.ts";
+import { listDead, showDead } from "./dead.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import {
+  type BackfillOptions,
+  type BulkOptions,
+  backfillTask,
+  beginOperation,
+  listOperations,
+  showOperation,
+  stopOperation,
+  waitForOperation,
+} from "./operations.ts";
+import type { CommonOptions } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** What the program gives to a part of it that adds commands. */
+export interface CommandParts {
+  add: (parent: Command, usage: string, summary: string, example: string) => Command;
+  family: (name: string, summary: string) => Command;
+  doing: <Options extends CommonOptions>(
+    work: (args: string[], options: Options) => Promise<ExitCode>,
+  ) => (...given: unknown[]) => Promise<void>;
+  tasks: Command;
+  runs: Command;
+  terminal: Terminal;
+}
+
+const collect = (value: string, before: string[] = []) => [...before, value];
+const whole = (text: string) => {
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
+  return Number(text);
+};
+const operationNumber = (text: string): number => {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of an operation`, {
+    hint: "See carillon operations list.",
+  });
+};
+
+const tasksOptions = (command: Command): Command =>
+  command
+    .option("--matching <PATTERN>", "those whose names match, such as 'eu-*'")
+    .option("--group <NAME>", "those of this group");
+
+/** How an operation is begun. */
+const acting = (command: Command): Command =>
+  command
+    .option("--all", "everything, where nothing else is said")
+    .option("--dry-run", "show what would be touched, and touch nothing")
+    .option("--yes", "do not ask, however many are touched")
+    .option("--wait", "carry it out, and wait for its end; exit with 1 unless all of it was done");
+
+const timesOptions = (command: Command): Command =>
+  command
+    .option("--since <TIME>", "at or after this time, or within such a span: 2027-03-27T00:00:00Z, 1d")
+    .option("--until <TIME>", "at or before this time, or so long ago");
+
+const letterOptions = (command: Command): Command =>
+  timesOptions(
+    tasksOptions(command.option("--task <NAME>", "letters of this task")).option(
+      "--fingerprint <HEX>",
+      "letters that failed for this reason",
+    ),
+  );
+
+/** Adds to `tasks pause` and `tasks resume`, `runs cancel`: what acts on many by a filter. */
+export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
+  if (what === "tasks") return acting(tasksOptions(command));
+  return acting(
+    timesOptions(
+      tasksOptions(command.option("--task <NAME>", "runs of this task")).addOption(
+        new Option("--state <STATE...>", "runs in these states").choices([...liveStates]),
+      ),
+    ),
+  );
+}
+
+/** The names, or a filter: never both. @returns true for a filter */
+export function byFilter(names: unknown[], options: BulkOptions): boolean {
+  const { task, matching, group, state, since, until, all, dryRun, wait } = options;
+  const filtered = [task, matching, group, state, since, until, all].some((option) => option !== undefined);
+  if (names.length > 0 && (filtered || dryRun || wait)) {
+    throw new CarillonError("USAGE", "names and a filter were given", {
+      hint: "Give either what is meant, or a filter.",
+    });
+  }
+  return names.length === 0;
+}
+
+export function addOperations({ add, family, doing, tasks, runs, terminal }: CommandParts): void {
+  acting(
+    timesOptions(
+      tasksOptions(
+        add(
+          runs,
+          "rerun",
+          "Run ended runs again: new runs with their payloads, keys and slots.",
+          "carillon runs rerun --task settle-accounts --state failed --since 1d",
+        ).option("--task <NAME>", "runs of this task"),
+      ).addOption(new Option("--state <STATE...>", "runs that ended so (default: failed)").choices([...outcomes])),
+    ),
+  )
+    .option("--reason <TEXT>", "why, for those who look at the operation later")
+    .action(doing((_, options: BulkOptions) => beginOperation("rerun", options, terminal)));
+  add(
+    tasks,
+    "backfill <name>",
+    "Run the slots of a range of time that have no run.",
+    "carillon tasks backfill settle-accounts --from 2027-03-01T00:00:00Z --to 2027-03-08T00:00:00Z --rate 10/s",
+  )
+    .requiredOption("--from <TIME>", "the first slot's time, or so long ago: 2027-03-01T00:00:00Z, 7d")
+    .option("--to <TIME>", "the last slot's (default: now)")
+    .option("--rate <N/SPAN>", "so many become due in such a span: 10/s, 100/m")
+    .option("--reverse", "the newest first")
+    .option("--missed", "also slots that the ledger tells as missed or skipped")
+    .option("--dry-run", "show what would be run, and run nothing")
+    .option("--yes", "do not ask, however many they are")
+    .option("--wait", "wait until all runs are made")
+    .option("--reason <TEXT>", "why, for those who look at the operation later")
+    .action(doing(([name = ""], options: BackfillOptions) => backfillTask(name, options, terminal)));
+
+  const dead = family("dead", "See runs that failed for good, by what they failed of; run them again, or let them be.");
+  letterOptions(
+    add(dead, "list", "Count dead letters by reason.", "carillon dead list --task settle-accounts --since 1d"),
+  ).action(doing((_, options: BulkOptions) => listDead(options, terminal)));
+  add(dead, "show <fingerprint>", "Show one reason and its letters.", "carillon dead show 3f2a90cc11de")
+    .option("-n, --limit <N>", "at most this many letters", whole, 20)
+    .action(
+      doing(([fingerprint = ""], options: CommonOptions & { limit: number }) =>
+        showDead(fingerprint, options, terminal),
+      ),
+    );
+  for (const [kind, summary] of [
+    ["redrive", "Run dead letters again, each once: a new run with its payload, key and slot."],
+    ["dismiss", "Take dead letters off the list; their runs stay in the history."],
+  ] as const) {
+    acting(letterOptions(add(dead, kind, summary, `carillon dead ${kind} --fingerprint 3f2a90cc11de`)))
+      .option("--reason <TEXT>", "why, for those who look at the operation later")
+      .action(doing((_, options: BulkOptions) => beginOperation(kind, options, terminal)));
+  }
+
+  const operations = family("operations", "See what acts on many tasks or runs, how far it is, and stop it.");
+  add(operations, "list", "List operations, the newest first.", "carillon operations list")
+    .option("-n, --limit <N>", "at most this many", whole, 20)
+    .action(doing((_, options: CommonOptions & { limit: number }) => listOperations(options, terminal)));
+  add(operations, "show <operation>", "Show how far one is.", "carillon operations show 7").action(
+    doing(([id = ""], options) => showOperation(operationNumber(id), options, terminal)),
+  );
+  add(operations, "stop <operation>", "Stop one where it is; what it did stays.", "carillon operations stop 7").action(
+    doing(([id = ""], options) => stopOperation(operationNumber(id), options, terminal)),
+  );
+  add(operations, "wait <operation>", "Carry one on from here until it ends.", "carillon operations wait 7").action(
+    doing(([id = ""], options) => waitForOperation(operationNumber(id), options, terminal)),
+  );
+
+  const calendars = family("calendars", "Store the holidays and weekends that tasks go by.");
+  add(
+    calendars,
+    "set <name>",
+    "Store a calendar, or its next version; the tasks that use it are planned anew.",
+    "carillon calendars set de --ics holidays.ics --days 2026-12-24 --weekend sat,sun --zone Europe/Berlin",
+  )
+    .option("--ics <FILE>", "the days that events of an iCalendar file touch; may be repeated", collect)
+    .option("--days <LIST>", "such as 2026-12-25,2026-12-26")
+    .option("--weekend <LIST>", 'days of the week that are not worked (default: sat,sun; "" for none)')
+    .option("--zone <ZONE>", "where its days begin and end, such as Europe/Berlin (default: this machine's)")
+    .option("--years <N>", "how far ahead an ICS file's rules are carried out", whole, 10)
+    .option("--reason <TEXT>", "why, for those who look at the calendar later")
+    .action(doing(([name = ""], options: Parameters<typeof setCalendar>[1]) => setCalendar(name, options, terminal)));
+  add(calendars, "list", "List calendars and who uses them.", "carillon calendars list").action(
+    doing((_, options) => listCalendars(options, terminal)),
+  );
+  add(calendars, "show <name>", "Show a calendar's days.", "carillon calendars show de")
+    .option("--version <N>", "as it was at this version", whole)
+    .action(doing(([name = ""], options: Parameters<typeof showCalendar>[1]) => showCalendar(name, options, terminal)));
+  add(calendars, "remove <name>", "Remove a calendar that no task uses.", "carillon calendars remove de").action(
+    doing(([name = ""], options) => removeCalendar(name, options, terminal)),
+  );
+}

@@ -1,0 +1,57 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface StewardOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+}
+
+/**
+ * Makes true: every operation that was begun goes on, in small steps that take turns, until it has ended. The leader's work,
+ * so that others are free; the store lets any number step the same one, so a change of leaders loses and doubles nothing.
+ */
+export class Steward {
+  readonly #options: StewardOptions;
+  readonly #flight: SingleFlight;
+  #cancel: () => void = () => undefined;
+  #stopped = false;
+
+  constructor(options: StewardOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("steward", options.log, () => this.#lead());
+  }
+
+  onPulse({ nextOperationMs }: Pulse): void {
+    if (nextOperationMs === null || nextOperationMs === undefined) return;
+    if (nextOperationMs <= this.#options.storeClock.now()) void this.run();
+  }
+
+  run(): Promise<void> {
+    return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel();
+    return this.#flight.stop();
+  }
+
+  async #lead(): Promise<void> {
+    const { store, membership, clock, storeClock } = this.#options;
+    this.#cancel();
+    while (!this.#stopped && membership.term() !== null) {
+      const { stepped, nextMs } = await store.operations.step(storeClock.now());
+      if (stepped !== null) continue;
+      // One that goes at a rate waits for its time.
+      if (nextMs !== null) this.#cancel = clock.after(storeClock.until(nextMs), () => void this.run());
+      return;
+    }
+  }
+}

@@ -1,0 +1,141 @@
+/** Holidays from an iCalendar file (RFC 5545): the days that its events touch, recurrence carried out within a window. */
+import ICAL from "ical.js";
+import { dayMs, dayText, localDayOf } from "./calendar.ts";
+import { CarillonError, messageOf } from "./errors.ts";
+import { limits } from "./limits.ts";
+import { zoneOf } from "./zone.ts";
+
+export interface IcsWindow {
+  /** Days since 1970-01-01, both included. */
+  fromDay: number;
+  toDay: number;
+  /** In which a moment of an event that is not for whole days lies on a day. */
+  zone: string;
+}
+
+/**
+ * @returns the days, as texts, ascending
+ * @throws CALENDAR_INVALID for what is no calendar, and for one that would take too much to carry out
+ */
+export function holidaysOfIcs(text: string, window: IcsWindow): string[] {
+  if (Buffer.byteLength(text) > limits.icsBytes)
+    throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
+  let root: ICAL.Component;
+  try {
+    root = new ICAL.Component(ICAL.parse(text) as ConstructorParameters<typeof ICAL.Component>[0]);
+  } catch (cause) {
+    throw invalid(`this is no calendar: ${messageOf(cause).slice(0, 200)}`, "An ICS file begins with BEGIN:VCALENDAR.");
+  }
+  if (root.name !== "vcalendar") throw invalid("this is no calendar", "An ICS file begins with BEGIN:VCALENDAR.");
+  const days = new Set<number>();
+  const budget = { left: limits.icsOccurrences as number };
+  const events = root.getAllSubcomponents("vevent");
+  const overridden = overrides(events);
+  for (const event of events) {
+    try {
+      if (String(event.getFirstPropertyValue("status") ?? "").toUpperCase() === "CANCELLED") continue;
+      addDays(event, overridden, window, days, budget);
+    } catch (cause) {
+      if (cause instanceof CarillonError) throw cause;
+      const name = String(event.getFirstPropertyValue("summary") ?? event.getFirstPropertyValue("uid") ?? "an event");
+      throw invalid(
+        `${JSON.stringify(name.slice(0, 80))}: ${messageOf(cause).slice(0, 200)}`,
+        "Mend the event, or leave it out.",
+      );
+    }
+  }
+  return [...days].sort((a, b) => a - b).map(dayText);
+}
+
+/** What single occurrences were replaced: by the event's uid, the times that no longer count. */
+function overrides(events: ICAL.Component[]): Map<string, Set<string>> {
+  const times = new Map<string, Set<string>>();
+  for (const event of events) {
+    const at = event.getFirstPropertyValue("recurrence-id");
+    if (at === null || at === undefined) continue;
+    const uid = String(event.getFirstPropertyValue("uid") ?? "");
+    times.set(uid, (times.get(uid) ?? new Set()).add(String(at)));
+  }
+  return times;
+}
+
+const tooOften = new Set(["SECONDLY", "MINUTELY", "HOURLY"]);
+
+function addDays(
+  event: ICAL.Component,
+  overridden: Map<string, Set<string>>,
+  { fromDay, toDay, zone }: IcsWindow,
+  days: Set<number>,
+  budget: { left: number },
+): void {
+  const start = event.getFirstPropertyValue("dtstart");
+  if (!(start instanceof ICAL.Time)) throw new Error("it has no DTSTART");
+  const lengthDays = touched(event, start, zone);
+  const isOverride = event.hasProperty("recurrence-id");
+  const rules = isOverride ? [] : event.getAllProperties("rrule").map((rule) => rule.getFirstValue());
+  for (const rule of rules) {
+    if (!(rule instanceof ICAL.Recur)) throw new Error("its RRULE cannot be read");
+    if (tooOften.has(rule.freq)) throw new Error(`it recurs ${rule.freq.toLowerCase()}, which no holiday does`);
+    checkPossible(rule);
+  }
+  const gone = isOverride ? undefined : overridden.get(String(event.getFirstPropertyValue("uid") ?? ""));
+  const add = (at: ICAL.Time) => {
+    const first = dayOf(at, zone);
+    for (let day = Math.max(first, fromDay); day < first + lengthDays && day <= toDay; day++) days.add(day);
+    return first;
+  };
+  if (isOverride || (rules.length === 0 && !event.hasProperty("rdate"))) {
+    add(start);
+    return;
+  }
+  // The library leaves the start out where there are only dates.
+  if (rules.length === 0) add(start);
+  const expansion = new ICAL.RecurExpansion({ component: event, dtstart: start });
+  for (let at = expansion.next(); at; at = expansion.next()) {
+    budget.left -= 1;
+    if (budget.left < 0)
+      throw invalid(`its rules give more than ${limits.icsOccurrences} days`, "Begin the rules later.");
+    if (gone?.has(String(at))) continue;
+    if (add(at) > toDay) break;
+  }
+}
+
+/** A rule for a date that never comes would be searched for until the end of time. */
+function checkPossible(rule: ICAL.Recur): void {
+  const parts = rule.parts as Record<string, (number | string)[] | undefined>;
+  const monthDays = (parts.BYMONTHDAY ?? []).map(Number);
+  const months = (parts.BYMONTH ?? []).map(Number);
+  if (monthDays.length > 0 && months.length > 0) {
+    const longest = (month: number) => [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
+    if (!months.some((month) => monthDays.some((day) => Math.abs(day) <= longest(month) && day !== 0)))
+      throw new Error("its RRULE names a date that never comes");
+  }
+}
+
+/** A day of its own zone or none as it is written; a moment of UTC as the calendar's zone sees it. */
+function dayOf(at: ICAL.Time, zone: string): number {
+  if (at.zone === ICAL.Timezone.utcTimezone && !at.isDate)
+    return localDayOf(zoneOf(zone), Date.UTC(at.year, at.month - 1, at.day, at.hour, at.minute, at.second));
+  return Date.UTC(at.year, at.month - 1, at.day) / dayMs;
+}
+
+/** How many days one occurrence touches. */
+function touched(event: ICAL.Component, start: ICAL.Time, zone: string): number {
+  const end = event.getFirstPropertyValue("dtend");
+  const duration = event.getFirstPropertyValue("duration");
+  let last: ICAL.Time | undefined;
+  if (end instanceof ICAL.Time) last = end.clone();
+  else if (duration instanceof ICAL.Duration) {
+    last = start.clone();
+    last.addDuration(duration);
+  }
+  if (last === undefined) return 1;
+  // The end is the first moment that does not belong to it.
+  if (!last.isDate) last.addDuration(ICAL.Duration.fromSeconds(-1));
+  const spanned = dayOf(last, zone) - dayOf(start, zone) + (last.isDate ? 0 : 1);
+  return Math.max(1, spanned);
+}
+
+function invalid(what: string, hint: string): CarillonError {
+  return new CarillonError("CALENDAR_INVALID", `calendar: ${what}`, { hint });
+}

@@ -1,0 +1,174 @@
+import { CarillonError } from "../errors.ts";
+import { type BackfillRange, backfillSlotsMax, type OperationRequest } from "../operations.ts";
+import type { Schedule } from "../schedule.ts";
+import { plannedSchedule } from "../slot-rules.ts";
+import type { RunStore, SqlClient, TaskRecord, TaskStore } from "../store.ts";
+import type { Database } from "./database.ts";
+import { ensureLedger } from "./history.ts";
+import type { OpenOperation, Progress } from "./operation-steps.ts";
+
+const slotsPerStep = 200;
+/** A step makes the runs of this long ahead at the rate, so that stopping it leaves few planned. */
+const aheadMs = 2_000;
+
+/**
+ * Slots of the past that have no run become runs with that slot. The ledger decides: its key (task, slot) lets one run be
+ * accepted, whoever else plans the slot at the same time. What is still the planner's (at or after the plan's next slot) is
+ * left to it.
+ */
+export function backfillSteps(database: Database, tasks: TaskStore, runs: RunStore) {
+  const s = database.schema;
+
+  return {
+    async preview({ filter, range }: OperationRequest, nowMs: number, show: number) {
+      const task = await tasks.byName(filter.task as string);
+      const schedule = scheduleOf(task);
+      const { fromMs, toMs, reverse } = clamped(range as BackfillRange, nowMs);
+      let total = 0;
+      const first: string[] = [];
+      const slots = firing(schedule, fromMs, toMs, reverse);
+      for (const slotMs of slots) {
+        if (total < show) first.push(`${task.name} at ${new Date(slotMs).toISOString()}`);
+        total += 1;
+        if (total > backfillSlotsMax) {
+          throw new CarillonError("OPTION_INVALID", `backfill: the range has more than ${backfillSlotsMax} slots`, {
+            hint: "Take it in parts.",
+          });
+        }
+      }
+      return { total, first };
+    },
+
+    async step(client: SqlClient, open: OpenOperation, now: number): Promise<Progress> {
+      const range = clamped(open.range as BackfillRange, open.created_ms);
+      const task = await tasks.byName(open.filter.task as string);
+      const { reverse, perSecond, missed } = range;
+      // From the slot after the last that was looked at, in the direction of the walk.
+      const { at } = open.cursor;
+      const fromMs = reverse || at === undefined ? range.fromMs : at + 1;
+      const toMs = reverse && at !== undefined ? at - 1 : range.toMs;
+      const paceMs = Math.max(now, open.cursor.paceMs ?? now);
+      const most =
+        perSecond === null
+          ? slotsPerStep
+          : Math.max(1, Math.min(slotsPerStep, Math.ceil((perSecond * aheadMs) / 1_000)));
+      const slots: number[] = [];
+      for (const slotMs of firing(scheduleOf(task), fromMs, toMs, reverse)) {
+        slots.push(slotMs);
+        if (slots.length === most) break;
+      }
+      const last = slots.at(-1);
+      if (last === undefined)
+        return { done: 0, passed: 0, failed: 0, error: null, cursor: open.cursor, left: false, nextMs: now };
+      const wanted = await lacking(client, task, slots, missed);
+      await ensureLedger(database, wanted, now);
+      const taken = await enterLedger(client, task, wanted, missed, open.id, now);
+      const payload = task.definition.slotPayload === null ? null : JSON.stringify(task.definition.slotPayload);
+      const made: { slotMs: number; runId: number }[] = [];
+      for (const slotMs of slots.filter((one) => taken.has(one))) {
+        const dueMs = perSecond === null ? now : paceMs + (made.length * 1_000) / perSecond;
+        const write = { taskId: task.taskId, payload, dueMs, key: null, priority: null, source: "slot" as const };
+        made.push({ slotMs, runId: (await runs.enqueueIn(client, write, now)).runId });
+      }
+      await link(client, task, made);
+      const nextPaceMs = perSecond === null ? now : Math.round(paceMs + (made.length * 1_000) / perSecond);
+      return {
+        done: made.length,
+        passed: slots.length - made.length,
+        failed: 0,
+        error: null,
+        cursor: { at: last, paceMs: nextPaceMs },
+        left: true,
+        nextMs: Math.max(now, nextPaceMs - aheadMs / 2),
+      };
+    },
+  };
+
+  /** Of these slots, those that nobody has accepted, given up or will plan. */
+  async function lacking(client: SqlClient, task: TaskRecord, slots: number[], missed: boolean): Promise<number[]> {
+    const [least, most] = [Math.min(...slots), Math.max(...slots)];
+    const { rows } = await client.query(
+      `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms between $2 and $3
+                    and (outcome = 1 or not $4)) as told,
+              (select next_slot_ms::float8 from ${s}.plan where task_id = $1) as next,
+              (select coalesce(json_agg(json_build_array(from_ms, to_ms)), '[]') from ${s}.slot_range
+               where task_id = $1 and to_ms >= $2 and from_ms <= $3 and not $4) as ranges`,
+      [task.taskId, least, most, missed],
+    );
+    const { told, next, ranges } = rows[0] as { told: number[]; next: number | null; ranges: [number, number][] };
+    const known = new Set(told);
+    const given = (slotMs: number) => ranges.some(([from, to]) => slotMs >= from && slotMs <= to);
+    return slots.filter((slotMs) => !known.has(slotMs) && !given(slotMs) && (next === null || slotMs < next));
+  }
+
+  /** @returns the slots that are ours to run */
+  async function enterLedger(
+    client: SqlClient,
+    { taskId }: TaskRecord,
+    slots: number[],
+    missed: boolean,
+    operationId: number,
+    now: number,
+  ): Promise<Set<number>> {
+    if (slots.length === 0) return new Set();
+    const { rows } = await client.query(
+      `with given as (
+         select * from unnest($2::bigint[]) as i (slot_ms)
+       ), before as materialized (
+         select l.slot_ms, l.run_id from ${s}.slot l join given using (slot_ms)
+         where l.task_id = $1 and l.outcome = 2 and $5 order by l.slot_ms for update of l
+       ), turned as (
+         update ${s}.slot l set outcome = 1, run_id = null, reason = $3 || coalesce(': was skipped, ' || l.reason, ''), accepted_ms = $4
+         from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome = 2 returning l.slot_ms
+       ), counted as (
+         insert into ${s}.tally_delta (task_id, skipped)
+         select $1, -count(*) from before where run_id is null having count(*) > 0
+       ), entered as (
+         insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
+         select $1, slot_ms, 1, $3, $4 from given where slot_ms not in (select slot_ms from before)
+         on conflict do nothing returning slot_ms
+       )
+       select slot_ms from turned union all select slot_ms from entered`,
+      [taskId, slots, `backfill ${operationId}`, now, missed],
+    );
+    return new Set(rows.map((row) => Number(row.slot_ms)));
+  }
+
+  async function link(client: SqlClient, { taskId }: TaskRecord, made: { slotMs: number; runId: number }[]) {
+    if (made.length === 0) return;
+    await client.query(
+      `with i as (select * from unnest($2::bigint[], $3::bigint[]) as i (run_id, slot_ms)),
+            runs as (update ${s}.run r set slot_ms = i.slot_ms from i where r.id = i.run_id)
+       update ${s}.slot l set run_id = i.run_id from i where l.task_id = $1 and l.slot_ms = i.slot_ms`,
+      [taskId, made.map(({ runId }) => runId), made.map(({ slotMs }) => slotMs)],
+    );
+  }
+}
+
+/** @throws OPTION_INVALID for one whose slots cannot be told beforehand */
+function scheduleOf({ name, definition, calendar }: TaskRecord): Schedule {
+  const { schedule } = definition;
+  if (schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay")) {
+    throw new CarillonError("OPTION_INVALID", `backfill: task ${name} has no slots that can be told beforehand`, {
+      hint: "Only a cron, a fixed rate or a moment has slots in the past.",
+    });
+  }
+  // A blackout is about when a run starts, and these start now: what it took out is told by the ledger.
+  return plannedSchedule({ schedule, ...(definition.calendar ? { calendar: definition.calendar } : {}) }, calendar);
+}
+
+/** What has not come due yet is not to be caught up with. */
+const clamped = (range: BackfillRange, nowMs: number): BackfillRange => ({
+  ...range,
+  toMs: Math.min(range.toMs, Math.floor(nowMs)),
+});
+
+/** Slots in [fromMs, toMs] that their calendar leaves in. */
+function* firing(schedule: Schedule, fromMs: number, toMs: number, reverse: boolean): Generator<number> {
+  const step = (from: number) => (reverse ? schedule.previous(from) : schedule.next(from));
+  let slot = reverse ? schedule.previous(toMs + 1) : schedule.next(fromMs - 1);
+  while (slot !== null && slot >= fromMs && slot <= toMs) {
+    if (schedule.judge?.(slot, slot)?.skipped === undefined) yield slot;
+    slot = step(slot);
+  }
+}

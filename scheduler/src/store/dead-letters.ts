@@ -1,0 +1,92 @@
+import type { DeadGroup, DeadLetter, DeadLetterStore } from "../dead-letters.ts";
+import { fingerprintOfText, reasonOf } from "../error-fingerprint.ts";
+import type { Json } from "../json.ts";
+import type { OperationFilter } from "../operations.ts";
+import type { Settlement } from "../store.ts";
+import type { Database } from "./database.ts";
+import { finishSql, finishValues } from "./settle.ts";
+import { taskIdsSql, taskValues } from "./task-filter.ts";
+
+type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
+
+/**
+ * The statement that ends runs. Where one of them failed, it also writes the letter: in the same statement, so that no
+ * failure is without one. Ends without a failure pay nothing for it.
+ */
+export function finishing(s: string, ended: Ended[]): { name: string; text: string; values: unknown[] } {
+  const values = finishValues(ended);
+  if (!ended.some(({ verdict }) => verdict.outcome === "failed"))
+    return { name: "settle-finish", text: finishSql(s), values };
+  const of = ({ verdict }: Ended) => (verdict.outcome === "failed" ? fingerprintOfText(verdict.error) : null);
+  const at = values.length + 1;
+  const letters = `, dead as (
+    insert into ${s}.dead_letter (run_id, ended_ms, task_id, fingerprint)
+    select g.id, g.ended_ms, g.task_id, f.fingerprint
+    from gone g join unnest($1::bigint[], $${at}::text[]) as f (id, fingerprint) on f.id = g.id where g.outcome = 1
+  )`;
+  return { name: "settle-finish-failed", text: finishSql(s, letters), values: [...values, ended.map(of)] };
+}
+
+/** What a filter means for letters `d`: parameters $1 to $6. */
+export const openLettersSql = (s: string) => `d.state = 0 and ($4::text is null or d.fingerprint = $4)
+  and ($5::bigint is null or d.ended_ms >= $5) and ($6::bigint is null or d.ended_ms <= $6)
+  and (coalesce($1, $2, $3) is null or d.task_id in (${taskIdsSql(s)}))`;
+
+export const letterValues = (filter: OperationFilter): unknown[] => [
+  ...taskValues(filter),
+  filter.fingerprint ?? null,
+  filter.sinceMs ?? null,
+  filter.untilMs ?? null,
+];
+
+const letterStates: DeadLetter["state"][] = ["open", "redriven", "dismissed"];
+
+export function deadLetterStore(database: Database): DeadLetterStore {
+  const s = database.schema;
+  const letterFields = `d.run_id as "runId", t.name as task, d.ended_ms as "endedMs", d.fingerprint, d.state, d.redriven_by as "redrivenBy"`;
+  type Row = Omit<DeadLetter, "state"> & { state: number };
+  const asLetter = (row: Row): DeadLetter => ({ ...row, state: letterStates[row.state] ?? "open" });
+  return {
+    async groups(filter) {
+      // The counts come from the index of open letters alone; of history one row a group is read, by its partition's key.
+      const rows = await database.query<Omit<DeadGroup, "reason"> & { error: Json; kept: boolean }>(
+        "",
+        `with counted as materialized (
+           select d.fingerprint, count(*) as letters, array_agg(distinct d.task_id) as task_ids, min(d.ended_ms) as first_ms,
+                  max(array[d.ended_ms, d.run_id]) as last
+           from ${s}.dead_letter d where ${openLettersSql(s)} group by d.fingerprint)
+         select c.fingerprint, c.letters, c.first_ms as "firstMs", c.last[1] as "lastMs", c.last[2] as "lastRunId",
+                array(select name from ${s}.task where id = any(c.task_ids) order by name) as tasks,
+                h.error, h.id is not null as kept
+         from counted c left join ${s}.run_history h on h.id = c.last[2] and h.ended_ms = c.last[1]
+         order by c.letters desc, c.last desc`,
+        letterValues(filter),
+      );
+      return rows.map(({ error, kept, ...row }) => ({ ...row, reason: kept ? reasonOf(error) : null }));
+    },
+
+    async letters(filter, limit) {
+      const rows = await database.query<Row>(
+        "",
+        `select ${letterFields} from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
+         where ${openLettersSql(s)} order by d.ended_ms desc, d.run_id desc limit $7`,
+        [...letterValues(filter), limit],
+      );
+      return rows.map(asLetter);
+    },
+
+    async linksOf(runId) {
+      const [row] = await database.query<Row>(
+        "dead-letter-of",
+        `select ${letterFields} from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id where d.run_id = $1`,
+        [runId],
+      );
+      const [before] = await database.query<{ runId: number }>(
+        "dead-letter-redriven",
+        `select run_id as "runId" from ${s}.dead_letter where redriven_by = $1`,
+        [runId],
+      );
+      return { letter: row ? asLetter(row) : null, redrives: before?.runId ?? null };
+    },
+  };
+}

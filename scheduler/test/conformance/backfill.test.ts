@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { BackfillRange } from "../../src/operations.ts";
+import { cron, every } from "../../src/schedule.ts";
+import type { TaskRecord } from "../../src/store.ts";
+import { postgres } from "../support/servers.ts";
+import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
+
+const hourMs = 3_600_000;
+
+describe("backfill", () => {
+  let stage: Stage;
+  let tokens = 0;
+  /** Midnight, five days ago. */
+  let startMs: number;
+  beforeAll(async () => {
+    stage = await openStage(postgres());
+    startMs = Math.floor(stage.nowMs / dayMs - 5) * dayMs;
+  });
+  afterAll(() => stage.close());
+
+  const request = (task: string, range: Partial<BackfillRange> = {}) => ({
+    ...{ kind: "backfill" as const, filter: { task }, author: "test", reason: "" },
+    range: { fromMs: startMs, toMs: startMs + dayMs - 1, perSecond: null, reverse: false, missed: false, ...range },
+  });
+  const begin = (task: string, range: Partial<BackfillRange> = {}) =>
+    stage.store.operations.begin(request(task, range), `token ${++tokens}`, stage.nowMs);
+  async function carryOut(id: number, store = stage.store) {
+    for (let ms = 0; (await store.operations.find(id)).endedMs === null; ms += 500)
+      await store.operations.step(stage.nowMs + ms, id);
+    return store.operations.find(id);
+  }
+  const slotsOf = async (task: TaskRecord) =>
+    (await stage.rows("select slot_ms from $s.run where task_id = $1 order by id", [task.taskId])).map(
+      (row) => row.slot_ms as number,
+    );
+  const hours = Array.from({ length: 24 }, (_, hour) => hour);
+
+  it("makes a run of every slot that has none, with the slot and its payload", async () => {
+    const task = await stage.task("hourly", { schedule: cron("0 * * * *"), slotPayload: { a: 1 } });
+    const preview = await stage.store.operations.preview(request("hourly"), stage.nowMs, 1);
+    expect(preview).toEqual({ total: 24, first: [`hourly at ${new Date(startMs).toISOString()}`] });
+    expect(await carryOut(await begin("hourly"))).toMatchObject({ state: "done", total: 24, done: 24, passed: 0 });
+    expect(await slotsOf(task)).toEqual(hours.map((hour) => startMs + hour * hourMs));
+    const [run] = await stage.store.runs.list({ task: "hourly", limit: 1 });
+    expect(run).toMatchObject({ source: "slot", payload: { a: 1 } });
+    const { slots } = await stage.store.history.slots(task.taskId, startMs, startMs, 1);
+    expect(slots).toMatchObject([
+      { outcome: "run", runId: expect.any(Number), reason: expect.stringMatching(/^backfill \d+$/) },
+    ]);
+    // A second time there is nothing left to do.
+    expect(await carryOut(await begin("hourly", { reverse: true }))).toMatchObject({ total: 24, done: 0, passed: 24 });
+  });
+
+  it("makes one run of a slot, however many backfill it at once", async () => {
+    const task = await stage.task("raced", { schedule: every("1m") });
+    const stores = [stage.store, await stage.another()];
+    const ids = [await begin("raced"), await begin("raced", { reverse: true })];
+    const [a, b] = await Promise.all(ids.map((id, i) => carryOut(id, stores[i])));
+    expect(a!.done + b!.done).toBe(1_440);
+    const slots = await slotsOf(task);
+    expect(slots).toHaveLength(1_440);
+    expect(new Set(slots).size).toBe(1_440);
+  });
+
+  it("goes at its rate by due times, newest first when told, and can be stopped", async () => {
+    const task = await stage.task("rated", { schedule: cron("0 * * * *") });
+    const id = await begin("rated", { perSecond: 2, reverse: true });
+    await stage.store.operations.step(stage.nowMs, id);
+    const early = await stage.store.operations.step(stage.nowMs, id);
+    expect(early).toEqual({ stepped: null, nextMs: stage.nowMs + 1_000 });
+    expect(await slotsOf(task)).toHaveLength(4);
+    await stage.store.operations.step(stage.nowMs + 1_000, id);
+    const rows = await stage.rows("select slot_ms, due_ms from $s.run where task_id = $1 order by due_ms", [
+      task.taskId,
+    ]);
+    expect(rows.map((row) => (row.due_ms as number) - stage.nowMs)).toEqual([
+      0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500,
+    ]);
+    expect(rows.map((row) => row.slot_ms)).toEqual(
+      hours
+        .slice(-8)
+        .reverse()
+        .map((hour) => startMs + hour * hourMs),
+    );
+    expect(await stage.store.operations.stop(id, stage.nowMs)).toBe("stopped");
+    expect((await stage.store.operations.step(stage.nowMs + 60_000, id)).stepped).toBeNull();
+    expect(await stage.store.operations.find(id)).toMatchObject({ state: "stopped", done: 8, total: 24 });
+  });
+
+  it("leaves what was missed or skipped as it was told, unless it is asked for", async () => {
+    const task = await stage.task("told", { schedule: cron("0 * * * *") });
+    const skippedMs = startMs + 3 * hourMs;
+    await stage.rows(
+      "insert into $s.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms) values ($1, 1, $2, $3, 3, 3, 'misfire', $4)",
+      [task.taskId, startMs, startMs + 2 * hourMs, stage.nowMs],
+    );
+    await carryOut(await begin("told", { fromMs: skippedMs, toMs: skippedMs }));
+    await stage.rows("delete from $s.run where task_id = $1", [task.taskId]);
+    await stage.rows("update $s.slot set outcome = 2, run_id = null, reason = 'blackout' where task_id = $1", [
+      task.taskId,
+    ]);
+    await stage.rows("insert into $s.tally_delta (task_id, skipped) values ($1, 1)", [task.taskId]);
+    expect(await carryOut(await begin("told"))).toMatchObject({ total: 24, done: 20, passed: 4 });
+    expect(await carryOut(await begin("told", { missed: true }))).toMatchObject({ total: 24, done: 4, passed: 20 });
+    const { slots } = await stage.store.history.slots(task.taskId, skippedMs, skippedMs, 1);
+    expect(slots).toMatchObject([
+      { outcome: "run", reason: expect.stringMatching(/^backfill \d+: was skipped, blackout$/) },
+    ]);
+    expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({ skipped: 0 });
+  });
+
+  it("leaves the future, and what the planner has before it, alone; a calendar takes its days out", async () => {
+    const task = await stage.task("future", { schedule: cron("0 * * * *") });
+    await stage.rows("update $s.plan set next_slot_ms = $2 where task_id = $1", [task.taskId, startMs + 20 * hourMs]);
+    const operation = await carryOut(
+      await begin("future", { fromMs: startMs + 18 * hourMs, toMs: stage.nowMs + dayMs }),
+    );
+    expect(operation.done).toBe(2);
+    expect(await slotsOf(task)).toEqual([18, 19].map((hour) => startMs + hour * hourMs));
+    const day = new Date(startMs).toISOString().slice(0, 10);
+    await stage.store.calendars.set("free", { zone: "UTC", weekend: [], holidays: [day] }, change(stage.nowMs));
+    await stage.task("free", { schedule: cron("0 * * * *"), calendar: { name: "free" } });
+    expect(await carryOut(await begin("free"))).toMatchObject({ total: 0, done: 0 });
+  });
+
+  it("is refused where there is nothing to go by", async () => {
+    await stage.task("manual");
+    await expect(begin("manual")).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(begin("nobody")).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+    await expect(begin("manual", { fromMs: 2, toMs: 1 })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+  });
+});

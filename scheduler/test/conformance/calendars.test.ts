@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cron, every } from "../../src/schedule.ts";
+import { plannedSchedule } from "../../src/slot-rules.ts";
+import type { TaskRecord } from "../../src/store.ts";
+import { postgres } from "../support/servers.ts";
+import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
+
+const hourMs = 3_600_000;
+// biome-ignore lint/suspicious/noThenProperty: never awaited.
+const delay = { then: "delay" } as const;
+
+describe("calendars", () => {
+  let stage: Stage;
+  let session: number;
+  /** Tomorrow's midnight, and its day and the one after. */
+  let tomorrowMs: number;
+  beforeAll(async () => {
+    stage = await openStage(postgres());
+    session = await stage.session();
+    tomorrowMs = Math.ceil(stage.nowMs / dayMs) * dayMs;
+  });
+  afterAll(() => stage.close());
+
+  const day = (days: number) => new Date(tomorrowMs + days * dayMs).toISOString().slice(0, 10);
+  const set = (name: string, holidays: string[], store = stage.store) =>
+    store.calendars.set(name, { zone: "UTC", weekend: [], holidays }, change(stage.nowMs));
+  const ledger = async ({ taskId }: TaskRecord) => {
+    const { slots } = await stage.store.history.slots(taskId, 0, stage.nowMs * 2, 100);
+    return slots.reverse().map(({ slotMs, outcome, reason }) => [(slotMs - tomorrowMs) / hourMs, outcome, reason]);
+  };
+  const due = async ({ taskId }: TaskRecord) =>
+    (await stage.rows("select due_ms from $s.run where task_id = $1 order by 1", [taskId])).map(
+      (row) => ((row.due_ms as number) - tomorrowMs) / hourMs,
+    );
+  const counters = async ({ taskId }: TaskRecord) => (await stage.store.tasks.counters([taskId])).get(taskId);
+
+  it("are versioned, and equal ones change nothing", async () => {
+    expect(await set("plain", [day(1), day(0)])).toMatchObject({
+      changed: true,
+      calendar: { version: 1, holidays: [day(0), day(1)] },
+    });
+    expect(await set("plain", [day(0), day(1)])).toMatchObject({ changed: false, calendar: { version: 1 } });
+    expect(await set("plain", [day(0)])).toMatchObject({ changed: true, calendar: { version: 2 } });
+    expect(await stage.store.calendars.find("plain")).toMatchObject({
+      version: 2,
+      holidays: [day(0)],
+      author: "test",
+      tasks: [],
+    });
+    expect(await stage.store.calendars.find("plain", 1)).toMatchObject({ version: 1, holidays: [day(0), day(1)] });
+    expect((await stage.store.calendars.list()).map(({ name }) => name)).toContain("plain");
+    await stage.store.calendars.remove("plain", stage.nowMs);
+    await expect(stage.store.calendars.find("plain")).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
+    await expect(stage.store.calendars.remove("plain", stage.nowMs)).rejects.toMatchObject({
+      code: "CALENDAR_UNKNOWN",
+    });
+    expect(await set("plain", [day(0)])).toMatchObject({ changed: true, calendar: { version: 3 } });
+    await expect(set("../x", [])).rejects.toMatchObject({ code: "CALENDAR_INVALID" });
+  });
+
+  it("skip slots on free days: told in the ledger, counted, without a run", async () => {
+    await set("skips", [day(0)]);
+    const task = await stage.task("skips", { schedule: cron("0 9 * * *"), calendar: { name: "skips" } });
+    expect(task.calendar).toMatchObject({ name: "skips", version: 1 });
+    await stage.plan([task], session, tomorrowMs + 2 * dayMs);
+    expect(await ledger(task)).toEqual([
+      [9, "skipped", `calendar skips: ${day(0)} is a holiday`],
+      [33, "run", null],
+    ]);
+    expect(await due(task)).toEqual([33]);
+    expect(await counters(task)).toMatchObject({ skipped: 1, missed: 0 });
+  });
+
+  it("move slots, the ledger telling where from, and delay them out of blackouts", async () => {
+    await set("moves", [day(0)]);
+    const options = { schedule: cron("0 9,23 * * *"), calendar: { name: "moves", otherwise: "next" as const } };
+    const task = await stage.task("moves", { ...options, blackout: [{ from: "22:00", to: "06:00", ...delay }] });
+    // Today's slots are none of this test's.
+    await stage.rows("update $s.plan set next_slot_ms = $2 where task_id = $1", [
+      task.taskId,
+      tomorrowMs + 33 * hourMs,
+    ]);
+    await stage.plan([task], session, tomorrowMs + 2 * dayMs);
+    const moved = `calendar moves: moved from ${day(0)}`;
+    expect(await ledger(task)).toEqual([
+      [33, "run", moved],
+      [47, "run", `${moved}; blackout 22:00 to 06:00 UTC: delayed`],
+    ]);
+    expect(await due(task)).toEqual([33, 54]);
+  });
+
+  it("plan anew what is planned and not claimed when they change, and take back what they skipped", async () => {
+    await set("changes", [day(0)]);
+    const task = await stage.task("changes", { schedule: cron("0 9 * * *"), calendar: { name: "changes" } });
+    await stage.plan([task], session, tomorrowMs + 2 * dayMs);
+    const { changed, tasks } = await set("changes", [day(1)]);
+    expect([changed, tasks]).toEqual([true, ["changes"]]);
+    const after = await stage.store.tasks.byName("changes");
+    expect(after).toMatchObject({ version: 2, calendar: { version: 2 } });
+    const [version] = await stage.store.tasks.versions("changes");
+    expect(version).toMatchObject({ version: 2, reason: "calendar changes is at version 2", author: "test" });
+    expect(await ledger(task)).toEqual([]);
+    expect(await counters(task)).toMatchObject({ skipped: 0 });
+    await stage.plan([after], session, tomorrowMs + 2 * dayMs);
+    expect(await ledger(task)).toEqual([
+      [9, "run", null],
+      [33, "skipped", `calendar changes: ${day(1)} is a holiday`],
+    ]);
+  });
+
+  it("refuse the step of a planner that has the old one", async () => {
+    await set("stale", []);
+    const task = await stage.task("stale", { schedule: every("1h"), calendar: { name: "stale" } });
+    const steps = await stage.steps([task], stage.nowMs + 2 * hourMs);
+    const other = await stage.another();
+    await Promise.all([set("stale", [day(0)], other), set("stale", [day(0)])]);
+    const { taken } = await stage.store.plans.accept({ sessionId: session, term: null }, steps, stage.nowMs);
+    expect(taken).toEqual(new Set());
+    const known = await other.tasks.byName("stale");
+    expect(known).toMatchObject({ version: 2, calendar: { version: 2, holidays: [day(0)] } });
+    expect(plannedSchedule(known.definition, known.calendar).judge?.(tomorrowMs, tomorrowMs)?.skipped).toBeDefined();
+  });
+
+  it("tell of a slot that a change moves to before now", async () => {
+    const name = "passed";
+    await set(name, []);
+    const at = new Date(stage.nowMs - hourMs).toISOString();
+    const cronText = `${Number(at.slice(14, 16))} ${Number(at.slice(11, 13))} * * *`;
+    const task = await stage.task(name, { schedule: cron(cronText), calendar: { name, otherwise: "previous" } });
+    // Tomorrow's slot would have been an hour ago, or yesterday's where that is another day.
+    const tomorrow = new Date(stage.nowMs + dayMs - hourMs).toISOString().slice(0, 10);
+    await set(name, [tomorrow]);
+    expect((await ledger(task)).map(([, outcome, reason]) => [outcome, reason])).toEqual([
+      ["skipped", "calendar: moved to a time that had passed"],
+    ]);
+    expect(await counters(task)).toMatchObject({ skipped: 1 });
+  });
+
+  it("must be there for a task that uses them, and stay", async () => {
+    await expect(stage.task("none", { calendar: { name: "nowhere" } })).rejects.toMatchObject({
+      code: "CALENDAR_UNKNOWN",
+    });
+    await set("used", []);
+    const task = await stage.task("user", { calendar: { name: "used" } });
+    await expect(stage.store.calendars.remove("used", stage.nowMs)).rejects.toMatchObject({
+      code: "CALENDAR_USED",
+      message: expect.stringContaining("user"),
+    });
+    const [saved] = await stage.store.tasks.saveAll([task.definition], change(stage.nowMs));
+    expect(saved).toMatchObject({ version: 1, calendar: { name: "used" } });
+    const [fresh] = await stage.store.tasks.saveAll([{ ...task.definition, name: "fresh" }], change(stage.nowMs));
+    expect(fresh).toMatchObject({ version: 1, calendar: { name: "used", version: 1 } });
+    for (const name of ["user", "fresh"]) await stage.store.tasks.remove(name, change(stage.nowMs));
+    await stage.store.calendars.remove("used", stage.nowMs);
+  });
+});

@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { OperationKind, OperationRequest } from "../../src/operations.ts";
+import type { TaskRecord, Verdict } from "../../src/store.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
+
+const failing = (message: string, code?: string): Verdict => ({
+  ...{ kind: "ended", outcome: "failed", result: null },
+  error: JSON.stringify({ message, ...(code ? { code } : {}) }),
+});
+
+describe.each(everyPostgres())("dead letters on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  let tokens = 0;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  /** Runs of a task that fail so, one after the other. */
+  async function fail(task: TaskRecord, messages: string[], write = {}, endedMs = stage.nowMs): Promise<number[]> {
+    await stage.store.runs.enqueue(
+      messages.map(() => stage.write(task, write)),
+      stage.nowMs,
+    );
+    const runs = await stage.claim(session, [task]);
+    const batch = runs.map((run, i) => settlement(run, failing(messages[i] as string, "E"), endedMs));
+    expect(await stage.store.claims.settle(session, batch, endedMs)).toEqual(new Set());
+    return runs.map(({ runId }) => runId);
+  }
+  const request = (kind: OperationKind, filter: OperationRequest["filter"]): OperationRequest => ({
+    ...{ kind, filter, author: "test", reason: "" },
+  });
+  const begin = (kind: OperationKind, filter: OperationRequest["filter"], nowMs = stage.nowMs + 1_000) =>
+    stage.store.operations.begin(request(kind, filter), `token ${++tokens}`, nowMs);
+  async function carryOut(id: number, store = stage.store) {
+    while ((await store.operations.step(stage.nowMs + 1_000, id)).stepped !== null);
+    return store.operations.find(id);
+  }
+
+  it("are the runs that failed for good, in groups of one reason, counted exactly", async () => {
+    const a = await stage.task("grouped-a", { group: "grouped-a" });
+    const b = await stage.task("grouped-b", { group: "grouped-b" });
+    const first = await fail(a, ["order 1 refused", "order 22 refused", "disk full"]);
+    const second = await fail(b, ["order 333 refused"], {}, stage.nowMs + 5);
+    const groups = await stage.store.deadLetters.groups({ matching: "grouped-*" });
+    expect(groups).toHaveLength(2);
+    expect(groups[0]).toMatchObject({
+      letters: 3,
+      tasks: ["grouped-a", "grouped-b"],
+      reason: { code: "E", words: "order # refused" },
+      firstMs: stage.nowMs,
+      lastMs: stage.nowMs + 5,
+      lastRunId: second[0],
+    });
+    expect(groups[1]).toMatchObject({ letters: 1, reason: { code: "E", words: "disk full" } });
+    const of = { fingerprint: groups[0]!.fingerprint };
+    expect((await stage.store.deadLetters.letters(of, 10)).map(({ runId }) => runId)).toEqual([
+      second[0],
+      first[1],
+      first[0],
+    ]);
+    expect(await stage.store.deadLetters.groups({ matching: "grouped-*", untilMs: stage.nowMs - 1 })).toEqual([]);
+    expect(await stage.store.deadLetters.groups({ group: "grouped-b" })).toEqual([
+      expect.objectContaining({ letters: 1 }),
+    ]);
+  });
+
+  it("are not what was cancelled, succeeded, or tries again", async () => {
+    const task = await stage.task("not-dead", { group: "not-dead" });
+    await stage.store.runs.enqueue([stage.write(task), stage.write(task), stage.write(task)], stage.nowMs);
+    const runs = await stage.claim(session, [task]);
+    const verdicts: Verdict[] = [
+      { kind: "ended", outcome: "succeeded", result: null, error: null },
+      { kind: "ended", outcome: "cancelled", result: null, error: null },
+      { kind: "retry", dueMs: stage.nowMs + 60_000, error: '{"message":"x"}' },
+    ];
+    const batch = runs.map((run, i) => settlement(run, verdicts[i] as Verdict, stage.nowMs));
+    await stage.store.claims.settle(session, batch, stage.nowMs);
+    expect(await stage.store.deadLetters.groups({ task: "not-dead" })).toEqual([]);
+  });
+
+  it("have one who was lost with its worker among them, and one of a gated task", async () => {
+    const task = await stage.task("lost", { group: "lost", grace: 0, onWorkerLost: "fail", overlap: "queue" });
+    const run = await stage.enqueue(task);
+    const worker = await stage.session("worker");
+    await stage.claim(worker, [task]);
+    await stage.store.sessions.end(worker, null, stage.nowMs, "silent");
+    await stage.store.claims.reclaim(worker, 60_000, stage.nowMs, 10);
+    const [group] = await stage.store.deadLetters.groups({ task: "lost" });
+    expect(group).toMatchObject({ letters: 1, lastRunId: run, reason: { code: "WORKER_LOST" } });
+  });
+
+  it("are redriven once: a new run with payload, priority, key and slot, each knowing of the other", async () => {
+    const task = await stage.task("redriven", { group: "redriven" });
+    const [old] = await fail(task, ["no"], { payload: '{"a": 1}', priority: 8, key: "k" });
+    await stage.rows("update $s.run_history set slot_ms = 86400000 where id = $1", [old]);
+    const operation = await carryOut(await begin("redrive", { task: "redriven" }));
+    expect(operation).toMatchObject({ state: "done", total: 1, done: 1, failed: 0, passed: 0 });
+    const [run] = await stage.store.runs.list({ task: "redriven", states: ["ready"], limit: 10 });
+    expect(run).toMatchObject({ payload: { a: 1 }, priority: 8, key: "k", slotMs: 86_400_000, source: "manual" });
+    expect(await stage.store.deadLetters.linksOf(old as number)).toMatchObject({
+      letter: { state: "redriven", redrivenBy: run?.runId },
+      redrives: null,
+    });
+    expect(await stage.store.deadLetters.linksOf(run?.runId as number)).toEqual({ letter: null, redrives: old });
+    expect(await carryOut(await begin("redrive", { task: "redriven" }))).toMatchObject({ total: 0, done: 0 });
+    expect(await stage.store.deadLetters.groups({ task: "redriven" })).toEqual([]);
+  });
+
+  it("are redriven once by two operators at the same time, step by step", async () => {
+    const task = await stage.task("raced", { group: "raced" });
+    const olds = await fail(
+      task,
+      Array.from({ length: 450 }, (_, i) => `no ${i}`),
+    );
+    const ids = [await begin("redrive", { task: "raced" }), await begin("redrive", { matching: "rac*" })];
+    const stores = [stage.store, await stage.another()];
+    const [a, b] = await Promise.all(ids.map((id, i) => carryOut(id, stores[i])));
+    expect(a!.done + b!.done).toBe(450);
+    for (const one of [a!, b!]) expect(one.done + one.passed + one.failed).toBe(one.total);
+    const made = await stage.one(
+      "select count(*) as n, count(distinct redriven_by) as d from $s.dead_letter where run_id = any($1)",
+      [olds],
+    );
+    expect(made).toEqual({ n: 450, d: 450 });
+    expect((await stage.one("select count(*) as n from $s.run where task_id = $1", [task.taskId])).n).toBe(450);
+  });
+
+  it("stay open while a live run has their key, when their task is gone, or their history", async () => {
+    const task = await stage.task("kept", { group: "kept" });
+    await fail(task, ["no"], { key: "k" });
+    const live = await stage.enqueue(task, { key: "k" });
+    const keyed = await carryOut(await begin("redrive", { task: "kept" }));
+    expect(keyed).toMatchObject({
+      state: "done",
+      done: 0,
+      failed: 1,
+      error: expect.stringContaining(`run ${live} lives`),
+    });
+    await stage.store.runs.cancel(live, "", stage.nowMs);
+    await stage.store.tasks.remove("kept", change(stage.nowMs));
+    const gone = await carryOut(await begin("redrive", { matching: "kept" }));
+    expect(gone).toMatchObject({ failed: 1, error: expect.stringContaining("task was removed") });
+    expect(await carryOut(await begin("dismiss", { task: "kept" }))).toMatchObject({ done: 1, failed: 0 });
+
+    const other = await stage.task("forgotten", { group: "forgotten" });
+    await fail(other, ["no"]);
+    await stage.rows("delete from $s.run_history where task_id = $1", [other.taskId]);
+    expect((await stage.store.deadLetters.groups({ task: "forgotten" }))[0]?.reason).toBeNull();
+    expect(await carryOut(await begin("redrive", { task: "forgotten" }))).toMatchObject({
+      failed: 1,
+      error: expect.stringContaining("retention"),
+    });
+  });
+
+  it("are taken off by dismissing, and a redriven run that fails again is a new one", async () => {
+    const task = await stage.task("again", { group: "again" });
+    await fail(task, ["no", "other"]);
+    const [group] = await stage.store.deadLetters.groups({ task: "again" });
+    const dismissed = await carryOut(await begin("dismiss", { fingerprint: group!.fingerprint, task: "again" }));
+    expect(dismissed).toMatchObject({ done: 1 });
+    const redrive = await begin("redrive", { task: "again" });
+    await stage.store.operations.step(stage.nowMs + 1_000, redrive);
+    const [run] = await stage.claim(session, [task], stage.nowMs + 2_000);
+    // It fails before the operation looks again, by a clock that is behind.
+    await stage.store.claims.settle(session, [settlement(run!, failing("no"), stage.nowMs - 1)], stage.nowMs);
+    expect(await carryOut(redrive)).toMatchObject({ state: "done", done: 1 });
+    expect(await stage.store.deadLetters.groups({ task: "again" })).toEqual([
+      expect.objectContaining({ letters: 1, lastRunId: run!.runId }),
+    ]);
+  });
+
+  it("wait for a place like any run when their task counts its places", async () => {
+    const task = await stage.task("placed", { group: "placed", overlap: "queue" });
+    await fail(task, ["no"]);
+    await fail(task, ["no"]);
+    await carryOut(await begin("redrive", { task: "placed" }));
+    const states = (await stage.store.runs.list({ task: "placed", states: ["ready", "held"], limit: 10 })).map(
+      ({ state }) => state,
+    );
+    expect(states.sort()).toEqual(["held", "ready"]);
+  });
+
+  it("are counted by the index of open letters, whatever else there is", async () => {
+    const { plan } = await stage.one<{ plan: string }>(
+      `select string_agg(x.filter, ' ') as plan from (
+         select pg_get_indexdef(indexrelid) as filter from pg_index where indrelid = '$s.dead_letter'::regclass) x`,
+    );
+    expect(plan).toMatch(/\(ended_ms, run_id\) INCLUDE \(task_id, fingerprint\) WHERE \(state = 0\)/);
+  });
+});

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type OperationRequest, operationEvents, operationStates, operationTransition } from "../../src/operations.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, settlement, until } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("operations on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  let tokens = 0;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  const request = (given: Partial<OperationRequest>): OperationRequest => ({
+    ...{ kind: "cancel", filter: {}, author: "test", reason: "because" },
+    ...given,
+  });
+  const begin = (given: Partial<OperationRequest>) =>
+    stage.store.operations.begin(request(given), `token ${++tokens}`, stage.nowMs);
+  const step = (id: number, ms = 0, store = stage.store) => store.operations.step(stage.nowMs + ms, id);
+  const find = (id: number) => stage.store.operations.find(id);
+  async function carryOut(id: number, ms = 0) {
+    while ((await step(id, ms)).stepped !== null);
+    return find(id);
+  }
+  const enqueue = async (name: string, count: number) => {
+    const task = await stage.task(name, { group: name });
+    await stage.store.runs.enqueue(
+      Array.from({ length: count }, () => stage.write(task)),
+      stage.nowMs,
+    );
+    return task;
+  };
+  /** A process that took a batch, carried out a part of it and was killed. */
+  async function dieAmidABatch(id: number, name: string, cancelled: number) {
+    const runs = await stage.store.runs.list({ task: name, states: ["ready"], limit: 1_000 });
+    const items = runs.sort((a, b) => a.runId - b.runId).slice(0, 50);
+    await stage.rows("update $s.operation set batch = $2, steps = steps + 1, next_ms = $3 where id = $1", [
+      id,
+      JSON.stringify(items.map(({ runId }) => ({ id: runId, name }))),
+      stage.nowMs + 5_000,
+    ]);
+    for (const { runId } of items.slice(0, cancelled)) await stage.store.runs.cancel(runId, "", stage.nowMs);
+  }
+
+  it("pause and resume what matches, and nothing else", async () => {
+    for (const name of ["eu-a", "eu-b", "us-a"]) await stage.task(name);
+    const filter = { matching: "eu-*" };
+    expect(await stage.store.operations.preview(request({ kind: "pause", filter }), stage.nowMs, 10)).toEqual({
+      total: 2,
+      first: ["eu-a", "eu-b"],
+    });
+    expect(await carryOut(await begin({ kind: "pause", filter }))).toMatchObject({
+      state: "done",
+      total: 2,
+      done: 2,
+      failed: 0,
+    });
+    const paused = async () => (await stage.store.tasks.list()).filter((task) => task.paused).map(({ name }) => name);
+    expect(await paused()).toEqual(["eu-a", "eu-b"]);
+    expect((await stage.store.tasks.byName("eu-a")).paused).toMatchObject({ by: "test", why: "because" });
+    expect(await carryOut(await begin({ kind: "resume", filter: { all: true } }))).toMatchObject({ total: 2, done: 2 });
+    expect(await paused()).toEqual([]);
+  });
+
+  it("cancel the live runs there were when they began, and count what ended by itself", async () => {
+    const task = await enqueue("cancelled", 120);
+    const id = await begin({ filter: { task: "cancelled" } });
+    const later = await stage.enqueue(task);
+    const [one] = await stage.claim(session, [task], stage.nowMs, 1);
+    await stage.store.claims.settle(
+      session,
+      [settlement(one!, { kind: "ended", outcome: "succeeded", result: null, error: null }, stage.nowMs)],
+      stage.nowMs,
+    );
+    expect(await carryOut(id)).toMatchObject({ state: "done", total: 120, done: 119, passed: 1, failed: 0 });
+    expect(
+      (await stage.store.runs.list({ task: "cancelled", states: ["ready"], limit: 9 })).map(({ runId }) => runId),
+    ).toEqual([later]);
+  });
+
+  it("run again what ended, once each, with its payload", async () => {
+    const task = await stage.task("rerun", { group: "rerun" });
+    await stage.store.runs.enqueue(
+      Array.from({ length: 250 }, (_, n) => stage.write(task, { payload: JSON.stringify({ n }) })),
+      stage.nowMs,
+    );
+    const runs = await stage.claim(session, [task]);
+    const error = '{"message":"no"}';
+    const batch = runs.map((run) =>
+      settlement(run, { kind: "ended", outcome: "failed", result: null, error }, stage.nowMs),
+    );
+    await stage.store.claims.settle(session, batch, stage.nowMs);
+    const rerun: Partial<OperationRequest> = { kind: "rerun", filter: { task: "rerun", states: ["failed"] } };
+    expect(
+      await carryOut(await begin({ kind: "rerun", filter: { task: "rerun", states: ["succeeded"] } })),
+    ).toMatchObject({ total: 0 });
+    expect(await carryOut(await begin(rerun))).toMatchObject({ state: "done", total: 250, done: 250 });
+    const made = await stage.rows("select payload->>'n' as n from $s.run where task_id = $1", [task.taskId]);
+    expect(new Set(made.map(({ n }) => Number(n))).size).toBe(250);
+    // What was run again is no dead letter any more.
+    expect(await stage.store.deadLetters.groups({ task: "rerun" })).toEqual([]);
+  });
+
+  it("go on exactly where a killed process was: a batch half done counts once", async () => {
+    await enqueue("killed", 120);
+    const id = await begin({ filter: { task: "killed" } });
+    await dieAmidABatch(id, "killed", 30);
+    // Others leave it alone while its process may live.
+    expect(await step(id, 100)).toEqual({ stepped: null, nextMs: stage.nowMs + 5_000 });
+    expect(await carryOut(id, 6_000)).toMatchObject({ state: "done", total: 120, done: 120, passed: 0 });
+  });
+
+  it("leave nothing of a step that did not commit, and all of one that did", async () => {
+    const task = await stage.task("atomic", { group: "atomic" });
+    await stage.store.runs.enqueue(
+      Array.from({ length: 300 }, () => stage.write(task)),
+      stage.nowMs,
+    );
+    const runs = await stage.claim(session, [task]);
+    const verdict = { kind: "ended", outcome: "failed", result: null, error: null } as const;
+    await stage.store.claims.settle(
+      session,
+      runs.map((run) => settlement(run, verdict, stage.nowMs)),
+      stage.nowMs,
+    );
+    const id = await begin({ kind: "redrive", filter: { task: "atomic" } });
+    const client = await stage.sql.connect();
+    try {
+      // Whoever writes runs waits here, so the step's process can be killed in the middle.
+      await client.query("begin");
+      await client.query(`lock table ${stage.schema}.run in share mode`);
+      const other = await stage.another();
+      const dying = step(id, 0, other).catch((error) => error);
+      const waiting = `select pid from pg_stat_activity where wait_event_type = 'Lock' and query like '%${stage.schema}%'`;
+      await until("the step waits", async () => (await stage.rows(waiting)).length > 0);
+      await stage.rows(`select pg_terminate_backend(pid) from (${waiting}) w`);
+      expect(await dying).toMatchObject({ code: "STORE_UNREACHABLE" });
+    } finally {
+      await client.query("rollback");
+      client.release();
+    }
+    expect(await find(id)).toMatchObject({ state: "running", done: 0 });
+    await step(id);
+    expect(await find(id)).toMatchObject({ state: "running", done: 200 });
+    expect(await carryOut(id)).toMatchObject({ state: "done", done: 300, total: 300 });
+    expect((await stage.one("select count(*) as n from $s.run where task_id = $1", [task.taskId])).n).toBe(300);
+  });
+
+  it("count right however many step them at once", async () => {
+    await enqueue("crowd", 230);
+    const id = await begin({ filter: { task: "crowd" } });
+    const stores = [stage.store, await stage.another(), await stage.another()];
+    await Promise.all(
+      stores.map(async (store) => {
+        // Late enough that each takes the others' batches for a dead process's.
+        for (let ms = 0; (await find(id)).endedMs === null; ms += 60_000) await step(id, ms, store);
+      }),
+    );
+    const { done, passed, failed } = await find(id);
+    expect({ done: done + passed, failed }).toEqual({ done: 230, failed: 0 });
+    expect(
+      (await stage.store.tasks.counters([(await stage.store.tasks.byName("crowd")).taskId])).values().next().value,
+    ).toMatchObject({ cancelled: 230 });
+  });
+
+  it("begin once for one token, and take turns", async () => {
+    await stage.task("turn-a");
+    const asked = request({ kind: "pause", filter: { matching: "turn-*" } });
+    const ids = await Promise.all([1, 2].map(() => stage.store.operations.begin(asked, "same", stage.nowMs)));
+    expect(ids[0]).toBe(ids[1]);
+    const other = await begin({ kind: "resume", filter: { matching: "turn-*" } });
+    const turns: (number | null)[] = [];
+    for (let ms = 1; ms < 5; ms++) turns.push((await stage.store.operations.step(stage.nowMs + ms)).stepped);
+    expect(new Set(turns.slice(0, 2))).toEqual(new Set([ids[0], other]));
+    expect((await stage.store.operations.list(2)).map(({ operationId }) => operationId)).toEqual([other, ids[0]]);
+    for (const id of [ids[0]!, other]) await carryOut(id, 10);
+  });
+
+  it("break by an error that would come again, which is told, and by no other", async () => {
+    const id = await begin({
+      ...{
+        kind: "backfill",
+        filter: { task: (await stage.task("broken", { schedule: { type: "at", atMs: 1_000 } })).name },
+      },
+      range: { fromMs: 0, toMs: 2_000, perSecond: null, reverse: false, missed: false },
+    });
+    await stage.store.tasks.remove("broken", { author: "", reason: "", nowMs: stage.nowMs });
+    await step(id);
+    expect(await find(id)).toMatchObject({ state: "failed", error: expect.stringMatching(/^TASK_UNKNOWN: /) });
+  });
+
+  it("refuse what they do not know", async () => {
+    await expect(begin({ filter: {} })).rejects.toMatchObject({ code: "FILTER_EMPTY" });
+    await expect(begin({ filter: { task: "nobody" } })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+    await expect(find(999_999)).rejects.toMatchObject({ code: "OPERATION_UNKNOWN" });
+    await expect(stage.store.operations.stop(999_999, 0)).rejects.toMatchObject({ code: "OPERATION_UNKNOWN" });
+  });
+
+  it("follow their table: every state × every event", async () => {
+    let made = 0;
+    for (const state of operationStates) {
+      for (const event of operationEvents) {
+        const name = `table-${++made}`;
+        await enqueue(name, event === "nothing left" ? 0 : 2);
+        const amid = state === "stopping" || /batch done|amid/.test(event);
+        const id = await begin({ filter: { task: name } });
+        if (amid) await dieAmidABatch(id, name, 0);
+        const ended = !["running", "stopping"].includes(state);
+        await stage.rows("update $s.operation set state = $2, ended_ms = $3 where id = $1", [
+          id,
+          state,
+          ended ? stage.nowMs : null,
+        ]);
+        const stop = () => stage.store.operations.stop(id, stage.nowMs);
+        if (event === "stop" || event === "stop amid a batch") {
+          const refused =
+            operationTransition(state, event) === undefined && state !== "stopping" && state !== "stopped";
+          if (state === "stopping" && event === "stop") continue; // a batch is out: it is the other event
+          if (refused) await expect(stop()).rejects.toMatchObject({ code: "OPERATION_STATE" });
+          else await stop();
+        } else if (event === "break") {
+          // An item that cannot be: what the step makes of it would come again for ever.
+          await stage.rows(`update $s.operation set cursor = '{"id": "x"}', batch = null where id = $1`, [id]);
+          await step(id, 6_000);
+        } else if (event === "kill -9") {
+          // Nobody says anything; the row is as it was.
+        } else if (state === "stopping" && event !== "batch done") {
+          continue; // with a batch out nothing else can come about
+        } else await step(id, 6_000);
+        expect((await find(id)).state, `${state}, ${event}`).toBe(operationTransition(state, event) ?? state);
+        await stage.rows("update $s.operation set ended_ms = 1 where id = $1", [id]);
+      }
+    }
+  });
+});
