@@ -6,6 +6,7 @@
  */
 import { sortedJson } from "./json.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { checkTogether, optionalParts } from "./task-policies.ts";
 
 export type EditedParts = NonNullable<TaskDefinition["asDefined"]>;
 export type TaskPart = keyof EditedParts;
@@ -24,6 +25,10 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   onWorkerLost: "onWorkerLost",
   grace: "graceMs",
   command: "command",
+  route: "route",
+  labels: "labels",
+  limit: "limit",
+  rate: "rate",
 };
 
 /** A part by the name of its option, or by its own. */
@@ -44,8 +49,10 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
     ...(misfire === undefined ? {} : { misfire: { ...misfireOptions(present), ...asObject(misfire, "policy") } }),
   });
   const names = (Object.keys(options) as (keyof TaskOptions)[]).map((name) => parts[name]);
-  const beneath = Object.fromEntries(names.map((part) => [part, present[part]])) as EditedParts;
-  return over({ ...present, ...only(whole, names) }, { ...beneath, ...present.asDefined });
+  const beneath = Object.fromEntries(names.map((part) => [part, present[part] ?? null])) as EditedParts;
+  const made = over({ ...present, ...only(whole, names) }, { ...beneath, ...present.asDefined });
+  checkTogether(made.name, made, made.overlap, made.schedule);
+  return made;
 }
 
 /** What a definer's new definition makes of a task that may have been edited. @param present undefined: there is none */
@@ -64,13 +71,17 @@ export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefini
 function over(definition: TaskDefinition, beneath: EditedParts): TaskDefinition {
   const { asDefined: _, ...rest } = definition;
   const differing = Object.entries(beneath).filter(
-    ([part, value]) => sortedJson(value) !== sortedJson(rest[part as TaskPart]),
+    ([part, value]) => sortedJson(value ?? null) !== sortedJson(rest[part as TaskPart] ?? null),
   );
+  for (const part of optionalParts) if (rest[part as TaskPart] == null) delete rest[part as TaskPart];
   return differing.length === 0 ? rest : { ...rest, asDefined: Object.fromEntries(differing) };
 }
 
 const only = (from: EditedParts, names: TaskPart[]): EditedParts =>
-  Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
+  Object.fromEntries(
+    // One without an optional part says so: an edit may have taken it away.
+    names.filter((name) => name in from || optionalParts.has(name)).map((name) => [name, from[name] ?? null]),
+  );
 
 const asObject = <T extends object>(given: T | number | string, name: string): T =>
   typeof given === "object" ? given : ({ [name]: given } as T);

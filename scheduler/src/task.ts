@@ -4,6 +4,14 @@ import { type Json, jsonText, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
+import {
+  checkTogether,
+  type LimitOptions,
+  type PolicyParts,
+  policyOptions,
+  policyParts,
+  type RouteOptions,
+} from "./task-policies.ts";
 
 /** A program and its arguments, run by a worker whose own configuration allows it. */
 export interface CommandSpec {
@@ -33,7 +41,7 @@ export interface MisfirePolicy {
 }
 
 /** A task as the store keeps it: plain JSON, complete, versioned. */
-export interface TaskDefinition {
+export interface TaskDefinition extends PolicyParts {
   name: string;
   description: string;
   group: string;
@@ -54,7 +62,7 @@ export interface TaskDefinition {
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
 
-export interface TaskOptions {
+export interface TaskOptions extends RouteOptions, LimitOptions {
   description?: string;
   /** The workers that can run it; default "default". */
   group?: string;
@@ -95,6 +103,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   onWorkerLost: true,
   grace: true,
   command: true,
+  ...policyOptions,
 };
 
 export const defaultPriority = 5;
@@ -117,7 +126,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
   const group = options.group ?? "default";
   checkName(`task ${name}: group`, group, limits.groupNameLength);
   const slotPayload = jsonText(options.slotPayload, `task ${name}: slotPayload`);
-  return {
+  const definition: TaskDefinition = {
     name,
     description: text(name, "description", options.description ?? ""),
     group,
@@ -131,7 +140,10 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail"]),
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
+    ...policyParts(name, options),
   };
+  checkTogether(name, definition, definition.overlap, schedule);
+  return definition;
 }
 
 /** Equal definitions give equal text, whatever order their keys came in. */

@@ -8,6 +8,7 @@ import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
 import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { limitsText, routeText } from "./policy-text.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
@@ -147,6 +148,8 @@ function printDefinition(
       definition.command.argv.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word))).join(" "),
     );
   if (definition.command?.user) row("as user", definition.command.user);
+  row("route", routeText(definition));
+  row("limits", limitsText(definition));
   row("policies", policiesText(definition));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));
   const { asDefined = {} } = definition;

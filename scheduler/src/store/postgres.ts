@@ -9,6 +9,7 @@ import { historyStore } from "./history.ts";
 import { lockStore } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { planStore } from "./plans.ts";
+import { routeStore } from "./routes.ts";
 import { runStore } from "./runs.ts";
 import { sessionStore } from "./sessions.ts";
 import { signalStore } from "./signals.ts";
@@ -68,6 +69,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     plans: planStore(database),
     runs: runStore(database),
     claims: claimStore(database),
+    routes: routeStore(database),
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),
