@@ -52,9 +52,9 @@ export interface RouteStore {
   split(runId: number, total: number, addressees: { sessionId: number; node: string }[] | null): Promise<void>;
   /**
    * Takes back what is addressed and not claimed: from sessions that ended or stop, and what was due before `lateMs`
-   * where another worker could have it. @returns how many
+   * where another worker could have it, a few of these. @param lateMs null: none of these @returns how many
    */
-  withdraw(lateMs: number): Promise<number>;
+  withdraw(lateMs: number | null): Promise<number>;
   /** Those that could be addressed. */
   sessions(): Promise<number[]>;
   /** The parts that nobody has claimed are to be spread anew: workers came. @returns how many */

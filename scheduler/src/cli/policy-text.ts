@@ -36,7 +36,8 @@ export function directionText({ addressee, shard, limitKey }: RunRecord): string
   return [
     addressee == null ? "" : `addressed to ${addressee}`,
     shard ? `part ${shard[0] + 1} of ${shard[1]}` : "",
-    limitKey ? `limited as ${limitKey}` : "",
+    // Of a part of a broadcast it is its worker.
+    limitKey && !shard ? `limited as ${limitKey}` : "",
   ]
     .filter((word) => word !== "")
     .join(", ");

@@ -145,7 +145,8 @@ export class Router {
     const known = this.#sessions;
     const sessions = await store.routes.sessions();
     this.#sessions = new Set(sessions);
-    while ((await store.routes.withdraw(storeClock.now() - lateMs)) > 0);
+    while ((await store.routes.withdraw(null)) > 0);
+    await store.routes.withdraw(storeClock.now() - lateMs);
     if (known && sessions.some((id) => !known.has(id))) await store.routes.spread();
   }
 }

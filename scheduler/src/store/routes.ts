@@ -4,6 +4,10 @@ import { prioritiesSql } from "./ready.ts";
 import { notifySql } from "./signals.ts";
 
 const withdrawnPerStep = 1_000;
+/** Of one priority at one worker: with everybody busy, what goes back comes back. */
+const latePerStep = 50;
+/** Counted no further: whoever has so much is loaded. */
+const loadMost = 1_000;
 /** What may go to another worker when its addressee has no room; the others belong to theirs. */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
@@ -26,8 +30,8 @@ export function routeStore(database: Database): RouteStore {
 
   const workersSql = `
     select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
-           (select count(*) from ${s}.run r where r.session_id = o.id and r.state = 3)
-           + (select count(*) from ${s}.run r where r.group_id = -o.id and r.state = 2) as load
+           (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = 3 limit ${loadMost}) x)
+           + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = 2 limit ${loadMost}) x) as load
     from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0 order by o.id`;
 
   const tasksSql = `
@@ -160,13 +164,13 @@ export function routeStore(database: Database): RouteStore {
            union all
            select r.id from directed cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
              select r.id, r.task_id from ${s}.run r where r.state = 2 and r.group_id = directed.group_id and r.priority = p.priority
-             and r.due_ms < $1 order by r.due_ms limit ${withdrawnPerStep} for update skip locked) r
+             and r.due_ms < $1::bigint order by r.due_ms limit ${latePerStep} for update skip locked) r
            join ${s}.task t on t.id = r.task_id where ${movable}),
          back as (
            update ${s}.run r set group_id = 0 from (select distinct id from stray) x
            where r.id = x.id and r.state = 2 and r.group_id < 0 returning r.due_ms)
          ${told("back")}`,
-        [Math.round(lateMs)],
+        [lateMs === null ? null : Math.round(lateMs)],
       );
       return row?.count ?? 0;
     },
