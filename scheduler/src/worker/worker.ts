@@ -278,8 +278,6 @@ export class Worker implements RunHost {
     } else this.#waiting.push(claim.dueMs, run);
   }
 
-  // ---- starting
-
   #armDue(): void {
     const least = this.#waiting.least;
     if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
@@ -334,8 +332,6 @@ export class Worker implements RunHost {
       (error) => this.#threw(run, error),
     );
   }
-
-  // ---- ending
 
   #returned(run: HeldRun, value: unknown): void {
     this.#end(run, run.on("returned"), () => succeeded(run, value));
@@ -437,6 +433,8 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       const doubtMs = membership.doubtMs();
       if (doubtMs > 0) {
+        // What is dropped now stays ours on the store's book if the session outlives the doubt: it is read again then.
+        this.#lostReply = true;
         const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
         for (const run of this.#held.values()) {
           if (run.state === "waiting" || run.state === "running") {
@@ -444,6 +442,7 @@ export class Worker implements RunHost {
           }
         }
       } else {
+        if (this.#lostReply) this.#fetch();
         this.#startOverdue();
         this.#giveBackOverdue();
         if (this.#running > 0) void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
