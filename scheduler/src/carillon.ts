@@ -15,7 +15,7 @@ import { Engine } from "./engine/engine.ts";
 import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
-import { CarillonError, isCarillonError } from "./errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
@@ -414,6 +414,9 @@ export class Carillon {
     await Promise.allSettled([this.#starting, this.#opening]);
     const started = this.#started;
     if (started) {
+      // Nothing is addressed to it any more. With the store away its session's end takes back what was.
+      const { sessionId } = started.membership;
+      if (started.worker) await this.#drain(sessionId);
       await started.worker?.stop(this.settings.drainMs);
       await started.engine?.stop();
       await started.reconciler.stop();
@@ -430,6 +433,14 @@ export class Carillon {
     this.#opening = undefined;
     await store.close();
     await embedded?.release();
+  }
+
+  async #drain(sessionId: number): Promise<void> {
+    try {
+      await (await this.#opening)?.store.routes.drain(sessionId);
+    } catch (error) {
+      this.#log.debug({ error: messageOf(error) }, "the store was not told that this worker stops");
+    }
   }
 
   // ---- details
@@ -453,6 +464,7 @@ export class Carillon {
       payload: text,
       dueMs: dueOfEnqueue(options, nowMs),
       key: options.key ?? null,
+      limitKey: options.limitKey ?? null,
       priority: options.priority ?? null,
       source,
     };

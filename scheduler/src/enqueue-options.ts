@@ -10,6 +10,8 @@ export interface EnqueueOptions {
   at?: Date | number;
   /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
   key?: string;
+  /** What `limit.perKey`, a rate by key and `route: { hash: "key" }` go by; default the key. Any number of runs may have it. */
+  limitKey?: string;
   /** 0 to 9, higher first; default the task's. */
   priority?: number;
   /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
@@ -17,14 +19,23 @@ export interface EnqueueOptions {
 }
 
 /** @throws OPTION_INVALID */
-export function checkEnqueueOptions({ in: delay, at, key, priority, tx, ...rest }: EnqueueOptions): void {
+export function checkEnqueueOptions({ in: delay, at, key, limitKey, priority, tx, ...rest }: EnqueueOptions): void {
   const unknown = Object.keys(rest)[0];
   if (unknown !== undefined) {
-    throw optionInvalid(`enqueue has no option ${JSON.stringify(unknown)}`, "It has in, at, key, priority, tx.");
+    throw optionInvalid(
+      `enqueue has no option ${JSON.stringify(unknown)}`,
+      "It has in, at, key, limitKey, priority, tx.",
+    );
   }
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
   if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
     throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`);
+  }
+  if (
+    limitKey !== undefined &&
+    (typeof limitKey !== "string" || limitKey === "" || limitKey.length > limits.keyLength)
+  ) {
+    throw optionInvalid(`limitKey must be a text of 1 to ${limits.keyLength} characters`);
   }
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${priority}`, "Give 0 to 9.");

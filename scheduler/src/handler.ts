@@ -10,6 +10,8 @@ export interface Run {
   /** From 1. */
   readonly attempt: number;
   readonly key: string | null;
+  /** Of a task with `route: "broadcast"` or `{ shards }`: which part this is, from 0; else null. */
+  readonly shard: { readonly index: number; readonly total: number } | null;
   /** Higher than every fence given out before: hand it to what you write to, and let that refuse a lower one. */
   readonly fence: number;
   /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */

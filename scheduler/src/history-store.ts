@@ -1,3 +1,4 @@
+/** What came of slots, and the partitions that keep it. */
 export interface SlotRecord {
   slotMs: number;
   outcome: "run" | "skipped" | "missed";

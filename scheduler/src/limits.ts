@@ -5,6 +5,8 @@ export const limits = {
   taskNameLength: 200,
   groupNameLength: 100,
   keyLength: 200,
+  /** Runs that one run is split into. */
+  shards: 1_000,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,

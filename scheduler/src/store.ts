@@ -7,8 +7,11 @@ import type { Json } from "./json.ts";
 import type { LockStore } from "./lock-store.ts";
 import type { OperationStore } from "./operations.ts";
 import type { MissedRange, PlannedSlot } from "./planning.ts";
+import type { RouteStore, TurnRequest } from "./route-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { TaskDefinition } from "./task.ts";
+
+export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
 
 /**
  * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
@@ -21,6 +24,7 @@ export interface Store {
   readonly plans: PlanStore;
   readonly runs: RunStore;
   readonly claims: ClaimStore;
+  readonly routes: RouteStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
@@ -111,6 +115,14 @@ export interface Pulse {
   changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
+  /** The earliest run that is to be addressed. */
+  nextDirectMs?: number | null;
+  /** Some run is addressed and not claimed. */
+  directed?: boolean;
+  /** Told to the leader: groups and tasks whose runs have been due for long and that no worker can take. */
+  unserved?: string[];
+  /** The earliest run that is addressed to this session. */
+  nextMineMs?: number | null;
 }
 
 export interface Term {
@@ -286,6 +298,8 @@ export interface EnqueueWrite {
   payload: string | null;
   dueMs: number;
   key: string | null;
+  /** By which it is limited and hashed; null or absent: its key. */
+  limitKey?: string | null;
   /** null: the task's. */
   priority: number | null;
   source: RunSource;
@@ -320,6 +334,10 @@ export interface RunRecord {
   attempt: number;
   fence: number | null;
   node: string | null;
+  /** To whom it is addressed, while nobody has claimed it. */
+  addressee?: string | null;
+  limitKey?: string | null;
+  shard?: [index: number, total: number] | null;
   payload: Json;
   progress: Json;
   result: Json;
@@ -394,6 +412,8 @@ export interface ClaimedRun {
   priority: number;
   key: string | null;
   payload: Json;
+  /** Of a run that was split: its part, from 0, and how many there are. */
+  shard?: [index: number, total: number] | null;
   /** The task counts its places or plans from a run's end, so its end takes the longer way. */
   linked: boolean;
 }
@@ -432,6 +452,11 @@ export interface ReclaimedRun {
 export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
   /**
+   * The turn of tasks that would wait behind the older runs of others: of each that has due runs, a few. Looks at a
+   * bounded number of tasks. @returns where the next turn goes on; 0: the round is complete
+   */
+  turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
+  /**
    * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied.
    * @returns the fences whose verdict was refused, because the claim is no longer theirs
    */
@@ -453,12 +478,16 @@ export interface ClaimStore {
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }
 
-export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
-
 // ---- signals
 
 export type Signal =
   | { kind: "ready"; dueMs: number }
+  /** A held run must be judged then, or a token comes. */
+  | { kind: "held"; dueMs: number }
+  /** A run is to be addressed. */
+  | { kind: "direct"; dueMs: number }
+  /** Runs were addressed to this session. */
+  | { kind: "directed"; sessionId: number; dueMs: number }
   | { kind: "recall" }
   /** Tasks were made, edited, paused, resumed or removed. */
   | { kind: "tasks" }

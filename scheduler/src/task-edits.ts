@@ -6,6 +6,7 @@
  */
 import { sortedJson } from "./json.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
+import { checkTogether, policyNames } from "./task-policies.ts";
 
 export type EditedParts = NonNullable<TaskDefinition["asDefined"]>;
 export type TaskPart = keyof EditedParts;
@@ -27,10 +28,14 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   http: "http",
   calendar: "calendar",
   blackout: "blackout",
+  route: "route",
+  labels: "labels",
+  limit: "limit",
+  rate: "rate",
 };
 
 /** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
-const optional: TaskPart[] = ["http", "calendar", "blackout"];
+const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "http", "calendar", "blackout"]);
 
 /** A part by the name of its option, or by its own. */
 export const partCalled = (name: string): TaskPart | undefined =>
@@ -51,7 +56,9 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
   });
   const names = (Object.keys(options) as (keyof TaskOptions)[]).map((name) => parts[name]);
   const beneath = Object.fromEntries(names.map((part) => [part, present[part] ?? null])) as EditedParts;
-  return over({ ...present, ...only(whole, names) }, { ...beneath, ...present.asDefined });
+  const made = over({ ...present, ...only(whole, names) }, { ...beneath, ...present.asDefined });
+  checkTogether(made.name, made, made.overlap, made.schedule);
+  return made;
 }
 
 /** What a definer's new definition makes of a task that may have been edited. @param present undefined: there is none */
@@ -71,7 +78,7 @@ function over(definition: TaskDefinition, beneath: EditedParts): TaskDefinition 
   const { asDefined: _, ...rest } = definition;
   for (const part of optional) if (rest[part] === null) delete rest[part];
   const differing = Object.entries(beneath).filter(
-    ([part, value]) => sortedJson(value) !== sortedJson(rest[part as TaskPart] ?? null),
+    ([part, value]) => sortedJson(value ?? null) !== sortedJson(rest[part as TaskPart] ?? null),
   );
   return differing.length === 0 ? rest : { ...rest, asDefined: Object.fromEntries(differing) };
 }
@@ -79,8 +86,8 @@ function over(definition: TaskDefinition, beneath: EditedParts): TaskDefinition 
 const only = (from: EditedParts, names: TaskPart[]): EditedParts =>
   Object.fromEntries(
     names
-      .filter((name) => name in from || optional.includes(name))
-      .map((name) => [name, optional.includes(name) ? (from[name] ?? null) : from[name]]),
+      .filter((name) => name in from || optional.has(name))
+      .map((name) => [name, optional.has(name) ? (from[name] ?? null) : from[name]]),
   );
 
 const asObject = <T extends object>(given: T | number | string, name: string): T =>

@@ -6,6 +6,14 @@ import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
 import { type SlotRuleOptions, type SlotRules, slotRules } from "./slot-rules.ts";
+import {
+  checkTogether,
+  type LimitOptions,
+  type PolicyParts,
+  policyOptions,
+  policyParts,
+  type RouteOptions,
+} from "./task-policies.ts";
 
 /** A program and its arguments, run by a worker whose own configuration allows it. */
 export interface CommandSpec {
@@ -39,7 +47,7 @@ export interface MisfirePolicy {
 }
 
 /** A task as the store keeps it: plain JSON, complete, versioned. */
-export interface TaskDefinition extends SlotRules {
+export interface TaskDefinition extends SlotRules, PolicyParts {
   name: string;
   description: string;
   group: string;
@@ -62,7 +70,7 @@ export interface TaskDefinition extends SlotRules {
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
 
-export interface TaskOptions extends SlotRuleOptions {
+export interface TaskOptions extends SlotRuleOptions, RouteOptions, LimitOptions {
   description?: string;
   /** The workers that can run it; default "default". */
   group?: string;
@@ -108,6 +116,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   http: true,
   calendar: true,
   blackout: true,
+  ...policyOptions,
 };
 
 export const defaultPriority = 5;
@@ -130,7 +139,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
   const group = options.group ?? "default";
   checkName(`task ${name}: group`, group, limits.groupNameLength);
   const slotPayload = jsonText(options.slotPayload, `task ${name}: slotPayload`);
-  return {
+  const definition: TaskDefinition = {
     name,
     description: text(name, "description", options.description ?? ""),
     group,
@@ -146,7 +155,10 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     command: options.command === undefined ? null : commandSpec(name, options.command),
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
     ...slotRules(name, options, schedule),
+    ...policyParts(name, options),
   };
+  checkTogether(name, definition, definition.overlap, schedule);
+  return definition;
 }
 
 /** Equal definitions give equal text, whatever order their keys came in. */

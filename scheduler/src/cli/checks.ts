@@ -1,4 +1,6 @@
+import { eligible, type LiveWorker } from "../routing.ts";
 import type { ClusterFacts, ServerFacts } from "../store/inspect.ts";
+import { routeText } from "./policy-text.ts";
 import { workersOf } from "./tasks.ts";
 import { ageText, spanText } from "./times.ts";
 
@@ -165,6 +167,16 @@ function versions({ members: all }: ClusterFacts): Check {
 function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
   const active = tasks.filter(({ paused }) => paused === null);
   const without = active.filter(({ definition }) => workersOf(all, definition.group, nowMs).length === 0);
+  const unfit = active.filter(({ definition }) => {
+    const workers = workersOf(all, definition.group, nowMs);
+    return workers.length > 0 && eligible(definition, workers.map(asLive)).length === 0;
+  });
+  if (without.length === 0 && unfit.length > 0)
+    return problem(
+      "workers",
+      `no live worker of its group is one that ${list(unfit.map(({ name, definition }) => `${name} may go to (${routeText(definition)})`))}`,
+      "Start one with that name (--name) or those labels (--label), or edit the task's route or labels.",
+    );
   if (without.length === 0)
     return good(
       "workers",
@@ -177,6 +189,10 @@ function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
     "Start one that serves the group: carillon worker FILE.",
   );
 }
+
+const asLive = ({ node, sessionId, labels = {}, capacity = null }: ClusterFacts["members"][number]): LiveWorker => ({
+  ...{ node, sessionId, labels, capacity, load: 0, ofTask: 0 },
+});
 
 function overdue({ overdue: found, nowMs }: ClusterFacts): Check {
   if (found.length === 0) return good("overdue runs", "none");

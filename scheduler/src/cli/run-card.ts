@@ -3,6 +3,7 @@ import { compileSchedule } from "../schedule.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../store.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { directionText } from "./policy-text.ts";
 import { attemptObject, runObject, statePaint, stateText } from "./run-text.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -90,6 +91,7 @@ function printRun(
   }
   if (run.attempt > 1) row("attempts", String(run.attempt));
   row("priority", String(run.priority));
+  if (directionText(run) !== "") row("route", plain(directionText(run)));
   const bars = barsOf(run, attempts);
   if (bars.length > 0) {
     terminal.line();

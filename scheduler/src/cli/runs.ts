@@ -76,7 +76,7 @@ export function showRuns(runs: RunRecord[], now: number, terminal: Terminal): vo
       run.startedMs === null ? "" : spanText(Math.max(0, run.startedMs - run.dueMs)),
       run.startedMs === null ? "" : spanText(Math.max(0, (run.endedMs ?? now) - run.startedMs)),
       run.attempt > 1 ? String(run.attempt) : "",
-      plain(run.node ?? ""),
+      plain(run.addressee == null ? (run.node ?? "") : `→ ${run.addressee}`),
       { text: plain(errorWords(run.error) ?? ""), paint: style.bad },
     ]),
   );

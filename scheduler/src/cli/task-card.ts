@@ -8,6 +8,7 @@ import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
 import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { limitsText, routeText } from "./policy-text.ts";
 import { plannedSlots, rulesText, ruleText } from "./ruled-slots.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
@@ -154,6 +155,8 @@ function printDefinition(
     );
   if (definition.command?.user) row("as user", definition.command.user);
   if (definition.http) row("calls", `${definition.http.method} ${definition.http.url.replace(/\?.*/, "?…")}`);
+  row("route", routeText(definition));
+  row("limits", limitsText(definition));
   row("policies", policiesText(definition));
   row("not when", rulesText(record));
   if (definition.slotPayload !== null) row("payload", JSON.stringify(definition.slotPayload));

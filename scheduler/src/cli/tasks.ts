@@ -8,6 +8,7 @@ import { type Zone, zoneOf } from "../zone.ts";
 import { clockChange } from "./clock-changes.ts";
 import { endLine } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { routeText } from "./policy-text.ts";
 import { nextFire, plannedSlots, ruleText } from "./ruled-slots.ts";
 import { endOfRun, runObject } from "./run-text.ts";
 import { type CommonOptions, operator, withStore } from "./store-choice.ts";
@@ -44,6 +45,10 @@ export function taskObject(record: TaskRecord, counters: Counters | undefined, n
     version: record.version,
     group,
     schedule,
+    route: record.definition.route ?? null,
+    labels: record.definition.labels ?? {},
+    limit: record.definition.limit ?? null,
+    rate: record.definition.rate ?? null,
     words: compileSchedule(schedule).words(),
     next: next === null ? null : new Date(next).toISOString(),
     paused: record.paused && {
@@ -98,7 +103,12 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
             ? { text: "paused", paint: style.warning }
             : !served
               ? { text: "no worker", paint: style.dim }
-              : { text: task.definition.asDefined ? "edited" : "", paint: style.dim },
+              : {
+                  text: [task.definition.asDefined ? "edited" : "", routeText(task.definition)]
+                    .filter(Boolean)
+                    .join(", "),
+                  paint: style.dim,
+                },
         ];
       }),
     );

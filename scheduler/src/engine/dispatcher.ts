@@ -26,6 +26,7 @@ export class Dispatcher {
   readonly #flight: SingleFlight;
   #cancel: () => void = () => undefined;
   #sweptAt: number;
+  #wakesAt = Number.POSITIVE_INFINITY;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -43,6 +44,11 @@ export class Dispatcher {
     if (nextHeldMs !== null) this.#wakeAt(nextHeldMs);
   }
 
+  /** A run must be judged then. */
+  onHeld(dueMs: number): void {
+    this.#wakeAt(dueMs);
+  }
+
   stop(): Promise<void> {
     this.#cancel();
     return this.#flight.stop();
@@ -51,9 +57,14 @@ export class Dispatcher {
   /** The leader acts at the due instant, the others a grace later, should it be gone. */
   #wakeAt(heldMs: number): void {
     const { clock, storeClock, membership, graceMs } = this.#options;
-    this.#cancel();
     const at = heldMs + (membership.term() === null ? graceMs : 0);
-    this.#cancel = clock.after(storeClock.until(at), () => void this.#flight.run());
+    if (at >= this.#wakesAt) return;
+    this.#cancel();
+    this.#wakesAt = at;
+    this.#cancel = clock.after(storeClock.until(at), () => {
+      this.#wakesAt = Number.POSITIVE_INFINITY;
+      void this.#flight.run();
+    });
   }
 
   async #dispatch(): Promise<void> {

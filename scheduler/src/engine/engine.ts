@@ -6,9 +6,11 @@ import type { Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Janitor } from "./janitor.ts";
+import { Lookout } from "./lookout.ts";
 import { Planner } from "./planner.ts";
 import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
+import { Router } from "./router.ts";
 import { Steward } from "./steward.ts";
 
 export interface EngineOptions {
@@ -35,6 +37,8 @@ export class Engine {
   readonly #planner: Planner;
   readonly #rescuer: Rescuer;
   readonly #steward: Steward;
+  readonly #dispatcher: Dispatcher;
+  readonly #router: Router;
   readonly #services: { stop(): Promise<void> }[];
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
@@ -47,21 +51,27 @@ export class Engine {
     const rescuer = new Rescuer({ ...options, planner, aheadMs: rescueAheadMs });
     const dispatcher = new Dispatcher({ ...options, graceMs: options.rescueGraceMs });
     const reaper = new Reaper(options);
+    const router = new Router({ ...options, graceMs: options.rescueGraceMs });
     const janitor = new Janitor(options);
     const steward = new Steward(options);
+    const lookout = new Lookout(options);
     this.#planner = planner;
+    this.#dispatcher = dispatcher;
+    this.#router = router;
     this.#rescuer = rescuer;
     this.#steward = steward;
-    this.#services = [planner, rescuer, dispatcher, reaper, janitor, steward];
+    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, steward];
     options.membership.onPulse((pulse) => {
       // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
       if (this.#stopped) return;
       planner.onPulse(pulse);
       rescuer.onPulse(pulse);
       dispatcher.onPulse(pulse);
+      router.onPulse(pulse);
       reaper.onPulse(pulse);
       janitor.onPulse();
       steward.onPulse(pulse);
+      lookout.onPulse(pulse);
     });
     options.membership.onLeadership((term) => {
       if (term !== null) void planner.run();
@@ -72,7 +82,12 @@ export class Engine {
   onSignal(signal: Signal): void {
     if (signal.kind === "beat") this.#membership.heard(signal.sessionId, signal.beat);
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
+    if (this.#stopped) return;
     if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
+    if (signal.kind === "held") this.#dispatcher.onHeld(signal.dueMs);
+    if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
+    // An edit may have made routed runs of those that were not.
+    if (signal.kind === "tasks" || signal.kind === "resync") this.#router.onDirect(0);
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
       // A new slot may come before the next pulse tells of it: look once the leader has had its chance. Counted from the

@@ -5,6 +5,7 @@ import type { Log } from "../log.ts";
 import { planTask } from "../planning.ts";
 import type { PlanWrite, Pulse, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
+import { isPaced } from "../task-policies.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface PlannerOptions {
@@ -86,7 +87,7 @@ export class Planner {
           newNextSlotMs: step.nextSlotMs,
           slots: step.slots,
           missed: step.missed,
-          gated: known.definition.overlap.limit !== null,
+          gated: known.definition.overlap.limit !== null || isPaced(known.definition),
         });
       }
       const { taken, accepted } = await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);

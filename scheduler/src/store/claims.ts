@@ -6,7 +6,8 @@ import { lockPlans, settleGates } from "./gates.ts";
 import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
-import { notifySql } from "./signals.ts";
+import { notifySql, unaddressed } from "./signals.ts";
+import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
@@ -15,7 +16,12 @@ type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row
 export function claimStore(database: Database): ClaimStore {
   const s = database.schema;
   const claimedFields = `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
-    r.priority, r.key, r.payload, (r.gate > 0 or r.after_end) as linked`;
+    r.priority, r.key, r.payload, r.shard, (r.gate > 0 or r.after_end) as linked`;
+
+  const takeSql = `update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
+           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
+    from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
+    returning ${claimedFields}, plan.paused`;
 
   /*
    * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
@@ -33,10 +39,7 @@ export function claimStore(database: Database): ClaimStore {
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
     )
-    update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
-           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
-    from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
-    returning ${claimedFields}, plan.paused`;
+    ${takeSql}`;
 
   const nextDueSql = earliestReadySql(s, "unnest($1::int[]) as g (id)", "g.id", "task_id <> all ($2::int[])");
 
@@ -51,14 +54,7 @@ export function claimStore(database: Database): ClaimStore {
         request.limit,
         Math.round(request.nowMs),
       ]);
-      const claimed = rows.filter(({ paused }) => !paused);
-      const late = await endLate(database, claimed, request.nowMs);
-      const runs = late.size === 0 ? claimed : claimed.filter(({ fence }) => !late.has(fence));
-      if (claimed.length < rows.length)
-        await endRemoved(
-          rows.filter(({ paused }) => paused).map(({ taskId }) => taskId),
-          request.nowMs,
-        );
+      const runs = await toStart(rows, request.nowMs);
       // A full batch says that there is more; asking when would be a wasted question.
       if (rows.length >= request.limit) return { runs, nextDueMs: until };
       const [next] = await database.query<{ next: number | null }>("claim-next", nextDueSql, [
@@ -66,6 +62,16 @@ export function claimStore(database: Database): ClaimStore {
         request.exceptTaskIds,
       ]);
       return { runs, nextDueMs: next?.next ?? null };
+    },
+
+    async turn(request) {
+      const rows = await database.query<TurnRow<ClaimedRun & { paused: boolean }>>(
+        "claim-turn",
+        turnSql(s, takeSql),
+        turnValues(request),
+      );
+      const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
+      return { runs: await toStart(claimed, request.nowMs), lastTaskId: rows[0]?.lastTaskId ?? 0 };
     },
 
     async settle(sessionId, given, nowMs) {
@@ -196,6 +202,15 @@ export function claimStore(database: Database): ClaimStore {
     },
   };
 
+  /** Of what was picked, without what is of a paused task or too late by its task's policy. */
+  async function toStart(rows: (ClaimedRun & { paused: boolean })[], nowMs: number): Promise<ClaimedRun[]> {
+    const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
+    if (stopped.length > 0) await endRemoved(stopped, nowMs);
+    const claimed = stopped.length > 0 ? rows.filter(({ paused }) => !paused) : rows;
+    const late = await endLate(database, claimed, nowMs);
+    return late.size > 0 ? claimed.filter(({ fence }) => !late.has(fence)) : claimed;
+  }
+
   /** A task's removal ends its runs; this ends those that it could not see yet. */
   async function endRemoved(taskIds: number[], nowMs: number): Promise<void> {
     await database.transaction(async (client) => {
@@ -286,10 +301,11 @@ export function claimStore(database: Database): ClaimStore {
       await lockPlans(client, s, tasksOf(released));
       const { rows } = await client.query(
         `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
-                attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end
+                attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end,
+                group_id = ${unaddressed}
          from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
-         returning r.fence, r.task_id, r.state, plan.paused, r.due_ms`,
+         returning r.fence, r.task_id, r.state, plan.paused, r.due_ms, r.group_id`,
         [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
       );
       const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
@@ -297,8 +313,11 @@ export function claimStore(database: Database): ClaimStore {
         const { rows: tasks } = await client.query(`select deleted_ms from ${s}.task where id = $1`, [taskId]);
         await withdraw(client, s, taskId, Math.round(nowMs), tasks[0]?.deleted_ms == null ? "paused" : "removed");
       }
-      const ready = rows.filter((row) => row.state === 2 && !row.paused).map((row) => Number(row.due_ms));
-      if (ready.length > 0) await client.query(`select ${notifySql(s, `'ready ${Math.min(...ready)}'`)}`);
+      for (const kind of ["ready", "direct"]) {
+        const of = rows.filter((row) => row.state === 2 && !row.paused && (row.group_id === 0) === (kind === "direct"));
+        const dueMs = Math.min(...of.map((row) => Number(row.due_ms)));
+        if (of.length > 0) await client.query(`select ${notifySql(s, `'${kind} ${dueMs}'`)}`);
+      }
       const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.fence)));
       await finishIn(
         client,

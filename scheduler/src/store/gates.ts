@@ -1,8 +1,12 @@
 import type { SqlClient } from "../store.ts";
-import { notifySql } from "./signals.ts";
+import { admitPaced } from "./admission.ts";
+import { notifyReadySql, notifySql } from "./signals.ts";
 
-/** `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place. */
-export const gates = { allow: 0, queue: 1, skip: 2, replace: 3 } as const;
+/**
+ * `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place; `paced`: a task that is limited
+ * by more than the number of its runs.
+ */
+export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4 } as const;
 
 const replaced = "overlap: replaced by a newer run";
 
@@ -37,7 +41,9 @@ export async function settleGates(
   const policy = (gate: number) => rows.filter((row) => row.gate === gate).map((row) => row.task_id as number);
   const skipping = policy(gates.skip);
   const replacing = policy(gates.replace);
-  const all = rows.map((row) => row.task_id as number);
+  const paced = policy(gates.paced);
+  if (paced.length > 0) await admitPaced(client, s, paced, now);
+  const all = rows.filter((row) => row.gate !== gates.paced).map((row) => row.task_id as number);
   if (all.length === 0) return;
   if (freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
   if (replacing.length > 0) {
@@ -157,8 +163,8 @@ async function promote(client: SqlClient, s: string, taskIds: number[]): Promise
          select id from ${s}.run h where h.task_id = room.task_id and h.gate > 0 and h.state = 0
          order by due_ms, priority desc, id limit greatest(room.places, 0) for update skip locked) pick),
      moved as (
-       update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms)
-     select ${notifySql(s, "'ready ' || min(due_ms)")} from moved having count(*) > 0`,
+       update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms, r.group_id)
+     ${notifyReadySql(s, "moved")}`,
     [taskIds],
   );
 }

@@ -161,7 +161,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
   const overdue = await database.query<OverdueRuns>(
     "",
     `select t.name as task, g.name as group, count(*) as count, min(r.due_ms) as "oldestDueMs"
-     from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.worker_group g on g.id = r.group_id
+     from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.worker_group g on g.id = t.group_id
      where r.state = 2 and r.due_ms < $1 group by t.name, g.name order by min(r.due_ms) limit ${most}`,
     [nowMs - overdueMs],
   );

@@ -1,12 +1,17 @@
 import { compileSchedule } from "../schedule.ts";
 import type { Change, TaskRecord } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
+import { isPaced } from "../task-policies.ts";
 import type { Database } from "./database.ts";
 import { gates } from "./gates.ts";
 import { notifySql } from "./signals.ts";
 
 /** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more places. */
-export function gateOf({ overlap: { policy, limit } }: TaskDefinition): { gate: number; limit: number | null } {
+export function gateOf({ overlap: { policy, limit }, ...parts }: TaskDefinition): {
+  gate: number;
+  limit: number | null;
+} {
+  if (isPaced(parts)) return { gate: gates.paced, limit };
   return { gate: limit === null ? gates.allow : gates[policy], limit };
 }
 

@@ -3,7 +3,7 @@ import type { Authority, DuePlan, PlanStore, PlanWrite, SqlClient } from "../sto
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { ensureLedger } from "./history.ts";
-import { notifySql } from "./signals.ts";
+import { notifyReadySql } from "./signals.ts";
 
 export function planStore(database: Database): PlanStore {
   const s = database.schema;
@@ -36,13 +36,13 @@ export function planStore(database: Database): PlanStore {
       from unnest($8::int[], $9::bigint[], $16::text[]) as i (task_id, slot_ms, note) join advanced using (task_id)
       on conflict do nothing returning task_id, slot_ms, run_id
     ), runs as (
-      insert into ${s}.run (id, due_ms, slot_ms, created_ms, task_id, group_id, version, state, priority, gate, after_end, source, payload)
-      select a.run_id, i.due_ms, a.slot_ms, $7, a.task_id, t.group_id, v.version, case when t.gate > 0 then 0 else 2 end,
-             (t.definition->>'priority')::smallint, t.gate, v.after_end_ms is not null, 1, nullif(t.definition->'slotPayload', 'null')
+      insert into ${s}.run (id, due_ms, slot_ms, created_ms, task_id, group_id, version, state, priority, gate, after_end, source, payload, limit_key)
+      select a.run_id, i.due_ms, a.slot_ms, $7, a.task_id, case when t.routed then 0 else t.group_id end, v.version, case when t.gate > 0 then 0 else 2 end,
+             (t.definition->>'priority')::smallint, t.gate, v.after_end_ms is not null, 1, nullif(t.definition->'slotPayload', 'null'), case when t.lanes then '' end
       from accepted a join unnest($8::int[], $9::bigint[], $10::bigint[]) as i (task_id, slot_ms, due_ms)
              on i.task_id = a.task_id and i.slot_ms = a.slot_ms
            join advanced v on v.task_id = a.task_id join ${s}.task t on t.id = a.task_id
-      returning due_ms
+      returning due_ms, group_id
     ), ranges as (
       insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
       select v.task_id, v.version, i.from_ms, i.to_ms, i.slots, i.outcome, i.reason, $7
@@ -58,7 +58,7 @@ export function planStore(database: Database): PlanStore {
     select (select count(*) from authority)::int as authority,
            (select coalesce(array_agg(task_id), '{}') from advanced) as taken,
            (select count(*) from runs)::int as accepted,
-           (select ${notifySql(s, "'ready ' || min(due_ms)")}::text from runs having count(*) > 0)`;
+           (${notifyReadySql(s, "runs")})`;
 
   async function accept(query: (text: string, values: unknown[]) => Promise<AcceptRow[]>, values: unknown[]) {
     const [row] = await query(acceptSql(values.length > withoutSkips), values);

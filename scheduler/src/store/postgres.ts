@@ -12,6 +12,7 @@ import { lockStore } from "./locks.ts";
 import { migrate } from "./migrate.ts";
 import { operationStore } from "./operations.ts";
 import { planStore } from "./plans.ts";
+import { routeStore } from "./routes.ts";
 import { runStore } from "./runs.ts";
 import { sessionStore } from "./sessions.ts";
 import { signalStore } from "./signals.ts";
@@ -75,6 +76,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     operations: operationStore(database, tasks, runs),
     calendars: calendarStore(database, tasks.replan),
     claims: claimStore(database),
+    routes: routeStore(database),
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),

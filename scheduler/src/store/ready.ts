@@ -10,3 +10,22 @@ export const earliestReadySql = (schema: string, groups: string, id: string, but
     cross join lateral (
       select due_ms from ${schema}.run where state = 2 and group_id = ${id} and priority = p.priority and ${but}
       order by due_ms limit 1) r`;
+
+const unservedMs = 60_000;
+
+/**
+ * Groups of which no worker lives, and tasks whose runs nobody can be addressed, while runs of theirs have been due for a
+ * while. Who is alive is asked first, so that a group that is served costs no probe. $2 is the time.
+ */
+export const unservedSql = (schema: string): string => `
+    select array(
+      select 'group ' || g.name from ${schema}.worker_group g
+      where not exists (select from ${schema}.session o where o.ended_ms is null and coalesce(o.capacity, 1) > 0 and g.name = any (o.groups))
+        and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+          select 1 from ${schema}.run where state = 2 and group_id = g.id and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
+          order by due_ms limit 1) r)
+      union
+      select 'task ' || t.name from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+        select task_id from ${schema}.run where state = 2 and group_id = 0 and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
+        order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
+      where t.definition->'limit'->>'perWorker' is null)`;

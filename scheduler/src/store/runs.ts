@@ -3,7 +3,7 @@ import { liveStates, outcomes } from "../run.ts";
 import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunRecord, RunStore } from "../store.ts";
 import type { Database } from "./database.ts";
 import { lockPlans, settleGates } from "./gates.ts";
-import { notifySql } from "./signals.ts";
+import { notifyReadySql, notifySql } from "./signals.ts";
 
 const sources = ["slot", "enqueue", "manual"] as const;
 const preparedRowsMax = 50;
@@ -20,21 +20,22 @@ export function runStore(database: Database): RunStore {
    */
   const insertSql = (id: string) => `
     with i as (
-      select ${id} as id, i.* from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[])
-        with ordinality as i (task_id, payload, due_ms, key, priority, source, place)
+      select ${id} as id, i.* from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[])
+        with ordinality as i (task_id, payload, due_ms, key, priority, source, limit_key, place)
     ), gone as materialized (
       select 1 from i where not exists (select from ${s}.task t where t.id = i.task_id and t.deleted_ms is null)
     ), made as (
-      insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, payload)
-      select i.id, t.id, t.group_id, t.version,
+      insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, payload, limit_key)
+      select i.id, t.id, case when t.routed then 0 else t.group_id end, t.version,
              case when t.paused_ms is not null then 1 when t.gate > 0 then 0 else 2 end, i.due_ms, $7,
-             coalesce(i.priority, (t.definition->>'priority')::smallint), t.gate, false, i.source, i.key, i.payload
+             coalesce(i.priority, (t.definition->>'priority')::smallint), t.gate, false, i.source, i.key, i.payload,
+             coalesce(i.limit_key, case when t.lanes then coalesce(i.key, '') end)
       from i join ${s}.task t on t.id = i.task_id and t.deleted_ms is null
       where not exists (select from gone)
       order by i.place
-      on conflict (task_id, key) where key is not null do nothing returning id, due_ms, state
+      on conflict (task_id, key) where key is not null do nothing returning id, due_ms, state, group_id
     ), told as (
-      select ${notifySql(s, "'ready ' || min(due_ms)")} from made where state = 2 having count(*) > 0
+      ${notifyReadySql(s, "made where state = 2")}
     )
     select i.place, coalesce(made.id, r.id) as id, made.id is not null as created, made.state = 0 as held, (select count(*) from told)
     from i left join made on made.id = i.id left join ${s}.run r on r.task_id = i.task_id and r.key = i.key
@@ -49,6 +50,7 @@ export function runStore(database: Database): RunStore {
       writes.map(({ priority }) => priority),
       writes.map(({ source }) => sources.indexOf(source) + 1),
       Math.round(nowMs),
+      writes.map(({ limitKey }) => limitKey ?? null),
     ];
   }
 
@@ -57,7 +59,8 @@ export function runStore(database: Database): RunStore {
     return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : "r.outcome + 4"} as state, r.source, r.priority, r.key,
       r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
       o.node, r.payload, ${live ? "r.progress" : "null::jsonb"} as progress, ${live ? "null::jsonb" : "r.result"} as result,
-      ${live ? "null::jsonb" : "r.error"} as error
+      ${live ? "null::jsonb" : "r.error"} as error, ${live ? "r.limit_key" : "null::text"} as limit_key, ${live ? "r.shard" : "null::int[]"} as shard,
+      ${live ? `case when r.state = 2 and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
       from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
   };
 
@@ -230,7 +233,7 @@ export function runStore(database: Database): RunStore {
     const values = [...insertValues(writes, nowMs), ids];
     // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
     const name = ids.length <= preparedRowsMax ? "run-insert" : "";
-    const rows = await database.query<Made>(name, insertSql("($8::bigint[])[place]"), values);
+    const rows = await database.query<Made>(name, insertSql("($9::bigint[])[place]"), values);
     const held = new Set(rows.flatMap((row, i) => (row.held ? [(writes[i] as EnqueueWrite).taskId] : [])));
     // A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds.
     if (held.size > 0) await database.transaction((client) => settleGates(client, s, [...held], nowMs, false));
@@ -295,6 +298,9 @@ interface RunRow {
   progress: unknown;
   result: unknown;
   error: unknown;
+  addressee: string | null;
+  limit_key: string | null;
+  shard: [number, number] | null;
 }
 
 function asRecord(row: RunRow): RunRecord {
@@ -320,5 +326,8 @@ function asRecord(row: RunRow): RunRecord {
     progress: asJson(row.progress),
     result: asJson(row.result),
     error: asJson(row.error),
+    addressee: row.addressee,
+    limitKey: row.limit_key,
+    shard: row.shard,
   };
 }

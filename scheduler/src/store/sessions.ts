@@ -9,7 +9,7 @@ import type {
   Term,
 } from "../store.ts";
 import type { Database } from "./database.ts";
-import { earliestReadySql } from "./ready.ts";
+import { earliestReadySql, unservedSql } from "./ready.ts";
 
 interface MemberRow {
   id: number;
@@ -41,6 +41,10 @@ interface PulseRow {
   next_held_ms: number | null;
   next_operation_ms: number | null;
   next_ready_ms: number | null;
+  next_mine_ms: number | null;
+  next_direct_ms: number | null;
+  directed: boolean;
+  unserved: string[] | null;
   gated: boolean;
   changes: string;
   members: BeatingRow[];
@@ -97,6 +101,10 @@ export function sessionStore(database: Database): SessionStore {
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
            (select min(next_ms) from ${s}.operation where ended_ms is null) as next_operation_ms,
            (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
+           (${earliestReadySql(s, "me", "-me.id")}) as next_mine_ms,
+           (${earliestReadySql(s, "(select 0) as g (id)", "g.id")}) as next_direct_ms,
+           exists (select from ${s}.run where state = 2 and group_id < 0) as directed,
+           case when l.session_id = $1 then (${unservedSql(s)}) end as unserved,
            exists (select from ${s}.gate) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
@@ -170,6 +178,10 @@ export function sessionStore(database: Database): SessionStore {
         nextHeldMs: row.next_held_ms,
         nextOperationMs: row.next_operation_ms,
         nextReadyMs: row.next_ready_ms,
+        nextMineMs: row.next_mine_ms,
+        nextDirectMs: row.next_direct_ms,
+        directed: row.directed,
+        unserved: row.unserved ?? [],
         gated: row.gated,
         changes: row.changes,
         ended: row.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),

@@ -1,5 +1,5 @@
 import type { Settlement } from "../store.ts";
-import { notifySql } from "./signals.ts";
+import { notifyReadySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
 
@@ -7,13 +7,16 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
  * Measured beside a separate INSERT: one statement saves a round trip and a commit.
+ *
+ * Not `state = 3`: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
+ * for the smallest and compare every claim with every verdict: 400 ms for 350 of them.
  */
 export const finishSql = (s: string, more = "") => `
   with i as (
     select * from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::jsonb[], $7::jsonb[])
       as i (id, fence, outcome, started_ms, ended_ms, result, error)
   ), gone as (
-    delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state = 3
+    delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
               r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, i.result, i.error,
               r.gate > 0 or r.after_end as linked
@@ -54,16 +57,16 @@ export const retrySql = (s: string) => `
          join ${s}.task t on t.id = r.task_id
     where r.state = 3 and r.recall <> 1 and t.deleted_ms is null for update of r
   ), back as (
-    update ${s}.run r set state = case when old.paused then 1 else 2 end, due_ms = old.due_ms, session_id = null, claimed_ms = null,
+    update ${s}.run r set state = case when old.paused then 1 else 2 end, group_id = ${unaddressed}, due_ms = old.due_ms, session_id = null, claimed_ms = null,
            started_ms = null, recall = 0, progress = null
-    from old where r.id = old.id returning r.fence
+    from old where r.id = old.id returning r.fence, r.due_ms, r.group_id
   ), told as (
     insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
     select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, $7, error from old
   ), counted as (
     insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old group by task_id
   ), told_all as (
-    select ${notifySql(s, "'ready ' || min(due_ms)")} from old having count(*) > 0
+    ${notifyReadySql(s, "back")}
   )
   select back.fence, (select count(*) from told_all) from back`;
 

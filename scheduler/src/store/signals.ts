@@ -11,6 +11,14 @@ export function notifySql(schema: string, text: string): string {
   return `pg_notify('${channelOf(schema)}', ${text})`;
 }
 
+/** Whom a run is addressed to holds for one claim: what goes back is addressed again. */
+export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
+
+/** Tells of runs that became ready: workers of those to claim, the router of those to be addressed. @param rows with due_ms, group_id */
+export const notifyReadySql = (schema: string, rows: string) => `
+  select count(${notifySql(schema, "case when direct then 'direct ' else 'ready ' end || due")}) as signals
+  from (select group_id = 0 as direct, min(due_ms) as due from ${rows} group by 1) kinds`;
+
 /**
  * LISTEN on a connection of its own, one for all listeners. Each new connection begins with a `resync`, since the gap
  * before it was deaf; and so does each new listener, on one that is heard already.
@@ -88,6 +96,8 @@ export function signalStore(database: Database): SignalStore {
 function parse(payload: string): Signal | null {
   const [kind, ...given] = payload.split(" ");
   const [first, second] = given.map(Number);
+  if (kind === "held" || kind === "direct") return { kind, dueMs: Number(first) };
+  if (kind === "directed") return { kind, sessionId: Number(first), dueMs: Number(second) };
   if (kind === "ready") return { kind, dueMs: Number(first) };
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };

@@ -6,6 +6,7 @@ import { plannedSchedule, slotsPassed } from "../slot-rules.ts";
 import type { Change, Counters, SqlClient, TaskChange, TaskRecord, TaskStore, VersionRecord } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
+import { isKeyed, isRouted } from "../task-policies.ts";
 import { staleTask } from "../task-versions.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
@@ -343,7 +344,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     );
     const paused = row.paused_ms !== null && row.deleted_ms === null;
     await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
-    if (row.version > 0) await rehang(client, row.id, gate, groupId);
+    if (row.version > 0) await rehang(client, row.id, gate, isRouted(definition) ? 0 : groupId, isKeyed(definition));
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
     const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);
     await settleGates(client, s, [row.id], change.nowMs, false);
@@ -361,17 +362,23 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
   }
 
   /** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
-  async function rehang(client: SqlClient, taskId: number, gate: number, groupId: number): Promise<void> {
+  async function rehang(
+    client: SqlClient,
+    taskId: number,
+    gate: number,
+    groupId: number,
+    keyed: boolean,
+  ): Promise<void> {
     // Whoever writes many runs does it in the order of their numbers, so that no two can wait for each other. What is
     // ready goes back to be given a place again: the limit may be another one now.
     await client.query(
       `with live as materialized (
-         select id from ${s}.run where task_id = $1 and (gate <> $2 or group_id <> $3 or ($2 > 0 and state = 2))
+         select id from ${s}.run where task_id = $1 and (gate <> $2 or group_id <> $3 or ($2 > 0 and state = 2) or ($4 and limit_key is null))
          order by id for update)
-       update ${s}.run r set gate = $2, group_id = $3,
+       update ${s}.run r set gate = $2, group_id = $3, limit_key = case when $4 then coalesce(limit_key, key, '') else limit_key end,
               state = case when state = 2 and $2 > 0 and attempt = 0 then 0 when state = 0 and $2 = 0 then 2 else state end
        from live where r.id = live.id`,
-      [taskId, gate, groupId],
+      [taskId, gate, groupId, keyed],
     );
   }
 

@@ -2,55 +2,100 @@ import type { HeldRun } from "./held-run.ts";
 
 const priorities = 10;
 
+/** Runs of one task and priority. */
 interface Lane {
-  runs: HeldRun[];
+  taskId: number;
+  runs: { run: HeldRun; sinceMs: number }[];
   head: number;
 }
 
-/** Runs that are due and wait for a free place in this process: by priority, then in the order they came. */
+/**
+ * Runs that are due and wait for a free place in this process: by priority, then the tasks take turns, each with its
+ * runs in the order they came. One task's thousand runs delay another's first by one place, not by a thousand.
+ */
 export class DueQueue {
-  readonly #lanes: Lane[] = Array.from({ length: priorities }, () => ({ runs: [], head: 0 }));
+  readonly #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
+  /** Of each priority, the lanes that have runs, in the order of their turns. */
+  readonly #turns: Lane[][] = Array.from({ length: priorities }, () => []);
+  readonly #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  push(run: HeldRun): void {
-    (this.#lanes[run.claim.priority] as Lane).runs.push(run);
+  /** The highest priority of which something waits; 0 when nothing does. */
+  get priority(): number {
+    for (let priority = priorities - 1; priority > 0; priority--)
+      if ((this.#lanes[priority] as Map<number, Lane>).size > 0) return priority;
+    return 0;
+  }
+
+  /** The tasks of which something waits. */
+  get taskIds(): Set<number> {
+    return new Set(this.#lanes.flatMap((lanes) => [...lanes.keys()]));
+  }
+
+  push(run: HeldRun, sinceMs: number): void {
+    const { taskId, priority } = run.claim;
+    const lanes = this.#lanes[priority] as Map<number, Lane>;
+    let lane = lanes.get(taskId);
+    if (!lane) {
+      lane = { taskId, runs: [], head: 0 };
+      lanes.set(taskId, lane);
+      (this.#turns[priority] as Lane[]).push(lane);
+    }
+    lane.runs.push({ run, sinceMs });
     this.#size++;
   }
 
   shift(): HeldRun | undefined {
+    return this.#shift()?.run;
+  }
+
+  /** Takes out what has waited since before `beforeMs`, sparing the first `spared` whose turns come. */
+  takeOverdue(beforeMs: number, spared: number): HeldRun[] {
+    const waiting: { run: HeldRun; sinceMs: number }[] = [];
+    for (let one = this.#shift(); one !== undefined; one = this.#shift()) waiting.push(one);
+    const taken: HeldRun[] = [];
+    let left = spared;
+    for (const { run, sinceMs } of waiting) {
+      if (sinceMs < beforeMs && left-- <= 0) taken.push(run);
+      else this.push(run, sinceMs);
+    }
+    return taken;
+  }
+
+  #shift(): { run: HeldRun; sinceMs: number } | undefined {
     for (let priority = priorities - 1; priority >= 0 && this.#size > 0; priority--) {
-      const lane = this.#lanes[priority] as Lane;
-      const run = lane.runs[lane.head];
-      if (run === undefined) continue;
+      const turns = this.#turns[priority] as Lane[];
+      const lane = turns[this.#heads[priority] as number];
+      if (lane === undefined) continue;
+      const one = lane.runs[lane.head] as Lane["runs"][number];
       this.#size--;
       lane.head++;
-      if (lane.head === lane.runs.length) {
-        lane.runs = [];
+      const left = lane.head < lane.runs.length;
+      if (left && lane.head >= 1_024 && lane.head * 2 >= lane.runs.length) {
+        lane.runs.splice(0, lane.head);
         lane.head = 0;
       }
-      return run;
+      if (!left) (this.#lanes[priority] as Map<number, Lane>).delete(lane.taskId);
+      this.#nextTurn(priority, left ? lane : undefined);
+      return one;
     }
     return undefined;
   }
 
-  /** Takes out what came due before `dueMs`, sparing the first `spared` of it. */
-  takeOverdue(dueMs: number, spared: number): HeldRun[] {
-    const taken: HeldRun[] = [];
-    let left = spared;
-    for (const lane of this.#lanes.toReversed()) {
-      const kept: HeldRun[] = [];
-      for (const run of lane.runs.slice(lane.head)) {
-        if (run.claim.dueMs < dueMs && left-- <= 0) taken.push(run);
-        else kept.push(run);
-      }
-      lane.runs = kept;
-      lane.head = 0;
+  /** The lane at the head has had its turn; with runs left it waits for another. */
+  #nextTurn(priority: number, lane: Lane | undefined): void {
+    const turns = this.#turns[priority] as Lane[];
+    const head = this.#heads[priority] as number;
+    if (lane !== undefined && head + 1 === turns.length && head === 0) return;
+    if (lane !== undefined) turns.push(lane);
+    this.#heads[priority] = head + 1;
+    if (head + 1 === turns.length || head + 1 >= 1_024) {
+      turns.splice(0, head + 1);
+      this.#heads[priority] = 0;
     }
-    this.#size -= taken.length;
-    return taken;
   }
 }

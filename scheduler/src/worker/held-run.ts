@@ -52,6 +52,11 @@ export class HeldRun implements Run {
     return this.claim.key;
   }
 
+  get shard(): Run["shard"] {
+    const { shard } = this.claim;
+    return shard ? { index: shard[0], total: shard[1] } : null;
+  }
+
   get fence(): number {
     return this.claim.fence;
   }

@@ -1,44 +1,26 @@
 import type { ClaimAct } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import { Heap } from "../heap.ts";
-import type { Log } from "../log.ts";
-import type { Random } from "../random.ts";
-import type { ClaimedRun, ClaimStore, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { TaskDefinition } from "../task.ts";
+import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
 import { DueQueue } from "./due-queue.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { LogBuffer } from "./log-buffer.ts";
+import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
+import { OwnGroup } from "./own-group.ts";
+import { Pace } from "./pace.ts";
 import { Reporter } from "./reporter.ts";
+import { Turns } from "./turns.ts";
 import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
 
-export interface WorkerOptions {
-  claims: ClaimStore;
-  writeLogs: (lines: LogLine[]) => Promise<void>;
-  membership: Membership;
-  definitions: Definitions;
-  groupIds: number[];
-  /** The handler for a task; undefined: this worker cannot run it. */
-  handlerOf: (definition: TaskDefinition) => Handler | undefined;
-  clock: Clock;
-  storeClock: StoreClock;
-  random: Random;
-  log: Log;
-  /** Handlers at work at once. */
-  concurrency: number;
-  claimAheadMs: number;
-  onNotice?: (notice: RunNotice) => void;
-}
+export type { WorkerOptions } from "./options.ts";
 
 const claimsPerStatement = 2_000;
 const heldMax = 20_000;
-/** What nobody could start within this long of its due time is given back, for a worker that can. */
+/** What waited for a place here for this long is given back, for a worker that can start it. */
 const overdueMs = 1_000;
 /** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
 const handOverMs = 500;
@@ -49,8 +31,6 @@ const guardMs = 250;
 const ignoredAbortMs = 30_000;
 /** `stop` gives the store at least this long to take the last verdicts. */
 const shortestFlushMs = 2_000;
-/** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
-const assumedDurationMs = 5;
 const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
 
 /**
@@ -68,8 +48,10 @@ export class Worker implements RunHost {
   readonly #waiting = new Heap<HeldRun>();
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
+  readonly #pace: Pace;
+  readonly #own = new OwnGroup();
+  readonly #turns: Turns;
   #running = 0;
-  #durationMs = assumedDurationMs;
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   #lostReply = false;
@@ -95,6 +77,17 @@ export class Worker implements RunHost {
       sessionId: () => options.membership.sessionId,
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
+    this.#pace = new Pace(options.concurrency);
+    this.#turns = new Turns({
+      ...options,
+      overdue: this.#overdue,
+      pace: this.#pace,
+      request: (limit) => this.#request(limit),
+      take: (runs) => this.#takeAll(runs),
+      failed: () => {
+        this.#lostReply = true;
+      },
+    });
     options.storeClock.onStep(() => this.#armDue());
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
     options.membership.onRejoin((lost, session) => void this.#adopt(lost, session));
@@ -116,6 +109,8 @@ export class Worker implements RunHost {
 
   onSignal(signal: Signal): void {
     if (signal.kind === "ready") this.nudge(signal.dueMs);
+    if (signal.kind === "directed" && signal.sessionId === this.#options.membership.sessionId)
+      this.#addressed(signal.dueMs);
     if (signal.kind === "recall" || signal.kind === "resync") void this.#answerRecalls();
     if (signal.kind === "tasks" || signal.kind === "resync") {
       this.#except.clear();
@@ -131,9 +126,15 @@ export class Worker implements RunHost {
   }
 
   /** The safety net below signals and due times, which costs nothing where nothing waits. */
-  #onPulse({ nextReadyMs }: Pulse): void {
+  #onPulse({ nextReadyMs, nextMineMs }: Pulse): void {
+    if (nextMineMs != null) this.#addressed(nextMineMs);
     if (nextReadyMs === null) return;
     if (this.#except.size === 0 || this.clock.monotonic() - this.#fetchedAt >= vainMs) this.nudge(nextReadyMs);
+  }
+
+  #addressed(dueMs: number): void {
+    this.#own.addressed(this.clock.monotonic());
+    this.nudge(dueMs);
   }
 
   writeLog(line: LogLine): void {
@@ -154,7 +155,7 @@ export class Worker implements RunHost {
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#cancelFetch();
-    await this.#fetching;
+    await Promise.all([this.#fetching, this.#turns.stop()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
     if (!(await this.#ended(graceMs))) {
       this.#giveBack(0);
@@ -178,15 +179,13 @@ export class Worker implements RunHost {
   /** Whatever waits, save what is due within so many ms and can be started by then. */
   #giveBack(sparedMs: number): void {
     const dueBefore = this.now() + sparedMs;
-    let spared = sparedMs > 0 ? this.#startable(sparedMs) - this.#running : 0;
+    let spared = sparedMs > 0 ? this.#pace.startable(sparedMs) - this.#running : 0;
     const waiting = [...this.#held.values()].filter(({ state }) => state === "waiting");
     for (const run of waiting.sort((a, b) => a.claim.dueMs - b.claim.dueMs)) {
       if (run.claim.dueMs < dueBefore && spared-- > 0) continue;
       this.#do(run, run.on("give back"));
     }
   }
-
-  // ---- claiming
 
   /** One claim at a time; a wish that comes meanwhile is granted after it. */
   #fetch(): void {
@@ -230,24 +229,15 @@ export class Worker implements RunHost {
 
   /** @returns how long to wait before the next one */
   async #fetchOnce(): Promise<number> {
-    const { claims, membership, groupIds, claimAheadMs, storeClock, definitions } = this.#options;
+    const { claims, membership, claimAheadMs, storeClock } = this.#options;
     const room = this.#room();
+    if (room <= 0) this.#turns.claimed(true);
     if (room <= 0 || !membership.trusted()) return guardMs;
-    const nowMs = this.now();
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
-    const { runs, nextDueMs } = await claims.claim({
-      sessionId: membership.sessionId,
-      groupIds,
-      exceptTaskIds: [...this.#except],
-      untilMs: nowMs + claimAheadMs,
-      limit,
-      nowMs,
-    });
-    await definitions.ensure(runs);
-    for (const claim of runs) this.#take(claim);
-    this.#armDue();
-    if (this.#recallsOpen) void this.#answerRecalls();
+    const { runs, nextDueMs } = await claims.claim(this.#request(limit));
+    await this.#takeAll(runs);
+    this.#turns.claimed(runs.length >= limit);
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
     // All that is due within the window is here, so the next look can wait for half of it and find more at once.
@@ -255,15 +245,25 @@ export class Worker implements RunHost {
     return Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1);
   }
 
-  /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
-  #room(): number {
-    return Math.min(heldMax, this.#startable(Math.max(this.#options.claimAheadMs, 100))) - this.#held.size;
+  #request(limit: number): ClaimRequest {
+    const { membership, claimAheadMs } = this.#options;
+    const { sessionId } = membership;
+    const nowMs = this.now();
+    const untilMs = nowMs + claimAheadMs;
+    const groupIds = this.#own.before(this.#options.groupIds, sessionId, this.clock.monotonic());
+    return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, nowMs };
   }
 
-  /** How many this worker can expect to have started after so many ms, those that run now included. */
-  #startable(ms: number): number {
-    const { concurrency } = this.#options;
-    return concurrency + Math.ceil((concurrency * ms) / Math.max(this.#durationMs, 0.01));
+  async #takeAll(runs: ClaimedRun[]): Promise<void> {
+    await this.#options.definitions.ensure(runs);
+    for (const claim of runs) this.#take(claim);
+    this.#armDue();
+    if (this.#recallsOpen) void this.#answerRecalls();
+  }
+
+  /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
+  #room(): number {
+    return Math.min(heldMax, this.#pace.startable(Math.max(this.#options.claimAheadMs, 100))) - this.#held.size;
   }
 
   #take(claim: ClaimedRun): void {
@@ -278,8 +278,6 @@ export class Worker implements RunHost {
     } else this.#waiting.push(claim.dueMs, run);
   }
 
-  // ---- starting
-
   #armDue(): void {
     const least = this.#waiting.least;
     if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
@@ -291,7 +289,7 @@ export class Worker implements RunHost {
     const nowMs = this.now();
     for (let least = this.#waiting.least; least !== undefined && least <= nowMs; least = this.#waiting.least) {
       const run = this.#waiting.pop() as HeldRun;
-      if (run.state === "waiting") this.#overdue.push(run);
+      if (run.state === "waiting") this.#overdue.push(run, nowMs);
     }
     this.#startOverdue();
     this.#armDue();
@@ -335,8 +333,6 @@ export class Worker implements RunHost {
     );
   }
 
-  // ---- ending
-
   #returned(run: HeldRun, value: unknown): void {
     this.#end(run, run.on("returned"), () => succeeded(run, value));
   }
@@ -349,8 +345,7 @@ export class Worker implements RunHost {
     if (act !== "report") return;
     run.cancelTimeout?.();
     this.#running--;
-    // Recent runs count most; a burst of quick ones after a slow phase is learnt within some tens of runs.
-    this.#durationMs += (this.clock.monotonic() - run.startedMono - this.#durationMs) / 20;
+    this.#pace.took(this.clock.monotonic() - run.startedMono);
     this.#send(run, verdict());
     if (this.#overdue.size > 0) queueMicrotask(() => this.#startOverdue());
   }
@@ -438,6 +433,8 @@ export class Worker implements RunHost {
       const { membership } = this.#options;
       const doubtMs = membership.doubtMs();
       if (doubtMs > 0) {
+        // What is dropped now stays ours on the store's book if the session outlives the doubt: it is read again then.
+        this.#lostReply = true;
         const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
         for (const run of this.#held.values()) {
           if (run.state === "waiting" || run.state === "running") {
@@ -445,6 +442,7 @@ export class Worker implements RunHost {
           }
         }
       } else {
+        if (this.#lostReply) this.#fetch();
         this.#startOverdue();
         this.#giveBackOverdue();
         if (this.#running > 0) void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());

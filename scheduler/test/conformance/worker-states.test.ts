@@ -58,6 +58,7 @@ class Bench {
         this.#offered = false;
         return { runs, nextDueMs: null };
       },
+      turn: async () => ({ runs: [], lastTaskId: 0 }),
       settle: (_session: number, settlements: Settlement[]) => {
         this.settled.push(...settlements);
         return new Promise<Set<number>>((resolve) => {

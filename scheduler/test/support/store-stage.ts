@@ -6,6 +6,7 @@ import { plannedSchedule } from "../../src/slot-rules.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { ClaimedRun, EnqueueWrite, PlanWrite, Settlement, Store, TaskRecord, Verdict } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { isPaced } from "../../src/task-policies.ts";
 import type { TestServer } from "./servers.ts";
 
 export const dayMs = 86_400_000;
@@ -142,7 +143,7 @@ export class Stage {
 export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, untilMs: number): PlanWrite {
   const { taskId, version, definition, calendar } = record;
   const step = planTask(definition, plannedSchedule(definition, calendar), taskId, nextSlotMs, nowMs, untilMs);
-  const gated = definition.overlap.limit !== null;
+  const gated = definition.overlap.limit !== null || isPaced(definition);
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }
 

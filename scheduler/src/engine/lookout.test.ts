@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import type { Membership } from "../coordination.ts";
+import type { Pulse } from "../store.ts";
+import { Lookout } from "./lookout.ts";
+
+describe("the lookout", () => {
+  it("tells of a group without workers once, of its end once, and only while it leads", () => {
+    const lines: string[] = [];
+    const at = (level: string) => (fields: object) => void lines.push(`${level} ${(fields as { what: string }).what}`);
+    const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+    let term: number | null = 1;
+    const lookout = new Lookout({ log, membership: { term: () => term } as Membership });
+    const pulse = (...unserved: string[]) => lookout.onPulse({ unserved } as unknown as Pulse);
+    pulse("group mail");
+    pulse("group mail");
+    pulse("group mail", "task x");
+    expect(lines).toEqual(["warn group mail", "warn task x"]);
+    pulse("task x");
+    pulse("task x");
+    expect(lines.slice(2)).toEqual(["info group mail"]);
+    term = null;
+    pulse("task y");
+    expect(lines).toHaveLength(3);
+    term = 2;
+    pulse("task x");
+    expect(lines.slice(3)).toEqual(["warn task x"]);
+  });
+});

@@ -1,0 +1,33 @@
+import type { Membership } from "../coordination.ts";
+import type { Log } from "../log.ts";
+import type { Pulse } from "../store.ts";
+
+export interface LookoutOptions {
+  membership: Membership;
+  log: Log;
+}
+
+/** Makes true: runs that wait because no worker can take them are told of by the leader, once, and once when they go on. */
+export class Lookout {
+  readonly #options: LookoutOptions;
+  #told = new Set<string>();
+
+  constructor(options: LookoutOptions) {
+    this.#options = options;
+  }
+
+  onPulse({ unserved = [] }: Pulse): void {
+    const { membership, log } = this.#options;
+    if (membership.term() === null) {
+      this.#told.clear();
+      return;
+    }
+    for (const what of unserved) {
+      if (this.#told.has(what)) continue;
+      log.warn({ what }, "runs wait and no live worker can take them; see carillon doctor");
+    }
+    for (const what of this.#told)
+      if (!unserved.includes(what)) log.info({ what }, "no run waits for a worker any more");
+    this.#told = new Set(unserved);
+  }
+}

@@ -1,0 +1,152 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import { isCarillonError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { type Random, systemRandom } from "../random.ts";
+import type { AddressWrite, RouteView, UnaddressedRun } from "../route-store.ts";
+import { choose, eligible, type LiveWorker, turnTaken } from "../routing.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface RouterOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  graceMs: number;
+  random?: Random;
+}
+
+/** More than a claim is made ahead, so that what is addressed is claimed and started in time. */
+const aheadMs = 2_000;
+/** What its addressee has not claimed by then goes to another, where the route allows it. */
+const lateMs = 5_000;
+const runsPerView = 500;
+
+/**
+ * Makes true: a run whose task names its worker is addressed to one shortly before it is due, and what is addressed to a
+ * worker that is gone is taken back. The leader acts at once, the others a grace later; a choice made twice is written once.
+ */
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #flight: SingleFlight;
+  readonly #sweep: SingleFlight;
+  #cancel: () => void = () => undefined;
+  #wakesAt = Number.POSITIVE_INFINITY;
+  #sessions: Set<number> | undefined;
+
+  constructor(options: RouterOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("router", options.log, () => this.#route());
+    this.#sweep = new SingleFlight("router", options.log, () => this.#withdraw());
+  }
+
+  onPulse({ nextDirectMs, directed }: Pulse): void {
+    if (nextDirectMs != null) this.onDirect(nextDirectMs);
+    if (directed && this.#options.membership.term() !== null) void this.#sweep.run();
+  }
+
+  /** A run with this due time has no addressee. */
+  onDirect(dueMs: number): void {
+    const { clock, storeClock, membership, graceMs } = this.#options;
+    const at = dueMs - aheadMs;
+    if (at >= this.#wakesAt) return;
+    this.#cancel();
+    this.#wakesAt = at;
+    const inMs = Math.max(0, storeClock.until(at)) + (membership.term() === null ? graceMs : 0);
+    this.#cancel = clock.after(inMs, () => {
+      this.#wakesAt = Number.POSITIVE_INFINITY;
+      void this.#flight.run();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#cancel();
+    this.#wakesAt = Number.NEGATIVE_INFINITY;
+    await Promise.all([this.#flight.stop(), this.#sweep.stop()]);
+  }
+
+  async #route(): Promise<void> {
+    const { store, membership, storeClock } = this.#options;
+    const waiting = new Set<number>();
+    while (membership.trusted()) {
+      const view = await store.routes.view(storeClock.now() + aheadMs, runsPerView, [...waiting]);
+      const done = await this.#address(view);
+      // What nobody can take now is looked at again with the next pulse; others must not wait behind it.
+      for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
+      if (done.size > 0 || view.more) continue;
+      if (view.nextDueMs !== null) this.onDirect(view.nextDueMs);
+      return;
+    }
+  }
+
+  /** @returns the tasks of which something was done */
+  async #address(view: RouteView): Promise<Set<number>> {
+    const { store } = this.#options;
+    const done = new Set<number>();
+    const writes: AddressWrite[] = [];
+    const loads = new Map(view.workers.map(({ sessionId, load }) => [sessionId, load]));
+    for (const task of view.tasks) {
+      const { definition, taskId } = task;
+      const workers = view.workers.filter(({ groups }) => groups.includes(definition.group));
+      const held = new Map(Object.entries(task.held).map(([id, runs]) => [Number(id), runs]));
+      let turns: ReadonlyMap<string, number> = new Map(Object.entries(task.turns));
+      for (const run of view.runs.filter((one) => one.taskId === taskId)) {
+        const live = workers.map(
+          (worker): LiveWorker => ({
+            ...worker,
+            load: loads.get(worker.sessionId) ?? 0,
+            ofTask: held.get(worker.sessionId) ?? 0,
+          }),
+        );
+        const by = definition.route?.by;
+        if ((by === "broadcast" || by === "shards") && run.shard === null) {
+          const all = by === "broadcast" ? eligible(definition, live) : null;
+          if (all?.length === 0) continue;
+          const total = definition.route?.by === "shards" ? definition.route.shards : (all?.length ?? 0);
+          await store.routes.split(run.runId, total, all);
+          done.add(taskId);
+          continue;
+        }
+        const chosen = choose(definition, live, run, turns, this.#options.random ?? systemRandom);
+        if (!chosen) {
+          if (by === "broadcast") await this.#giveUp(run);
+          continue;
+        }
+        const { sessionId, node } = chosen;
+        turns = turnTaken(turns, node);
+        writes.push({ runId: run.runId, taskId, sessionId, node, turn: turns.get(node) as number });
+        loads.set(sessionId, (loads.get(sessionId) ?? 0) + 1);
+        held.set(sessionId, (held.get(sessionId) ?? 0) + 1);
+      }
+    }
+    if (writes.length === 0) return done;
+    const addressed = await store.routes.address(writes);
+    for (const { runId, taskId } of writes) if (addressed.has(runId)) done.add(taskId);
+    return done;
+  }
+
+  /** A part of a broadcast is for one worker and for nobody else. */
+  async #giveUp({ runId }: UnaddressedRun): Promise<void> {
+    const { store, storeClock } = this.#options;
+    try {
+      await store.runs.cancel(runId, "its worker left before it began", storeClock.now());
+    } catch (error) {
+      // Ended or cancelled meanwhile: there is nothing left to give up.
+      if (!isCarillonError(error, "RUN_STATE") && !isCarillonError(error, "RUN_UNKNOWN")) throw error;
+    }
+  }
+
+  async #withdraw(): Promise<void> {
+    const { store, membership, storeClock } = this.#options;
+    if (!membership.trusted()) return;
+    const known = this.#sessions;
+    const sessions = await store.routes.sessions();
+    this.#sessions = new Set(sessions);
+    while ((await store.routes.withdraw(null)) > 0);
+    await store.routes.withdraw(storeClock.now() - lateMs);
+    if (known && sessions.some((id) => !known.has(id))) await store.routes.spread();
+  }
+}

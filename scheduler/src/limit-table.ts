@@ -1,0 +1,49 @@
+/**
+ * What becomes of the room that a run took, when something happens to it: `free` another run may begin, `taken` it may
+ * not. Shown by docs/limits.md, and the store is held to it.
+ */
+export const limitPolicies = ["overlap", "perKey", "perWorker", "rate", "rate by key"] as const;
+export type LimitPolicy = (typeof limitPolicies)[number];
+
+export const limitEvents = [
+  "begins",
+  "ends",
+  "retries",
+  "is released",
+  "is lost",
+  "is cancelled",
+  "the span passes",
+] as const;
+export type LimitEvent = (typeof limitEvents)[number];
+
+type Room = "free" | "taken";
+
+/** A place of a task or a key is kept between two tries, so that order is kept; one on a worker is not: another may try. */
+const place = (between: Room): Record<LimitEvent, Room> => ({
+  begins: "taken",
+  ends: "free",
+  retries: between,
+  "is released": between,
+  "is lost": between,
+  "is cancelled": "free",
+  "the span passes": "taken",
+});
+
+/** What has begun has begun: only time brings a token. */
+const token: Record<LimitEvent, Room> = {
+  begins: "taken",
+  ends: "taken",
+  retries: "taken",
+  "is released": "taken",
+  "is lost": "taken",
+  "is cancelled": "taken",
+  "the span passes": "free",
+};
+
+export const limitTable: Record<LimitPolicy, Record<LimitEvent, Room>> = {
+  overlap: place("taken"),
+  perKey: place("taken"),
+  perWorker: place("free"),
+  rate: token,
+  "rate by key": token,
+};

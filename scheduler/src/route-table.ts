@@ -1,0 +1,33 @@
+/**
+ * The life of a ready run of a routed task: who it is addressed to, and who may claim it. Shown by docs/routing.md, and
+ * the store is held to it.
+ */
+export const addressStates = ["unaddressed", "addressed", "claimed"] as const;
+export type AddressState = (typeof addressStates)[number];
+
+export const addressEvents = [
+  "is addressed",
+  "its addressee claims",
+  "another claims",
+  "its addressee ends",
+  "its addressee drains",
+  "is late",
+  "is released",
+  "retries",
+  "its task is edited",
+] as const;
+export type AddressEvent = (typeof addressEvents)[number];
+
+/** undefined: it changes nothing. */
+export const addressTable: Record<AddressState, Partial<Record<AddressEvent, AddressState>>> = {
+  unaddressed: { "is addressed": "addressed" },
+  addressed: {
+    "its addressee claims": "claimed",
+    "its addressee ends": "unaddressed",
+    "its addressee drains": "unaddressed",
+    "is late": "unaddressed",
+    "its task is edited": "unaddressed",
+  },
+  // Of a claim its worker's end is the reaper's business: see docs/states.md.
+  claimed: { "is released": "unaddressed", retries: "unaddressed" },
+};

@@ -1,0 +1,60 @@
+import type { TurnRequest } from "../route-store.ts";
+import { prioritiesSql } from "./ready.ts";
+
+/** Tasks looked at in one turn: some 10 µs each. */
+const tasksPerTurn = 200;
+
+export type TurnRow<Row extends { runId: number }> = Omit<Row, "runId"> & { runId: number | null; lastTaskId: number };
+
+/*
+ * Claims take what is due by its time, so a backlog of one task's runs comes before all that came due later. This
+ * statement steps from task to task instead, by one probe of `run_task` each, and takes a few runs of each that has
+ * some: its cost is that of the tasks which have live runs, however many runs these have.
+ *
+ * Priorities stay strict: only levels at which something is due, and none below what the asking worker has waiting.
+ * Runs addressed to the worker (groups below 0) are few enough to have a turn together.
+ */
+export const turnSql = (s: string, takeSql: string) => `
+    with recursive alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+    seen (task_id, n) as (
+      (select task_id, 1 from ${s}.run where task_id > $9 order by task_id limit 1)
+      union all
+      select (select r.task_id from ${s}.run r where r.task_id > seen.task_id order by r.task_id limit 1), n + 1
+      from seen where seen.task_id is not null and n < ${tasksPerTurn}
+    ),
+    level as materialized (
+      select priority from unnest(${prioritiesSql}) as p (priority) where priority >= $7 and exists (
+        select from unnest($2::int[]) as g (group_id) cross join lateral (
+          select 1 from ${s}.run where state = 2 and group_id = g.group_id and priority = p.priority and due_ms <= $4
+          order by due_ms limit 1) r)
+    ),
+    picked as materialized (
+      select id from (
+        select r.id, level.priority from seen join ${s}.task t on t.id = seen.task_id cross join level
+          cross join lateral (
+            select id from ${s}.run where task_id = seen.task_id and state = 2 and priority = level.priority and due_ms <= $4
+            order by due_ms limit $8 for update skip locked) r
+        where t.group_id = any ($2) and not t.routed and t.id <> all ($3::int[])
+        union all
+        select r.id, level.priority from unnest($2::int[]) as g (group_id) cross join level
+          cross join lateral (
+            select id from ${s}.run where state = 2 and group_id = g.group_id and priority = level.priority and due_ms <= $4
+            and task_id <> all ($3::int[]) order by due_ms limit $8 for update skip locked) r
+        where g.group_id < 0) r
+      where exists (select from alive) order by priority desc limit $5
+    ),
+    taken as (${takeSql})
+    select (select coalesce(max(task_id), 0) from seen where (select max(n) from seen where task_id is not null) = ${tasksPerTurn}) as "lastTaskId",
+           taken.* from (select) as always left join taken on true`;
+
+export const turnValues = (request: TurnRequest) => [
+  request.sessionId,
+  request.groupIds,
+  request.exceptTaskIds,
+  Math.round(request.untilMs),
+  request.limit,
+  Math.round(request.nowMs),
+  request.leastPriority,
+  request.each,
+  request.afterTaskId,
+];

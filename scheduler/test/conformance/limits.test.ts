@@ -1,0 +1,268 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type LimitEvent, type LimitPolicy, limitEvents, limitPolicies, limitTable } from "../../src/limit-table.ts";
+import type { ClaimedRun, EnqueueWrite, TaskRecord, Verdict } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+const spanMs = 60_000;
+const oneOf: Record<LimitPolicy, TaskOptions> = {
+  overlap: { overlap: "queue" },
+  perKey: { limit: { perKey: 1 } },
+  perWorker: { limit: { perWorker: 1 } },
+  rate: { rate: { limit: 1, per: spanMs } },
+  "rate by key": { rate: { limit: 1, per: spanMs, key: true } },
+};
+
+describe.each(everyPostgres())("limits on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  let made = 0;
+  const limited = (options: TaskOptions) => stage.task(`l${++made}`, { group: `g${made}`, grace: 0, ...options });
+  const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict, nowMs = stage.nowMs, of = session) =>
+    stage.store.claims.settle(of, [settlement(run, verdict, nowMs)], nowMs);
+  /** Judges what is due, addresses it to the session where it must be, and claims. */
+  async function begin(task: TaskRecord, nowMs = stage.nowMs, of = session): Promise<ClaimedRun[]> {
+    await stage.store.plans.admitHeld(nowMs, nowMs);
+    const { runs } = await stage.store.routes.view(nowMs, 100, []);
+    const writes = runs
+      .filter(({ taskId }) => taskId === task.taskId)
+      .map(({ runId, taskId }, turn) => ({ runId, taskId, sessionId: of, node: "n", turn }));
+    if (writes.length > 0) await stage.store.routes.address(writes);
+    const request = {
+      sessionId: of,
+      groupIds: [-of, task.groupId],
+      exceptTaskIds: [],
+      untilMs: nowMs,
+      limit: 1_000,
+      nowMs,
+    };
+    return (await stage.store.claims.claim(request)).runs.filter(({ taskId }) => taskId === task.taskId);
+  }
+  const many = (task: TaskRecord, writes: Partial<EnqueueWrite>[], nowMs = stage.nowMs) =>
+    stage.store.runs.enqueue(
+      writes.map((write) => stage.write(task, write)),
+      nowMs,
+    );
+
+  describe.each(limitPolicies)("%s", (policy) => {
+    it.each(limitEvents)("%s: another run may begin only where the table says so", async (event: LimitEvent) => {
+      const task = await limited(oneOf[policy]);
+      const of = await stage.session("worker");
+      await many(task, [{}, { dueMs: stage.nowMs + 1 }]);
+      const [first] = (await begin(task, stage.nowMs, of)) as [ClaimedRun];
+      let nowMs = stage.nowMs + 1;
+      let worker = of;
+      // Due far off, so that it does not itself take the room that it left. A task's place would go to what is due now.
+      if ((event === "is released" || event === "is lost") && policy !== "overlap")
+        await stage.sql.query(`update ${stage.schema}.run set due_ms = $2 where id = $1`, [
+          first.runId,
+          nowMs + spanMs * 9,
+        ]);
+      if (event === "ends") await end(first, succeededVerdict, nowMs, of);
+      if (event === "retries") await end(first, { kind: "retry", dueMs: nowMs + spanMs * 9, error: null }, nowMs, of);
+      if (event === "is released") await end(first, { kind: "released" }, nowMs, of);
+      if (event === "is lost") {
+        await stage.store.sessions.end(of, null, nowMs, "silent");
+        await stage.store.claims.reclaim(of, 0, nowMs, 10);
+        worker = await stage.session("worker");
+      }
+      if (event === "is cancelled") {
+        await stage.store.runs.cancel(first.runId, "", nowMs);
+        await end(first, { kind: "ended", outcome: "cancelled", result: null, error: null }, nowMs, of);
+      }
+      if (event === "the span passes") nowMs += spanMs;
+      const second = await begin(task, nowMs, worker);
+      const another = second.some(({ runId }) => runId !== first.runId);
+      expect(another ? "free" : "taken").toBe(limitTable[policy][event]);
+    });
+  });
+
+  it("per key: never more than n of a key, keys do not wait for each other, and each keeps its order", async () => {
+    const task = await limited({ limit: { perKey: 2 } });
+    const keys = ["a", "b", "c"];
+    await many(
+      task,
+      Array.from({ length: 30 }, (_, i) => ({
+        limitKey: keys[i % 3] as string,
+        dueMs: stage.nowMs - 30 + i,
+        payload: String(i),
+      })),
+    );
+    const order: Record<string, number[]> = { 0: [], 1: [], 2: [] };
+    for (let left = 30; left > 0; ) {
+      const runs = await begin(task);
+      expect(runs).toHaveLength(Math.min(6, left));
+      for (const run of runs) {
+        order[(run.payload as number) % 3]?.push(run.payload as number);
+        await end(run);
+      }
+      left -= runs.length;
+    }
+    for (const seen of Object.values(order)) expect(seen).toEqual([...seen].sort((a, b) => a - b));
+  });
+
+  it("per key: a key with 2,000 runs waiting costs another nothing, and with few places keys take turns", async () => {
+    const task = await limited({ limit: { perKey: 1 }, overlap: { allow: 2 } });
+    await many(
+      task,
+      Array.from({ length: 2_000 }, (_, i) => ({ limitKey: "crowd", dueMs: stage.nowMs - 5_000 + i })),
+    );
+    await many(
+      task,
+      Array.from({ length: 20 }, (_, i) => ({ limitKey: `k${i % 4}` })),
+    );
+    const begun: (string | null)[] = [];
+    for (let i = 0; i < 10; i++) {
+      const runs = await begin(task);
+      expect(runs).toHaveLength(2);
+      for (const { runId } of runs) begun.push((await stage.store.runs.find(runId)).limitKey ?? null);
+      for (const run of runs) await end(run);
+    }
+    expect(new Set(begun).size, "each key had its turn").toBe(5);
+    expect(begun.filter((key) => key === "crowd").length).toBeLessThanOrEqual(5);
+  });
+
+  it("rate: no span sees more than its limit, and the wait is no longer than it must be", async () => {
+    const task = await limited({ rate: { limit: 3, per: "1s" } });
+    await many(
+      task,
+      Array.from({ length: 12 }, () => ({})),
+    );
+    const begun: number[] = [];
+    for (let nowMs = stage.nowMs; begun.length < 12; nowMs += 100) {
+      for (const _ of await begin(task, nowMs)) begun.push(nowMs - stage.nowMs);
+      if (nowMs > stage.nowMs + 20_000) break;
+    }
+    expect(begun).toEqual([0, 1_000, 2_000, 3_000].flatMap((ms) => [ms, ms, ms]));
+  });
+
+  it("rate: a large one is counted in steps, and never lets more through", async () => {
+    const task = await limited({ rate: { limit: 250, per: "10s" } });
+    await many(
+      task,
+      Array.from({ length: 600 }, () => ({})),
+    );
+    const begun: number[] = [];
+    for (let nowMs = stage.nowMs; nowMs < stage.nowMs + 25_000; nowMs += 1_000)
+      for (const _ of await begin(task, nowMs)) begun.push(nowMs);
+    expect(begun).toHaveLength(600);
+    for (const from of begun)
+      expect(begun.filter((ms) => ms >= from && ms < from + 10_000).length).toBeLessThanOrEqual(250);
+  });
+
+  it("rate by key: each key has its own", async () => {
+    const task = await limited({ rate: { limit: 2, per: "1s", key: true } });
+    await many(
+      task,
+      Array.from({ length: 12 }, (_, i) => ({ limitKey: `k${i % 3}` })),
+    );
+    expect(await begin(task)).toHaveLength(6);
+    expect(await begin(task, stage.nowMs + 999)).toHaveLength(0);
+    expect(await begin(task, stage.nowMs + 1_000)).toHaveLength(6);
+  });
+
+  it("says when the next token comes, and when the next held run is due", async () => {
+    const heard: string[] = [];
+    const listening = new AbortController();
+    const done = stage.store.signals.listen((signal) => void heard.push(JSON.stringify(signal)), listening.signal);
+    await expect.poll(() => heard.length).toBeGreaterThan(0);
+    const task = await limited({ rate: { limit: 1, per: "1s" } });
+    await many(task, [{}, {}, { dueMs: stage.nowMs + 400 }]);
+    await expect.poll(() => heard).toContain(JSON.stringify({ kind: "held", dueMs: stage.nowMs + 400 }));
+    await stage.store.plans.admitHeld(stage.nowMs + 400, stage.nowMs + 400);
+    await expect.poll(() => heard).toContain(JSON.stringify({ kind: "held", dueMs: stage.nowMs + 1_000 }));
+    listening.abort();
+    await done;
+  });
+
+  it("never more than n under a burst: many workers and enqueuers at once, of a task, a key and a worker", async () => {
+    const task = await limited({ overlap: { allow: 6 }, limit: { perKey: 2, perWorker: 3 } });
+    const stores = [stage.store, await stage.another(), await stage.another()];
+    const sessions = await Promise.all(stores.map(() => stage.session("worker")));
+    const total = 80;
+    let stop = false;
+    const worst = { task: 0, key: 0, worker: 0, looks: 0 };
+    const watch = (async () => {
+      while (!stop) {
+        const [row] = await stage.rows<{ task: number; key: number; worker: number }>(
+          `with c as (select limit_key, session_id from $s.run where task_id = $1 and state = 3)
+           select (select count(*) from c) as task, coalesce((select max(n) from (select count(*) as n from c group by limit_key) x), 0) as key,
+                  coalesce((select max(n) from (select count(*) as n from c group by session_id) x), 0) as worker`,
+          [task.taskId],
+        );
+        worst.task = Math.max(worst.task, row?.task ?? 0);
+        worst.key = Math.max(worst.key, row?.key ?? 0);
+        worst.worker = Math.max(worst.worker, row?.worker ?? 0);
+        worst.looks++;
+      }
+    })();
+    let ended = 0;
+    const enqueuer = (async () => {
+      for (let i = 0; i < total; i += 10)
+        await many(
+          task,
+          Array.from({ length: 10 }, (_, j) => ({ limitKey: `k${(i + j) % 7}` })),
+        );
+    })();
+    const work = stores.map(async (store, at) => {
+      const of = sessions[at] as number;
+      const deadline = performance.now() + 40_000;
+      while (ended < total && performance.now() < deadline) {
+        await store.plans.admitHeld(stage.nowMs, stage.nowMs);
+        const { runs } = await store.routes.view(stage.nowMs, 100, []);
+        const mine = runs.filter(({ taskId }) => taskId === task.taskId);
+        if (mine.length > 0)
+          await store.routes.address(
+            mine.map(({ runId, taskId }, i) => {
+              const to = (i + at) % sessions.length;
+              return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: i };
+            }),
+          );
+        const request = {
+          sessionId: of,
+          groupIds: [-of],
+          exceptTaskIds: [],
+          untilMs: stage.nowMs,
+          limit: 10,
+          nowMs: stage.nowMs,
+        };
+        const { runs: claimed } = await store.claims.claim(request);
+        await store.claims.settle(
+          of,
+          claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+          stage.nowMs,
+        );
+        ended += claimed.length;
+      }
+    });
+    await Promise.all([enqueuer, ...work]);
+    stop = true;
+    await watch;
+    expect(ended).toBe(total);
+    expect(worst.looks).toBeGreaterThan(5);
+    expect(worst.task).toBeLessThanOrEqual(6);
+    expect(worst.key).toBeLessThanOrEqual(2);
+    expect(worst.worker).toBeLessThanOrEqual(3);
+  });
+
+  it("an edit puts limits on what waits, and takes them off", async () => {
+    const task = await limited({});
+    await many(task, [{ key: "x" }, { key: "y" }, {}, {}]);
+    const edit = (options: TaskOptions) =>
+      stage.task(task.name, { group: task.definition.group, grace: 0, ...options });
+    await edit({ rate: { limit: 1, per: "1m" } });
+    expect(await begin(task)).toHaveLength(1);
+    await edit({ limit: { perKey: 1 } });
+    expect(await begin(task), "one of y, one of those without a key").toHaveLength(2);
+    await edit({});
+    expect(await begin(task)).toHaveLength(1);
+    await stage.store.tasks.remove(task.name, change(stage.nowMs));
+  });
+});

@@ -1,0 +1,150 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import type { Run } from "../../src/handler.ts";
+import { silentLog } from "../../src/log.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, until } from "../support/store-stage.ts";
+
+interface Begun {
+  node: string;
+  payload: unknown;
+  shard: Run["shard"];
+}
+
+/** Whole processes' worth of Carillon, on one store: what the router makes of its choices. */
+describe.each(everyPostgres())("the router on $title", (server) => {
+  let stage: Stage;
+  let towers: Carillon[] = [];
+  let names = 0;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterEach(async () => {
+    await Promise.all(towers.map((tower) => tower.stop()));
+    towers = [];
+  });
+  afterAll(() => stage.close());
+
+  const waitFor = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, 40_000);
+
+  /** One process that has the task, and a label. */
+  async function start(
+    node: string,
+    task: string,
+    options: TaskOptions,
+    handler: (run: Run, begun: Begun) => unknown,
+    label = "",
+  ) {
+    const tower = carillon({
+      ...{ store: server.url, schema: stage.schema, log: silentLog, name: node, drain: "1s" },
+      labels: label === "" ? {} : { kind: label },
+    });
+    tower.task(task, { group: task, ...options }, (run, payload) => handler(run, { node, payload, shard: run.shard }));
+    towers.push(tower);
+    return tower.start();
+  }
+  /** Three processes w0, w1, w2; the last has the label. */
+  async function three(options: TaskOptions, hold?: (begun: Begun) => Promise<void>) {
+    const task = `task-${++names}`;
+    const begun: Begun[] = [];
+    const handler = (_run: Run, one: Begun) => {
+      begun.push(one);
+      return hold?.(one);
+    };
+    for (const [at, label] of ["", "", "special"].entries())
+      await start(`w${at}-${names}`, task, options, handler, label);
+    const enqueue = async (payload: number, limitKey?: string) =>
+      (towers[0] as Carillon).enqueue(task, payload, limitKey === undefined ? {} : { limitKey });
+    const nodes = () => begun.map(({ node }) => Number(node[1]));
+    return { task, begun, enqueue, nodes, start: (at: number) => start(`w${at}-${names}`, task, options, handler) };
+  }
+
+  it("round-robin: in turn; a label, a pin: only there", async () => {
+    const ring = await three({ route: "round-robin" });
+    for (let i = 0; i < 6; i++) {
+      await ring.enqueue(i);
+      await waitFor("it runs", () => ring.begun.length > i);
+    }
+    expect(ring.nodes()).toEqual([0, 1, 2, 0, 1, 2]);
+    for (const options of [
+      { labels: { kind: "special" } },
+      { route: { pin: `w2-${names + 2}` } },
+    ] satisfies TaskOptions[]) {
+      await Promise.all(towers.map((tower) => tower.stop()));
+      towers = [];
+      const one = await three(options);
+      for (let i = 0; i < 4; i++) await one.enqueue(i);
+      await waitFor("all run", () => one.begun.length === 4);
+      expect(one.nodes()).toEqual([2, 2, 2, 2]);
+    }
+  });
+
+  it("hash: a key has one home, which goes over when it leaves; sticky stays", async () => {
+    const hashed = await three({ route: { hash: "key" } });
+    for (let i = 0; i < 30; i++) await hashed.enqueue(i, `k${i % 6}`);
+    await waitFor("all run", () => hashed.begun.length === 30);
+    const home = new Map(hashed.begun.map(({ payload, node }) => [(payload as number) % 6, node]));
+    for (const { payload, node } of hashed.begun) expect(home.get((payload as number) % 6)).toBe(node);
+    const [, node = ""] = [...home][0] as [number, string];
+    const leaver = towers.find((tower) => tower.node === node) as Carillon;
+    const others = towers.filter((tower) => tower !== leaver);
+    await leaver.stop();
+    for (let i = 0; i < 12; i++) await (others[0] as Carillon).enqueue(hashed.task, 100 + i, { limitKey: `k${i % 6}` });
+    await waitFor("all run elsewhere", () => hashed.begun.length === 42);
+    expect(hashed.begun.slice(30).some((one) => one.node === node)).toBe(false);
+  });
+
+  it("broadcast: each worker once; shards: each part once, spread evenly", async () => {
+    const all = await three({ route: "broadcast" });
+    await all.enqueue(1);
+    await waitFor("each has it", () => all.begun.length === 3);
+    expect(all.nodes().sort()).toEqual([0, 1, 2]);
+    expect(all.begun.map(({ shard }) => shard?.index).sort()).toEqual([0, 1, 2]);
+    await Promise.all(towers.map((tower) => tower.stop()));
+    towers = [];
+    const parts = await three({ route: { shards: 6 } });
+    await parts.enqueue(2);
+    await waitFor("each part runs", () => parts.begun.length === 6);
+    expect(parts.begun.map(({ shard }) => shard?.index).sort()).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(parts.begun.every(({ shard, payload }) => shard?.total === 6 && payload === 2)).toBe(true);
+    expect(parts.nodes().sort()).toEqual([0, 0, 1, 1, 2, 2]);
+  });
+
+  it("by worker: never more than n at once on one, and all of them run", async () => {
+    const atOnce = new Map<string, number>();
+    let most = 0;
+    const limited = await three({ limit: { perWorker: 2 } }, async ({ node }) => {
+      atOnce.set(node, (atOnce.get(node) ?? 0) + 1);
+      most = Math.max(most, ...atOnce.values());
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      atOnce.set(node, (atOnce.get(node) ?? 0) - 1);
+    });
+    await Promise.all(Array.from({ length: 30 }, (_, i) => limited.enqueue(i)));
+    await waitFor("all run", () => limited.begun.length === 30);
+    expect(most).toBe(2);
+    expect(new Set(limited.nodes()).size).toBe(3);
+  });
+
+  it("a rate lets through what it says and wakes by itself for the next", async () => {
+    const times: number[] = [];
+    const rated = await three({ rate: { limit: 2, per: "500ms" } }, async () => void times.push(Date.now()));
+    for (let i = 0; i < 8; i++) await rated.enqueue(i);
+    await waitFor("all run", () => times.length === 8);
+    expect((times.at(-1) as number) - (times[0] as number)).toBeGreaterThan(1_300);
+  });
+
+  it("what waits for a worker runs when it comes, and its unclaimed runs go on elsewhere when it stops", async () => {
+    const waits = await three({ route: { pin: `w3-${names + 1}` } });
+    await waits.enqueue(1);
+    await waitFor("the leader is told that nobody can take it", async () => {
+      const { leadership } = await stage.store.sessions.members();
+      const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + 61_000, false);
+      return pulse.unserved?.includes(`task ${waits.task}`) === true;
+    });
+    expect(waits.begun).toEqual([]);
+    await waits.start(3);
+    await waitFor("it runs", () => waits.begun.length === 1);
+    expect(waits.nodes()).toEqual([3]);
+  });
+});

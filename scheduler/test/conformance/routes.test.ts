@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type AddressEvent,
+  type AddressState,
+  addressEvents,
+  addressStates,
+  addressTable,
+} from "../../src/route-table.ts";
+import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("directed runs on $title", (server) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+
+  let made = 0;
+  const routed = (options: TaskOptions = { route: "random" }) =>
+    stage.task(`r${++made}`, { group: `g${made}`, grace: 0, ...options });
+  const address = (task: TaskRecord, runId: number, sessionId: number) =>
+    stage.store.routes.address([{ runId, taskId: task.taskId, sessionId, node: `n${sessionId}`, turn: 1 }]);
+  const claim = (task: TaskRecord, sessionId: number) =>
+    stage.store.claims.claim({
+      ...{
+        sessionId,
+        groupIds: [-sessionId, task.groupId],
+        exceptTaskIds: [],
+        untilMs: stage.nowMs,
+        limit: 100,
+        nowMs: stage.nowMs,
+      },
+    });
+  const stateOf = async (runId: number): Promise<AddressState> => {
+    const { state, group } = await stage.one("select state, group_id as group from $s.run where id = $1", [runId]);
+    return state === 3 ? "claimed" : (group as number) < 0 ? "addressed" : "unaddressed";
+  };
+
+  describe.each(addressStates)("%s", (state) => {
+    it.each(addressEvents)("%s", async (event: AddressEvent) => {
+      const task = await routed();
+      const runId = await stage.enqueue(task);
+      const [addressee, other] = [await stage.session("worker"), await stage.session("worker")];
+      let run: ClaimedRun | undefined;
+      if (state !== "unaddressed") expect(await address(task, runId, addressee)).toEqual(new Set([runId]));
+      if (state === "claimed") [run] = (await claim(task, addressee)).runs;
+      expect(await stateOf(runId)).toBe(state);
+      const verdict = (kind: "released" | "retry") =>
+        stage.store.claims.settle(
+          addressee,
+          [
+            settlement(
+              run ?? ({ runId, fence: 1, attempt: 1, taskId: task.taskId, linked: false } as ClaimedRun),
+              kind === "retry" ? { kind, dueMs: stage.nowMs, error: null } : { kind },
+              stage.nowMs,
+            ),
+          ],
+          stage.nowMs,
+        );
+      switch (event) {
+        case "is addressed":
+          await address(task, runId, state === "unaddressed" ? addressee : other);
+          break;
+        case "its addressee claims":
+          await claim(task, addressee);
+          break;
+        case "another claims":
+          expect((await claim(task, other)).runs).toEqual([]);
+          break;
+        case "its addressee ends":
+          await stage.store.sessions.end(addressee, null, stage.nowMs, "silent");
+          await stage.store.routes.withdraw(0);
+          break;
+        case "its addressee drains":
+          await stage.store.routes.drain(addressee);
+          break;
+        case "is late":
+          await stage.store.routes.withdraw(stage.nowMs + 1);
+          break;
+        case "is released":
+          await verdict("released");
+          break;
+        case "retries":
+          await verdict("retry");
+          break;
+        case "its task is edited":
+          await stage.task(task.name, { group: task.definition.group, grace: 0, route: "round-robin" });
+      }
+      expect(await stateOf(runId)).toBe(addressTable[state][event] ?? state);
+    });
+  });
+
+  it("claimed or withdrawn, never both: a claim races a withdrawal, many rounds", async () => {
+    const task = await routed();
+    const another = await stage.another();
+    const rounds = 60;
+    let [claimed, withdrawn] = [0, 0];
+    for (let round = 0; round < rounds; round++) {
+      const addressee = await stage.session("worker");
+      const made = await stage.store.runs.enqueue(
+        [stage.write(task), stage.write(task), stage.write(task)],
+        stage.nowMs,
+      );
+      const ids = made.map(({ runId }) => runId);
+      await stage.store.routes.address(
+        ids.map((runId, turn) => ({ runId, taskId: task.taskId, sessionId: addressee, node: "n", turn })),
+      );
+      const late = async () => {
+        if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, (round / 2) % 3));
+        return round % 3 === 0 ? another.routes.drain(addressee) : another.routes.withdraw(stage.nowMs + 1);
+      };
+      const [{ runs }] = await Promise.all([claim(task, addressee), late()]);
+      await stage.store.routes.withdraw(stage.nowMs + 1);
+      const rows = await stage.rows("select id, state, group_id, attempt from $s.run where task_id = $1", [
+        task.taskId,
+      ]);
+      expect(rows).toHaveLength(3);
+      for (const row of rows) {
+        const mine = runs.some(({ runId }) => runId === row.id);
+        expect(row.state, "claimed by whoever was told so").toBe(mine ? 3 : 2);
+        expect(row.attempt).toBe(mine ? 1 : 0);
+        if (!mine) expect(row.group_id, "to be addressed again").toBe(0);
+      }
+      claimed += runs.length;
+      withdrawn += 3 - runs.length;
+      await stage.store.claims.settle(
+        addressee,
+        runs.map((run) => settlement(run, succeededVerdict, stage.nowMs)),
+        stage.nowMs,
+      );
+      for (const { runId } of made)
+        if (!runs.some((run) => run.runId === runId)) await stage.store.runs.cancel(runId, "", stage.nowMs);
+    }
+    expect(claimed + withdrawn).toBe(rounds * 3);
+    expect(Math.min(claimed, withdrawn), `both happened: ${claimed} claimed, ${withdrawn} withdrawn`).toBeGreaterThan(
+      0,
+    );
+  });
+
+  it("nothing is addressed to who ended or drains, also when both happen at once", async () => {
+    const task = await routed();
+    const runId = await stage.enqueue(task);
+    const gone = await stage.session("worker");
+    await stage.store.sessions.end(gone, null, stage.nowMs, "silent");
+    expect(await address(task, runId, gone)).toEqual(new Set());
+    for (let round = 0; round < 30; round++) {
+      const leaving = await stage.session("worker");
+      await Promise.all([address(task, runId, leaving), stage.store.routes.drain(leaving)]);
+      expect(await stateOf(runId)).toBe("unaddressed");
+    }
+  });
+
+  it("pinned and hashed runs wait for theirs, however late; the others go to another", async () => {
+    const addressee = await stage.session("worker");
+    for (const [route, back] of [
+      [{ pin: "x" }, false],
+      [{ hash: "key" }, false],
+      ["sticky", false],
+      ["round-robin", true],
+      ["least-loaded", true],
+    ] as const) {
+      const task = await routed({ route });
+      const runId = await stage.enqueue(task);
+      await address(task, runId, addressee);
+      await stage.store.routes.withdraw(stage.nowMs + 1);
+      expect(await stateOf(runId), JSON.stringify(route)).toBe(back ? "unaddressed" : "addressed");
+    }
+  });
+
+  it("a run is split once: its parts are runs of their own, each told which it is", async () => {
+    const task = await routed({ route: { shards: 3 } });
+    const runId = await stage.enqueue(task, { payload: '{"a":1}', key: "once" });
+    await stage.store.routes.split(runId, 3, null);
+    await stage.store.routes.split(runId, 3, null);
+    const { runs } = await stage.store.routes.view(stage.nowMs, 100, []);
+    const parts = runs.filter(({ taskId }) => taskId === task.taskId);
+    expect(parts.map(({ shard }) => shard)).toEqual([
+      [0, 3],
+      [1, 3],
+      [2, 3],
+    ]);
+    const [one, two] = [await stage.session("worker"), await stage.session("worker")];
+    await Promise.all([
+      address(task, parts[0]?.runId ?? 0, one),
+      address(task, parts[1]?.runId ?? 0, two),
+      address(task, parts[2]?.runId ?? 0, one),
+    ]);
+    const claimed = [...(await claim(task, one)).runs, ...(await claim(task, two)).runs];
+    expect(claimed.map(({ payload, shard }) => ({ payload, shard }))).toEqual(
+      [0, 2, 1].map((part) => ({ payload: { a: 1 }, shard: [part, 3] })),
+    );
+  });
+
+  it("parts that nobody has claimed are spread anew when workers come", async () => {
+    const task = await routed({ route: { shards: 4 } });
+    const runId = await stage.enqueue(task);
+    await stage.store.routes.split(runId, 4, null);
+    const one = await stage.session("worker");
+    const parts = (await stage.store.routes.view(stage.nowMs, 100, [])).runs.filter(
+      ({ taskId }) => taskId === task.taskId,
+    );
+    for (const part of parts) await address(task, part.runId, one);
+    const mine = (await claim(task, one)).runs.slice(0, 1);
+    expect(mine).toHaveLength(1);
+    const left = (await stage.store.claims.heldBy(one)).slice(1);
+    await stage.store.claims.settle(
+      one,
+      left.map((run) => settlement(run, { kind: "released" }, stage.nowMs)),
+      stage.nowMs,
+    );
+    for (const { runId } of left) await address(task, runId, one);
+    expect(await stage.store.routes.spread()).toBe(3);
+    expect(await stateOf(mine[0]?.runId as number)).toBe("claimed");
+  });
+});

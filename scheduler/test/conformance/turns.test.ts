@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import { silentLog } from "../../src/log.ts";
+import type { TurnRequest } from "../../src/route-store.ts";
+import type { TaskRecord } from "../../src/store.ts";
+import { defineTask } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, until } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("turns on $title", (server) => {
+  let stage: Stage;
+  let session: number;
+  let tower: Carillon | undefined;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    session = await stage.session("worker");
+  });
+  afterAll(async () => {
+    await tower?.stop();
+    await stage.close();
+  });
+
+  /** Ready runs, older than anything enqueued here. */
+  const backlog = (task: TaskRecord, count: number, priority = 5) =>
+    stage.sql.query(
+      `insert into ${stage.schema}.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
+       select nextval('${stage.schema}.run_id'), $1::bigint - 600000 + i, $1, $2, $3, 1, 2, $4, 2 from generate_series(1, $5::int) i`,
+      [stage.nowMs, task.taskId, task.groupId, priority, count],
+    );
+  const turn = async (task: TaskRecord, request: Partial<TurnRequest> = {}) => {
+    const { runs, lastTaskId } = await stage.store.claims.turn({
+      ...{ sessionId: session, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs, nowMs: stage.nowMs },
+      ...{ limit: 100, leastPriority: 0, each: 2, afterTaskId: 0, ...request },
+    });
+    return { taskIds: runs.map(({ taskId }) => taskId).sort((a, b) => a - b), lastTaskId };
+  };
+
+  it("each task with due runs has a few, whatever is older; those excepted and other groups' have none", async () => {
+    const group = { group: "turns" };
+    const [old, young, excepted] = [
+      await stage.task("old", group),
+      await stage.task("young", group),
+      await stage.task("excepted", group),
+    ];
+    const foreign = await stage.task("foreign", { group: "another" });
+    await backlog(old, 500);
+    for (const task of [young, young, young, excepted, foreign]) await stage.enqueue(task);
+    await stage.enqueue(young, { dueMs: stage.nowMs + 60_000 });
+    expect(await turn(old, { exceptTaskIds: [excepted.taskId] })).toEqual({
+      taskIds: [old.taskId, old.taskId, young.taskId, young.taskId],
+      lastTaskId: 0,
+    });
+    expect((await turn(old, { exceptTaskIds: [old.taskId, excepted.taskId] })).taskIds, "the rest that is due").toEqual(
+      [young.taskId],
+    );
+    expect((await turn(old, { sessionId: await ended() })).taskIds, "a session that ended").toEqual([]);
+  });
+
+  it("priorities stay strict", async () => {
+    const group = { group: "strict" };
+    const [high, low] = [await stage.task("high", group), await stage.task("low", group)];
+    await backlog(high, 10, 7);
+    await stage.enqueue(low);
+    expect((await turn(low, { leastPriority: 7 })).taskIds).toEqual([high.taskId, high.taskId]);
+    expect((await turn(low, { limit: 1 })).taskIds, "the highest first").toEqual([high.taskId]);
+    expect((await turn(low)).taskIds).toEqual([high.taskId, high.taskId, low.taskId].sort((a, b) => a - b));
+  });
+
+  it("looks at a bounded number of tasks, and goes on where it ended", async () => {
+    const definitions = Array.from({ length: 205 }, (_, i) => defineTask(`many-${i}`, { group: "many" }));
+    const tasks = await stage.store.tasks.saveAll(definitions, change(stage.nowMs));
+    tasks.sort((a, b) => a.taskId - b.taskId);
+    const [first] = tasks as [TaskRecord];
+    await stage.store.runs.enqueue(
+      tasks.map((task) => stage.write(task)),
+      stage.nowMs,
+    );
+    const others = first.taskId - 1;
+    const one = await turn(first, { limit: 500, afterTaskId: others });
+    expect(one.taskIds).toHaveLength(200);
+    expect(one.lastTaskId).toBe(one.taskIds.at(-1));
+    const two = await turn(first, { limit: 500, afterTaskId: one.lastTaskId });
+    expect(two).toEqual({ taskIds: tasks.slice(200).map(({ taskId }) => taskId), lastTaskId: 0 });
+  });
+
+  it("a serial task starts at once behind 20,000 older runs of another that fill every place", async () => {
+    const late: number[] = [];
+    let ended = 0;
+    const log = silentLog;
+    const running = carillon({ store: server.url, schema: stage.schema, concurrency: 4, log, name: "worker-of-turns" });
+    tower = running;
+    const flood = running.task("flood", { group: "fair" }, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      ended++;
+    });
+    const serial = running.task(
+      "serial",
+      { group: "fair", overlap: "queue" },
+      (run) => void late.push(Date.now() - run.due.getTime()),
+    );
+    await flood.enqueue(undefined);
+    await backlog(await stage.store.tasks.byName("flood"), 20_000);
+    await running.start();
+    await until("every place is taken", () => ended > 100, 30_000);
+    for (let i = 0; i < 5; i++) {
+      await serial.enqueue(undefined);
+      await until("it runs", () => late.length > i, 30_000);
+    }
+    const left = await stage.one(
+      "select count(*) as runs from $s.run r join $s.task t on t.id = r.task_id where t.name = 'flood'",
+    );
+    expect(left.runs, "the backlog is still there").toBeGreaterThan(5_000);
+    // By age alone it would be the last of all, a minute later. docs/limits.md has the figures.
+    expect(Math.max(...late)).toBeLessThan(5_000);
+  });
+
+  async function ended(): Promise<number> {
+    const gone = await stage.session("worker");
+    await stage.store.sessions.end(gone, null, stage.nowMs, "test");
+    return gone;
+  }
+});
