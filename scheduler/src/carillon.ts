@@ -206,6 +206,15 @@ export class Carillon {
     return "stopping";
   }
 
+  /**
+   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
+   * @throws RUN_UNKNOWN, RUN_STATE
+   */
+  async decide(runId: number, how: "retry" | "fail", reason = ""): Promise<void> {
+    const { store } = await this.open();
+    await store.flow.decide(runId, how, reason, this.#storeClock.now());
+  }
+
   /** Stores a definition that no code here stands behind, such as a command task. */
   async save(
     definition: TaskDefinition,
@@ -332,6 +341,7 @@ export class Carillon {
     const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     return new Worker({
       claims: shared.store.claims,
+      flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       membership: shared.membership,
       definitions: shared.definitions,

@@ -13,8 +13,9 @@ export {
 export type { Duration } from "./duration.ts";
 export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
+export type { Continuation, RunInput } from "./flow.ts";
 export type { GraceLockStore } from "./grace-lock-store.ts";
-export type { Handler, Run, RunLog, RunNotice } from "./handler.ts";
+export type { ChildSpec, Handler, Run, RunLog, RunNotice } from "./handler.ts";
 export type { Json } from "./json.ts";
 export type {
   Election,

@@ -5,6 +5,10 @@ export const limits = {
   taskNameLength: 200,
   groupNameLength: 100,
   keyLength: 200,
+  /** That one task comes after. */
+  upstreamTasks: 100,
+  /** Of one run. */
+  children: 10_000,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,

@@ -1,4 +1,6 @@
+import type { FlowStore, Onward } from "./flow.ts";
 import type { GraceLockStore } from "./grace-lock-store.ts";
+import type { HistoryStore } from "./history-store.ts";
 import type { Json } from "./json.ts";
 import type { LockStore } from "./lock-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
@@ -15,6 +17,7 @@ export interface Store {
   readonly plans: PlanStore;
   readonly runs: RunStore;
   readonly claims: ClaimStore;
+  readonly flow: FlowStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
@@ -266,7 +269,8 @@ export interface PlanStore {
 
 // ---- runs
 
-export type RunSource = "slot" | "enqueue" | "manual";
+/** `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
+export type RunSource = "slot" | "enqueue" | "manual" | "child" | "after" | "chain" | "join";
 
 export interface EnqueueWrite {
   taskId: number;
@@ -381,7 +385,9 @@ export interface ClaimedRun {
   priority: number;
   key: string | null;
   payload: Json;
-  /** The task counts its places or plans from a run's end, so its end takes the longer way. */
+  /** What an attempt before this one, or the run that this one goes on from, has left. */
+  state?: Json;
+  /** The task counts its places or plans from a run's end, or other runs depend on it, so its end takes the longer way. */
   linked: boolean;
 }
 
@@ -392,8 +398,16 @@ export interface ClaimAnswer {
 }
 
 export type Verdict =
-  | { kind: "ended"; outcome: "succeeded" | "failed" | "cancelled"; result: string | null; error: string | null }
-  | { kind: "retry"; dueMs: number; error: string | null }
+  | {
+      kind: "ended";
+      outcome: "succeeded" | "failed" | "cancelled";
+      result: string | null;
+      error: string | null;
+      /** Only of a success: written with it. */
+      onward?: Onward;
+    }
+  /** `ask`: not before an operator says so. */
+  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean }
   | { kind: "released" };
 
 export interface Settlement {
@@ -413,7 +427,8 @@ export interface ReclaimedRun {
   fence: number;
   attempt: number;
   sessionId: number;
-  outcome: "retry" | "fail";
+  /** `release`: it cannot have been started, so it goes back as if it had not been claimed. */
+  outcome: "retry" | "fail" | "ask" | "cancel" | "release";
 }
 
 export interface ClaimStore {
@@ -436,40 +451,14 @@ export interface ClaimStore {
     sessionId: number,
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
   ): Promise<void>;
-  /** Takes back claims of an ended session, where the task's grace has passed since it was found silent. */
+  /**
+   * Takes back claims of an ended session: those that it never reported as started at once, for its worker stops those too
+   * when its trust ends; the others where the task's grace has passed since it was found silent.
+   */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }
 
-// ---- history
-
-export interface SlotRecord {
-  slotMs: number;
-  outcome: "run" | "skipped" | "missed";
-  runId: number | null;
-  reason: string | null;
-  term: number | null;
-  acceptedMs: number;
-}
-
-export interface SlotRange {
-  fromMs: number;
-  toMs: number;
-  version: number;
-  slots: number | null;
-  outcome: "skipped" | "missed";
-  reason: string;
-}
-
-export interface HistoryStore {
-  /** Creates partitions ahead, drops those wholly older than `keepMs`; null drops none. @returns names */
-  rotate(nowMs: number, keepMs: number | null): Promise<{ created: string[]; dropped: string[] }>;
-  slots(
-    taskId: number,
-    fromMs: number,
-    toMs: number,
-    limit: number,
-  ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
-}
+export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
 
 // ---- signals
 

@@ -24,6 +24,7 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   onWorkerLost: "onWorkerLost",
   grace: "graceMs",
   command: "command",
+  after: "after",
 };
 
 /** A part by the name of its option, or by its own. */

@@ -1,3 +1,4 @@
+import { type AfterOption, type AfterSpec, afterSpec } from "./after.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { type Json, jsonText, sortedJson } from "./json.ts";
@@ -46,10 +47,12 @@ export interface TaskDefinition {
   retry: RetryPolicy;
   overlap: OverlapPolicy;
   misfire: MisfirePolicy;
-  onWorkerLost: "retry" | "fail";
+  onWorkerLost: "retry" | "fail" | "ask";
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
+  /** The tasks whose ends make its runs; such a task has no schedule of its own. */
+  after?: AfterSpec;
   /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See task-edits.ts. */
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
@@ -76,10 +79,12 @@ export interface TaskOptions {
     | "skip"
     | "all"
     | { policy: "fire_once" | "skip" | "all"; after?: Duration; cap?: number; perSecond?: number };
-  /** An ambiguous crash: run again (at least once, the default) or give up and tell (at most once). */
-  onWorkerLost?: "retry" | "fail";
+  /** An ambiguous crash: run again (at least once, the default), give up and tell (at most once), or let an operator decide. */
+  onWorkerLost?: "retry" | "fail" | "ask";
   grace?: Duration;
   command?: CommandSpec;
+  /** It runs after another task's run, or once several have run for the same slot, when those ended so; default "success". */
+  after?: AfterOption;
 }
 
 const optionNames: Record<keyof TaskOptions, true> = {
@@ -95,6 +100,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   onWorkerLost: true,
   grace: true,
   command: true,
+  after: true,
 };
 
 export const defaultPriority = 5;
@@ -114,6 +120,12 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     }
   }
   const schedule = validateSchedule(options.schedule ?? manual);
+  if (options.after !== undefined && schedule.type !== "manual")
+    throw invalid(
+      name,
+      "it has a schedule and comes after another task",
+      "Leave out one of the two, or make it two tasks.",
+    );
   const group = options.group ?? "default";
   checkName(`task ${name}: group`, group, limits.groupNameLength);
   const slotPayload = jsonText(options.slotPayload, `task ${name}: slotPayload`);
@@ -128,9 +140,10 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     retry: retryPolicy(name, options.retry),
     overlap: overlapPolicy(name, options.overlap ?? "allow"),
     misfire: misfirePolicy(name, options.misfire ?? "fire_once"),
-    onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail"]),
+    onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail", "ask"]),
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
+    ...(options.after === undefined ? {} : { after: afterSpec(name, options.after) }),
   };
 }
 

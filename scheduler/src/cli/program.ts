@@ -1,6 +1,7 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
 import { version } from "../version.ts";
+import { decideRun } from "./decide-runs.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
@@ -251,6 +252,15 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .action(
       doing(([numbers], options) => cancelRuns((numbers as unknown as string[]).map(runNumber), options, terminal)),
     );
+
+  add(
+    runs,
+    "decide <run> <retry|fail>",
+    "Decide what becomes of a run whose worker was lost, where its task asks: run it again, or give it up.",
+    'carillon runs decide 42 fail --reason "the ledger shows it"',
+  )
+    .option("--reason <TEXT>", "why, for those who look at the run later")
+    .action(doing(([run = "", how = ""], options) => decideRun(runNumber(run), how, options, terminal)));
 
   const imports = family("import", "Turn what another scheduler has into tasks.");
   add(

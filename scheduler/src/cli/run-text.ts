@@ -1,3 +1,4 @@
+import { outcomes } from "../run.ts";
 import type { AttemptRecord, RunRecord } from "../store.ts";
 import { errorWords, type RunEnd } from "./event-lines.ts";
 import type { Paint, Style } from "./style.ts";
@@ -42,6 +43,7 @@ const marks: Record<RunRecord["state"], string> = {
   paused: "‖",
   ready: "…",
   claimed: "▶",
+  undecided: "?",
   succeeded: "✓",
   failed: "✗",
   cancelled: "⊘",
@@ -57,6 +59,7 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
     case "failed":
       return style.bad;
     case "cancelled":
+    case "undecided":
       return style.warning;
     case "claimed":
       return style.accent;
@@ -67,7 +70,6 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
 
 /** An ended run's line; undefined while it lives. */
 export function endOfRun(run: RunRecord): RunEnd | undefined {
-  const { state } = run;
-  if (state === "held" || state === "paused" || state === "ready" || state === "claimed") return undefined;
-  return { ...run, outcome: state, error: errorWords(run.error) };
+  const outcome = outcomes.find((end) => end === run.state);
+  return outcome && { ...run, outcome, error: errorWords(run.error) };
 }

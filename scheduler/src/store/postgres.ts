@@ -4,6 +4,7 @@ import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
 import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
+import { flowStore } from "./flow.ts";
 import { graceLockStore } from "./grace-locks.ts";
 import { historyStore } from "./history.ts";
 import { lockStore } from "./locks.ts";
@@ -62,12 +63,14 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await database.close();
     throw error;
   }
+  const claims = claimStore(database);
   return {
     sessions: sessionStore(database),
     tasks: taskStore(database),
     plans: planStore(database),
     runs: runStore(database),
-    claims: claimStore(database),
+    claims,
+    flow: flowStore(database, claims),
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),

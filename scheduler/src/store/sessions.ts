@@ -95,7 +95,7 @@ export function sessionStore(database: Database): SessionStore {
            (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
            (select min(due_ms) from ${s}.run where state = 0 and gate > 1) as next_held_ms,
            (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
-           exists (select from ${s}.gate) as gated,
+           exists (select from ${s}.gate) or exists (select from ${s}.gathering) or exists (select from ${s}.arrival) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
            (select coalesce(json_agg(m), '[]') from (

@@ -1,40 +1,23 @@
 import type { ClaimAct } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
 import { CarillonError, messageOf } from "../errors.ts";
+import type { FlowStore } from "../flow.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import { Heap } from "../heap.ts";
-import type { Log } from "../log.ts";
-import type { Random } from "../random.ts";
-import type { ClaimedRun, ClaimStore, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { TaskDefinition } from "../task.ts";
+import type { ClaimedRun, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import { Blockage } from "./blockage.ts";
+import { call } from "./call.ts";
 import { DueQueue } from "./due-queue.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { LogBuffer } from "./log-buffer.ts";
+import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
+import { answerRecalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
 
-export interface WorkerOptions {
-  claims: ClaimStore;
-  writeLogs: (lines: LogLine[]) => Promise<void>;
-  membership: Membership;
-  definitions: Definitions;
-  groupIds: number[];
-  /** The handler for a task; undefined: this worker cannot run it. */
-  handlerOf: (definition: TaskDefinition) => Handler | undefined;
-  clock: Clock;
-  storeClock: StoreClock;
-  random: Random;
-  log: Log;
-  /** Handlers at work at once. */
-  concurrency: number;
-  claimAheadMs: number;
-  onNotice?: (notice: RunNotice) => void;
-}
+export type { WorkerOptions } from "./options.ts";
 
 const claimsPerStatement = 2_000;
 const heldMax = 20_000;
@@ -73,6 +56,9 @@ export class Worker implements RunHost {
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   #lostReply = false;
+  /** The claims of a lost session are being moved to the new one. */
+  #adopting = false;
+  readonly #blockage: Blockage;
   /** A recall named a claim whose reply is still on its way to us. */
   #recallsOpen = false;
   #stopping = false;
@@ -87,6 +73,7 @@ export class Worker implements RunHost {
     this.#options = options;
     this.clock = options.clock;
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
+    this.#blockage = new Blockage(options.clock, options.log);
     this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({
       claims: options.claims,
@@ -104,6 +91,10 @@ export class Worker implements RunHost {
 
   now(): number {
     return this.#options.storeClock.now();
+  }
+
+  get flow(): FlowStore | undefined {
+    return this.#options.flow;
   }
 
   get running(): number {
@@ -317,19 +308,10 @@ export class Worker implements RunHost {
       );
     }
     this.#notice(run, "started", null, null);
-    let outcome: unknown;
-    try {
-      const handler = this.#options.handlerOf(definition) as Handler;
-      outcome = handler(run, run.claim.payload);
-    } catch (error) {
-      this.#threw(run, error);
-      return;
-    }
-    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") {
-      this.#returned(run, outcome);
-      return;
-    }
-    Promise.resolve(outcome).then(
+    call(
+      this.#options.handlerOf(definition) as Handler,
+      run.handed,
+      run.claim.payload,
       (value) => this.#returned(run, value),
       (error) => this.#threw(run, error),
     );
@@ -379,24 +361,13 @@ export class Worker implements RunHost {
   async #answerRecalls(): Promise<void> {
     this.#recallsOpen = false;
     try {
-      const recalls = await this.#options.claims.recalls(this.#options.membership.sessionId);
-      const keeps: HeldRun[] = [];
-      for (const { fence, kind, why } of recalls) {
-        const run = this.#held.get(fence);
-        if (!run) {
-          this.#recallsOpen = true;
-          continue;
-        }
-        if (kind === "cancel") {
-          this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
-          if (run.state === "ending") keeps.push(run);
-          continue;
-        }
-        const act = run.on("withdraw");
-        if (act === "keep" || run.state === "ending") keeps.push(run);
-        // One whose verdict is on its way already needs no second one.
-        else this.#do(run, act);
-      }
+      const { open, keeps } = answerRecalls(
+        await this.#options.claims.recalls(this.#options.membership.sessionId),
+        this.#held,
+        (run, reason) => this.#abort(run, "cancel", reason),
+        (run) => this.#do(run, "report released"),
+      );
+      this.#recallsOpen ||= open;
       await this.#reporter.report(keeps);
     } catch (error) {
       this.#recallsOpen = true;
@@ -432,26 +403,40 @@ export class Worker implements RunHost {
     }
   }
 
-  /** While this process's session is in doubt: what waits does not start, what runs is stopped at its grace's end. */
+  /**
+   * While this process's session is in doubt: what waits is dropped and what runs is told to stop, at once where the store
+   * may not know that it runs, for then it has no grace; else when its grace ends.
+   */
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      const doubtMs = membership.doubtMs();
-      if (doubtMs > 0) {
-        const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
-        for (const run of this.#held.values()) {
-          if (run.state === "waiting" || run.state === "running") {
-            if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
-          }
-        }
+      this.#blockage.look(this.#held.values());
+      if (membership.doubtMs() > 0) {
+        for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
         this.#startOverdue();
         this.#giveBackOverdue();
-        if (this.#running > 0) void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
+        if (this.#running > 0 && !this.#adopting)
+          void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         if (this.#recallsOpen) void this.#answerRecalls();
       }
       this.#guard();
     });
+  }
+
+  /** Also when a handler looks at its signal: a process that was stopped finds out there, not with its next timer. */
+  doubt(run: HeldRun, marginMs = 0): void {
+    if (run.state !== "waiting" && run.state !== "running") return;
+    const doubtMs = this.#options.membership.doubtMs();
+    const graceMs = run.reported ? run.known.definition.graceMs : 0;
+    if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
+    // Should the session live on after all, the store's book still has what is dropped here.
+    if (run.state === "waiting") this.#lostReply = true;
+    this.#abort(
+      run,
+      "session lost",
+      sessionLost("this process's session is in doubt; another may have the run by now"),
+    );
   }
 
   /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
@@ -464,6 +449,7 @@ export class Worker implements RunHost {
   /** Brings the store's book and this process together after a lost session or a lost reply. */
   async #adopt(lost: number, session: number): Promise<void> {
     const { claims, definitions, log } = this.#options;
+    this.#adopting = lost !== session;
     try {
       const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
       const fences = new Set(book.map(({ fence }) => fence));
@@ -472,6 +458,9 @@ export class Worker implements RunHost {
         for (const run of this.#held.values()) {
           if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
         }
+        // Reports made under the new session before this found nothing.
+        for (const run of this.#held.values()) run.reported = false;
+        this.#adopting = false;
         log.info({ session, kept: book.length }, "took over the claims of this process's lost session");
       }
       await definitions.ensure(book);
@@ -481,7 +470,8 @@ export class Worker implements RunHost {
     } catch (error) {
       log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.#lostReply = true;
-      this.#fetchIn(guardMs);
+      if (lost === session) this.#fetchIn(guardMs);
+      else this.clock.after(guardMs, () => void this.#adopt(lost, this.#options.membership.sessionId));
     }
   }
 

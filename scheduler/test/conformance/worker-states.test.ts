@@ -274,7 +274,14 @@ describe("a worker follows the claim table:", () => {
     waiting.doubtMs = 1;
     waiting.clock.advance(600);
     expect(waiting.starts).toBe(0);
+    const short = await into("running");
+    short.doubtMs = 1;
+    short.clock.advance(250);
+    expect(short.aborts, "the store does not know that it runs: it has no grace").toEqual(["SESSION_LOST"]);
     const running = await into("running");
+    running.clock.advance(1_250);
+    await until("the report", () => running.reports.length > 0);
+    await settleDown();
     running.doubtMs = 600;
     running.clock.advance(250);
     expect(running.aborts).toEqual([]);

@@ -1,0 +1,30 @@
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import type { Definitions } from "../definitions.ts";
+import type { FlowStore } from "../flow.ts";
+import type { Handler, RunNotice } from "../handler.ts";
+import type { Log } from "../log.ts";
+import type { Random } from "../random.ts";
+import type { ClaimStore, LogLine } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import type { TaskDefinition } from "../task.ts";
+
+export interface WorkerOptions {
+  claims: ClaimStore;
+  writeLogs: (lines: LogLine[]) => Promise<void>;
+  /** States, children and inputs of runs; without it they are refused. */
+  flow?: FlowStore;
+  membership: Membership;
+  definitions: Definitions;
+  groupIds: number[];
+  /** The handler for a task; undefined: this worker cannot run it. */
+  handlerOf: (definition: TaskDefinition) => Handler | undefined;
+  clock: Clock;
+  storeClock: StoreClock;
+  random: Random;
+  log: Log;
+  /** Handlers at work at once. */
+  concurrency: number;
+  claimAheadMs: number;
+  onNotice?: (notice: RunNotice) => void;
+}
