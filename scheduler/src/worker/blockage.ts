@@ -26,7 +26,8 @@ export class Blockage {
     const stoodMs = Math.round(mono - this.#lookedAt);
     this.#lookedAt = mono;
     if (stoodMs < blockedMs) return;
-    const running = [...held].filter(({ state }) => state === "running" || state === "ending");
+    // One that blocked it from its first step to its last has ended by now, and waits for the store's answer.
+    const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
       { ms: stoodMs, runs: running.map(({ id }) => id) },
       "this process's event loop stood still: a handler blocked it, or the process was stopped",
