@@ -40,10 +40,10 @@ export interface Run {
    */
   spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
   /**
-   * `return run.fanOut(children, { then })`: spawns these, ends this run, and once every child has ended, however, those
-   * spawned before among them, runs `then` once. That run reads what they came to by `inputs`. No place is kept meanwhile.
+   * `return run.fanOut(children, { join })`: spawns these, ends this run, and once every child has ended, however, those
+   * spawned before among them, runs the task `join` once. That run reads what they came to by `inputs`. No place is kept meanwhile.
    */
-  fanOut(children: ChildSpec[], options: { then: string; payload?: unknown }): Promise<Continuation>;
+  fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
   /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
   /** What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from. */

@@ -97,9 +97,9 @@ export class HandedRun implements Run {
     });
   }
 
-  async fanOut(children: ChildSpec[], { then, payload }: { then: string; payload?: unknown }): Promise<Continuation> {
-    const text = jsonText(payload, `run ${this.id}: the payload of ${then}`);
-    const taskId = await this.#taskId(then);
+  async fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
+    const text = jsonText(payload, `run ${this.id}: the payload of ${join}`);
+    const taskId = await this.#taskId(join);
     await Promise.all(
       children.map(({ task, payload, key }) => this.spawn(task, payload, key === undefined ? {} : { key })),
     );

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Onward } from "../../src/flow.ts";
+import { every } from "../../src/schedule.ts";
 import type { ClaimedRun, Store, TaskRecord, Verdict } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
 import { StoreProxy } from "../support/proxy.ts";
@@ -190,6 +191,9 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
         message: expect.stringMatching(/after itself: x after z after (y after )?x/),
       });
       expect(() => defineTask("x", { after: "x" })).toThrow(/itself/);
+      expect(() => defineTask("s", { after: "x", schedule: every("1s") })).toThrow(/schedule/);
+      for (const after of [[], { tasks: "x", on: "later" }, { task: "x" }, 7] as never[])
+        expect(() => defineTask("s", { after })).toThrow(/after/);
       await expect(task("w", { after: "nobody" })).rejects.toMatchObject({ code: "TASK_INVALID" });
       expect((await stage.store.tasks.byName("x")).definition.after, "nothing of it was stored").toBeUndefined();
       await expect(

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Carillon, carillon } from "../../src/index.ts";
@@ -22,6 +23,7 @@ interface Line {
 }
 
 const program = fileURLToPath(new URL("../support/programs/handlers.mjs", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const patienceMs = 60_000;
 
 describe("a worker that is lost, in processes of its own", () => {
@@ -68,6 +70,9 @@ describe("a worker that is lost, in processes of its own", () => {
     lines(run).find((line) => line.kind === kind && line.attempt === attempt);
   const begun = (run: number, attempt: number) =>
     until(`attempt ${attempt} of run ${run}`, () => seen(run, "start", attempt) !== undefined, patienceMs);
+  const carillonCommand = async (...words: string[]) =>
+    (await promisify(execFile)(process.execPath, [main, ...words, "--store", postgres().url, "--schema", schema]))
+      .stdout;
   const enqueue = async (task: string, payload?: unknown) => (await tower.enqueue(task, payload)).runId;
   async function ended(run: number, state?: string): Promise<RunRecord> {
     const { store } = await tower.open();
@@ -129,7 +134,14 @@ describe("a worker that is lost, in processes of its own", () => {
     await until("its late result", async () => (await store.flow.lateResults(asked)).length > 0, patienceMs);
     expect(await store.runs.list({ limit: 10, states: ["undecided"] })).toMatchObject([{ runId: asked }]);
     expect(seen(asked, "start", 2)).toBeUndefined();
-    await tower.decide(asked, "retry", "it did nothing");
+    expect(await carillonCommand("runs", "list")).toMatch(new RegExp(`${asked} +decided +\\? undecided`));
+    expect(await carillonCommand("runs", "show", String(asked))).toMatch(
+      /too late, refused\n.*first, fence \d+: succeeded/,
+    );
+    expect(await carillonCommand("runs", "decide", String(asked), "retry", "--reason", "it did nothing")).toBe(
+      `run ${asked} will run again\n`,
+    );
+    await expect(carillonCommand("runs", "decide", String(asked), "maybe")).rejects.toThrow(/maybe/);
     expect((await ended(asked, "succeeded")).attempt).toBe(2);
   }, 120_000);
 
