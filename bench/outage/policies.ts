@@ -12,6 +12,8 @@ export interface PolicySum {
   due: number;
   /** Accepted before the store went, and run when it was back. */
   plannedBefore: number;
+  /** Accepted before the store went, and given up as too late when it was back. */
+  givenUp: number;
   /** Run by a catch-up. */
   caughtUp: number;
   /** Recorded as missed. */
@@ -27,12 +29,15 @@ export interface PolicySum {
 const afterMs = 10_000;
 /** `all` runs so many of the newest. */
 const cap = 100;
+/** How long a start may take beyond the misfire time, which the claim judges. */
+const startMs = 2_000;
 /** Claims are made a second ahead. */
 const claimedAheadMs = 1_500;
 
 interface Booked {
   acceptedMs: number;
   run: boolean;
+  givenUp: boolean;
   lost: number;
   ends: number;
 }
@@ -53,7 +58,7 @@ export async function sumPolicy(
   const s = `"${schema}"`;
   const names = tasks.map(({ name }) => name);
   const { rows: booked } = await client.query(
-    `select t.name, l.slot_ms::float8 as slot, l.accepted_ms::float8 as accepted, l.outcome,
+    `select t.name, l.slot_ms::float8 as slot, l.accepted_ms::float8 as accepted, l.outcome, l.reason,
             (select count(*)::int from ${s}.attempt a where a.run_id = l.run_id and a.outcome = 'lost') as lost,
             (select count(*)::int from ${s}.run_history h where h.id = l.run_id and h.outcome = 0) as ends
      from ${s}.slot l join ${s}.task t on t.id = l.task_id where l.slot_ms >= $1 and l.slot_ms < $2 and t.name = any($3)`,
@@ -68,6 +73,7 @@ export async function sumPolicy(
   const sum: PolicySum = {
     due: 0,
     plannedBefore: 0,
+    givenUp: 0,
     caughtUp: 0,
     missed: 0,
     lost: 0,
@@ -79,7 +85,16 @@ export async function sumPolicy(
     const book = new Map<number, Booked>(
       booked
         .filter((row) => row.name === name)
-        .map((row) => [row.slot, { acceptedMs: row.accepted, run: row.outcome === 1, lost: row.lost, ends: row.ends }]),
+        .map((row) => [
+          row.slot,
+          {
+            acceptedMs: row.accepted,
+            run: row.outcome === 1,
+            givenUp: row.outcome === 2 && row.reason === `misfire: ${policy}`,
+            lost: row.lost,
+            ends: row.ends,
+          },
+        ]),
     );
     const mine = ranges.filter((row) => row.name === name);
     const late: number[] = [];
@@ -101,6 +116,11 @@ export async function sumPolicy(
           late.push(entry.acceptedMs - slotMs);
           open++;
         } else if (slotMs > downMs && slotMs < upMs) sum.plannedBefore++;
+        const startedMs = Math.min(...starts.map(({ atMs }) => atMs));
+        if (policy !== "all" && entry.lost === 0 && startedMs - slotMs > afterMs + startMs)
+          sum.faults.push(`started too late: ${told}`);
+      } else if (entry?.givenUp && policy !== "all" && starts.length === 0) {
+        sum.givenUp++;
       } else if (within[0]?.outcome === 3 && String(within[0].reason).includes(policy) && starts.length === 0) {
         sum.missed++;
         open++;

@@ -43,3 +43,29 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener("abort", end, { once: true });
   });
 }
+
+/** The sleep of a loop, which a wake ends. One that comes while the loop is at work ends its next sleep before it begins. */
+export class Sleeper {
+  readonly #clock: Clock;
+  #woken = false;
+  #asleep: AbortController | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  wake(): void {
+    if (this.#asleep) this.#asleep.abort();
+    else this.#woken = true;
+  }
+
+  /** For one at a time. */
+  async sleep(ms: number): Promise<void> {
+    const woken = this.#woken;
+    this.#woken = false;
+    if (woken) return;
+    this.#asleep = new AbortController();
+    await pause(this.#clock, ms, this.#asleep.signal);
+    this.#asleep = undefined;
+  }
+}

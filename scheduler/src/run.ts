@@ -27,6 +27,7 @@ export const runEvents = [
   "cancel",
   "cancel confirmed",
   "skip",
+  "expire",
   "withdraw",
   "pause",
   "resume",
@@ -37,7 +38,14 @@ export type RunEvent = (typeof runEvents)[number];
 const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
   held: { admit: "ready", cancel: "cancelled", skip: "skipped", withdraw: "withdrawn", pause: "paused" },
   paused: { cancel: "cancelled", resume: "ready" },
-  ready: { demote: "held", claim: "claimed", cancel: "cancelled", withdraw: "withdrawn", pause: "paused" },
+  ready: {
+    demote: "held",
+    claim: "claimed",
+    cancel: "cancelled",
+    expire: "skipped",
+    withdraw: "withdrawn",
+    pause: "paused",
+  },
   claimed: {
     release: "ready",
     succeed: "succeeded",

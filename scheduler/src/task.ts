@@ -23,7 +23,7 @@ export interface OverlapPolicy {
   limit: number | null;
 }
 
-/** What becomes of slots that could not be accepted within `afterMs` of their time. */
+/** What becomes of slots that could not be accepted, or not be started, within `afterMs` of their time. */
 export interface MisfirePolicy {
   policy: "fire_once" | "skip" | "all";
   afterMs: number;

@@ -154,7 +154,7 @@ export class Connection {
 
   /**
    * While the server has much to answer it answers a few at a time, and waking up for those costs more than reading
-   * them. So once all that came is read, the next is looked for a millisecond later: by then there is more of it, and
+   * them. So once all that came is read, the next is looked for `restMs` later: by then there is more of it, and
    * the server cannot have run out of work. @returns whether reading is paused
    */
   #rests(bytes: number): boolean {

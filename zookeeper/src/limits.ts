@@ -11,7 +11,7 @@ export const limits = {
   maxWaitingBytes: 64 * 1024 * 1024,
   /** With so many requests unanswered, answers are looked for only so often. */
   restUnanswered: 256,
-  restMs: 1,
+  restMs: 2,
   /** With so many requests unanswered, reads in a row share requests, so many at most. */
   togetherUnanswered: 16,
   mostTogether: 32,

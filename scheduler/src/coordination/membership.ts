@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { pause } from "../clock.ts";
+import { pause, Sleeper } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -132,8 +132,7 @@ class StoreMembership implements Membership {
   #term: number | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
-  #wake: () => void = () => undefined;
-  #refreshWanted = false;
+  readonly #sleeper: Sleeper;
   /** Why it is no member, and when that was told last. */
   #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
@@ -141,6 +140,7 @@ class StoreMembership implements Membership {
 
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
+    this.#sleeper = new Sleeper(options.clock);
     this.node = options.identity.node;
     this.#sessionId = sessionId;
     this.#trust = new Trust(options.identity.timeoutMs - marginMs);
@@ -165,8 +165,7 @@ class StoreMembership implements Membership {
   }
 
   refresh(): void {
-    this.#refreshWanted = true;
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   heard(sessionId: number, beat: number): void {
@@ -198,7 +197,7 @@ class StoreMembership implements Membership {
   async leave(why: string): Promise<void> {
     if (this.#left.signal.aborted) return;
     this.#left.abort();
-    this.#wake();
+    this.#sleeper.wake();
     await this.#loop;
     this.#cancelSilence();
     const { store, storeClock, log, witness } = this.#options;
@@ -232,7 +231,7 @@ class StoreMembership implements Membership {
     const { beatMs, log } = this.#options;
     let failing = false;
     while (!this.#left.signal.aborted) {
-      await this.#sleep(this.#keptOut ? beatMs : failing ? Math.min(hurryMs, beatMs) : this.#untilNextLook());
+      await this.#sleeper.sleep(this.#keptOut ? beatMs : failing ? Math.min(hurryMs, beatMs) : this.#untilNextLook());
       if (this.#left.signal.aborted) return;
       try {
         await this.#beat();
@@ -438,13 +437,5 @@ class StoreMembership implements Membership {
     if (this.#backing() === "witness" && this.#term === null) return shownBeatMs;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));
     return untilBeat(storeClock.now(), beatMs, placeOf(this.#sessionId, identity.role, nodes));
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    if (this.#refreshWanted || this.#left.signal.aborted) woken.abort();
-    this.#refreshWanted = false;
-    await pause(this.#options.clock, ms, woken.signal);
   }
 }

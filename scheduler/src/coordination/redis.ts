@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, pause, systemClock } from "../clock.ts";
+import { type Clock, Sleeper, systemClock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { LockNeeds, LockPlace } from "../locks.ts";
 import type { Random } from "../random.ts";
@@ -69,8 +69,7 @@ class RedisWitness implements Witness {
   #sureUntil = 0;
   #told = { first: false, ahead: false, sure: false };
   #cancelTelling: () => void = () => undefined;
-  #wake: () => void = () => undefined;
-  #woken = false;
+  readonly #sleeper: Sleeper;
   #epoch: string | undefined;
   #following = false;
   #readMembers = false;
@@ -81,6 +80,7 @@ class RedisWitness implements Witness {
     this.#registry = registry;
     this.serviceId = registry.serviceId;
     this.#clock = clock;
+    this.#sleeper = new Sleeper(clock);
     this.#options = options;
     this.#members = new RedisMembers(options.log);
     connection.onLost = () => this.#doubt();
@@ -197,7 +197,7 @@ class RedisWitness implements Witness {
   }
 
   async #beat(): Promise<void> {
-    while (!this.#left.signal.aborted) await this.#sleep(await this.#renewOrDoubt());
+    while (!this.#left.signal.aborted) await this.#sleeper.sleep(await this.#renewOrDoubt());
     // The last renewal shows nobody; without it, all of it expires.
     await this.#renewOrDoubt();
     this.#cancelTelling();
@@ -293,15 +293,6 @@ class RedisWitness implements Witness {
   }
 
   #hurry(): void {
-    this.#woken = true;
-    this.#wake();
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    if (this.#woken) woken.abort();
-    this.#woken = false;
-    await pause(this.#clock, ms, woken.signal);
+    this.#sleeper.wake();
   }
 }

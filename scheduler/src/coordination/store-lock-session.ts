@@ -1,4 +1,4 @@
-import { type Clock, pause } from "../clock.ts";
+import { type Clock, Sleeper } from "../clock.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
 import type { LockPulse, LockStore, SeenSession } from "../lock-store.ts";
 import type { Log } from "../log.ts";
@@ -43,13 +43,13 @@ export class LockSession {
   #sawStoreMono: number;
   #silentLeftMs = Number.POSITIVE_INFINITY;
   #idle = false;
-  #woken = false;
-  #wake: () => void = () => undefined;
+  readonly #sleeper: Sleeper;
   #cancelTrust: () => void = () => undefined;
 
   /** @param beganMono when the request that opened it was sent */
   constructor(options: LockSessionOptions, entries: Entries, id: number, beganMono: number) {
     this.#options = options;
+    this.#sleeper = new Sleeper(options.clock);
     this.#entries = entries;
     this.id = id;
     this.#sureUntil = this.#trustFrom(beganMono);
@@ -70,8 +70,7 @@ export class LockSession {
 
   /** Beats soon: there may be something to learn. */
   hurry(): void {
-    this.#woken = true;
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   /** Others that are in the way, as just read. One that is gone already, or whose time comes, is looked at again. */
@@ -83,7 +82,7 @@ export class LockSession {
   close(why: string): void {
     this.#cancelTrust();
     if (!this.#end.signal.aborted) this.#end.abort(why);
-    this.#wake();
+    this.#sleeper.wake();
   }
 
   #trustFrom(beganMono: number): number {
@@ -97,7 +96,7 @@ export class LockSession {
     const hurriedMs = Math.min(hurryMs, usualMs / 3);
     let failing = false;
     for (;;) {
-      await this.#sleep(failing ? hurriedMs : Math.min(usualMs, this.#silentLeftMs));
+      await this.#sleeper.sleep(failing ? hurriedMs : Math.min(usualMs, this.#silentLeftMs));
       if (this.#end.signal.aborted) return;
       const names = this.#entries.names();
       if (this.#isIdle(names)) return this.close("it is not needed any more");
@@ -111,7 +110,7 @@ export class LockSession {
         // Blind for longer than two beats: what stood still meanwhile may have been as blind as we were.
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
-        if (await this.#bury(pulse)) this.#woken = true;
+        if (await this.#bury(pulse)) this.#sleeper.wake();
         this.#entries.learn(pulse, beganMono);
         failing = false;
       } catch (error) {
@@ -171,13 +170,5 @@ export class LockSession {
       if (this.sure) this.#watchTrust();
       else this.close("the store did not answer for too long");
     });
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    if (this.#woken || this.#end.signal.aborted) woken.abort();
-    this.#woken = false;
-    await pause(this.#options.clock, ms, woken.signal);
   }
 }

@@ -3,6 +3,7 @@ import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, Sql
 import type { Database } from "./database.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { finishSql, finishValues, flowColumns, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql } from "./signals.ts";
@@ -61,8 +62,10 @@ export function claimStore(database: Database): ClaimStore & Endings {
         request.limit,
         Math.round(request.nowMs),
       ]);
-      const runs = rows.filter(({ paused }) => !paused);
-      if (runs.length < rows.length)
+      const claimed = rows.filter(({ paused }) => !paused);
+      const late = await endLate(database, claimed, request.nowMs);
+      const runs = late.size === 0 ? claimed : claimed.filter(({ fence }) => !late.has(fence));
+      if (claimed.length < rows.length)
         await endRemoved(
           rows.filter(({ paused }) => paused).map(({ taskId }) => taskId),
           request.nowMs,

@@ -50,12 +50,13 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     const skips = state === "skipped" || event === "skip";
     const gated = state === "held" || skips || event === "admit" || event === "demote";
     // An edit takes back planned slots, a pause makes enqueued runs wait: the run is of the kind that the event is about.
-    const planned = event === "withdraw" && state !== "paused";
+    const planned = (event === "withdraw" || event === "expire") && state !== "paused";
     const options: TaskOptions = {
       group: `g${++made}`,
       overlap: skips ? "skip" : gated ? "queue" : "allow",
       onWorkerLost: state === "undecided" || event === "lose: ask" ? "ask" : event === "lose: fail" ? "fail" : "retry",
       grace: 0,
+      misfire: "skip",
       ...(planned ? { schedule: at(dueMs()) } : {}),
     };
     const task = await stage.task(`t${made}`, options);
@@ -124,6 +125,8 @@ describe.each(everyPostgres())("run states on $title", (server) => {
         return runs.cancel(runId, "", stage.nowMs);
       case "skip":
         return plans.admitHeld(dueMs(), dueMs());
+      case "expire":
+        return stage.claim(session, [task], dueMs() + 20_000);
       case "withdraw":
         return tasks.save({ ...task.definition, description: "edited" }, null, change(stage.nowMs));
       case "pause":

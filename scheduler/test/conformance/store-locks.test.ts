@@ -76,7 +76,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("costs one statement to take and one to give, and nothing once it is not used", async () => {
     const name = fresh();
-    const a = await join({ timeoutMs: 600 });
+    const a = await join({ timeoutMs: 3_000 });
     const slot = a.permits(name);
     const before = await sessions();
     for (let use = 0; use < 10; use++) await (await slot.acquire(true, never))?.release();

@@ -127,15 +127,19 @@ describe(`leader latch on ${serverTitle()}`, () => {
     try {
       const first = await latch("first");
       const second = await latch("second");
-      const third = await latch("third", await clients.connect({}, proxy.address));
+      const client = await clients.connect({}, proxy.address);
+      const third = await latch("third", client);
       const fourth = await latch("fourth");
       for (const one of [first, second, third, fourth]) await one.latch.start();
       await first.latch.awaitLeadership();
       const looked = proxy.requests(op.getChildren) + proxy.requests(op.getChildren2);
       await fourth.latch.close();
-      await second.latch.close();
       const lists = () => proxy.requests(op.getChildren) + proxy.requests(op.getChildren2) - looked;
-      await until("the third looked again", () => lists() > 0);
+      const watches = () => proxy.requests(op.getData) + proxy.requests(op.exists);
+      const watched = watches();
+      await second.latch.close();
+      await until("the third looked again, and watches the first", () => lists() > 0 && watches() > watched);
+      await client.sync(path); // answered after both
       await first.latch.close();
       await third.latch.awaitLeadership();
       expect(lists()).toBe(2);

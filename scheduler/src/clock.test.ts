@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { Sleeper, systemClock } from "./clock.ts";
+
+const turns = async () => {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** What a loop does that sleeps "for ever" between its steps. */
+function loop() {
+  const sleeper = new Sleeper({ ...systemClock, after: () => () => undefined });
+  const state = { steps: 0 };
+  let finishStep: (() => void) | undefined;
+  void (async () => {
+    for (;;) {
+      await sleeper.sleep(1_000);
+      state.steps++;
+      await new Promise<void>((resolve) => {
+        finishStep = resolve;
+      });
+    }
+  })();
+  return { sleeper, state, finish: () => finishStep?.() };
+}
+
+test("a wake ends the sleep, and is used up by that", async () => {
+  const { sleeper, state, finish } = loop();
+  sleeper.wake();
+  sleeper.wake();
+  await turns();
+  expect(state.steps).toBe(1);
+  finish();
+  await turns();
+  expect(state.steps).toBe(1);
+  sleeper.wake();
+  await turns();
+  expect(state.steps).toBe(2);
+});
+
+test("wakes while the loop is at work are one more step, at once", async () => {
+  const { sleeper, state, finish } = loop();
+  sleeper.wake();
+  await turns();
+  sleeper.wake();
+  sleeper.wake();
+  await turns();
+  expect(state.steps).toBe(1);
+  finish();
+  await turns();
+  expect(state.steps).toBe(2);
+  finish();
+  await turns();
+  expect(state.steps).toBe(2);
+});
+
+test("without a wake it lasts its time", async () => {
+  const fires: (() => void)[] = [];
+  const after = (_ms: number, fire: () => void) => {
+    fires.push(fire);
+    return () => undefined;
+  };
+  const sleeper = new Sleeper({ ...systemClock, after });
+  let slept = 0;
+  void sleeper.sleep(50).then(() => slept++);
+  await turns();
+  expect(slept).toBe(0);
+  fires[0]?.();
+  await turns();
+  expect(slept).toBe(1);
+});

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { every } from "../../src/schedule.ts";
+import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, settlement } from "../support/store-stage.ts";
+
+/** Slots that were planned in time, and could not be started in time: nobody could claim for a while. */
+describe.each(everyPostgres())("late starts on $title", (server) => {
+  let stage: Stage;
+  let planner: number;
+  let worker: number;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    planner = await stage.session();
+    worker = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  let made = 0;
+  /** A task each second, ten seconds of which are planned and not claimed. */
+  async function planned(misfire: TaskOptions["misfire"], options: TaskOptions = {}): Promise<TaskRecord> {
+    const name = `late-${++made}`;
+    const task = await stage.task(name, { group: name, schedule: every("1s"), misfire, ...options });
+    expect(await stage.plan([task], planner, stage.nowMs + 10_000)).toBe(10);
+    return task;
+  }
+  const slotsOf = (runs: readonly ClaimedRun[]) => runs.map(({ slotMs }) => slotMs as number).sort((a, b) => a - b);
+
+  /** What became of every slot, and that ledger, history and counters agree. */
+  async function account(task: TaskRecord): Promise<{ run: number[]; skipped: number[] }> {
+    const { slots } = await stage.store.history.slots(task.taskId, 0, stage.nowMs + 86_400_000, 100);
+    const of = (outcome: string) => slots.filter((slot) => slot.outcome === outcome).map(({ slotMs }) => slotMs);
+    const skipped = of("skipped").sort((a, b) => a - b);
+    const history = await stage.rows(
+      "select slot_ms, error->>'message' as why from $s.run_history where task_id = $1 and outcome = 3 order by 1",
+      [task.taskId],
+    );
+    const why = `misfire: ${task.definition.misfire.policy}`;
+    expect(history).toEqual(skipped.map((slot_ms) => ({ slot_ms, why })));
+    expect(slots.filter((slot) => slot.outcome === "skipped").every(({ reason }) => reason === why)).toBe(true);
+    const counters = (await stage.store.tasks.counters([task.taskId])).get(task.taskId);
+    expect(counters?.skipped ?? 0).toBe(skipped.length);
+    return { run: of("run").sort((a, b) => a - b), skipped };
+  }
+
+  it("skip: those later than the misfire time are given up, the others run", async () => {
+    const task = await planned({ policy: "skip", after: "4s" });
+    const first = task.nextSlotMs as number;
+    const nowMs = first + 9_500;
+    const claimed = slotsOf(await stage.claim(worker, [task], nowMs));
+    expect(claimed).toEqual([6, 7, 8, 9].map((at) => first + at * 1_000));
+    const { run, skipped } = await account(task);
+    expect(run).toEqual(claimed);
+    expect(skipped).toEqual([0, 1, 2, 3, 4, 5].map((at) => first + at * 1_000));
+    expect(slotsOf(await stage.claim(worker, [task], nowMs))).toEqual([]);
+  });
+
+  it("fire_once: the newest runs, however late", async () => {
+    const task = await planned("fire_once", { schedule: every("1s", { anchor: stage.nowMs }) });
+    const { taskId, nextSlotMs } = task;
+    // Nothing after the tenth will come, as after the end of a schedule.
+    await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [taskId]);
+    const claimed = slotsOf(await stage.claim(worker, [task], stage.nowMs + 3_600_000));
+    expect(claimed).toEqual([(nextSlotMs as number) + 9_000]);
+    expect((await account(task)).skipped).toHaveLength(9);
+  });
+
+  it("fire_once: a slot that is due and not planned yet is the one to run", async () => {
+    const task = await planned("fire_once");
+    const nowMs = stage.nowMs + 60_000;
+    expect(await stage.claim(worker, [task], nowMs)).toEqual([]);
+    expect((await account(task)).skipped).toHaveLength(10);
+    await stage.plan([task], planner, nowMs, nowMs);
+    const { run, skipped } = await account(task);
+    expect([run.length, skipped.length]).toEqual([1, 10]);
+    expect(slotsOf(await stage.claim(worker, [task], nowMs))).toEqual(run);
+  });
+
+  it("fire_once: one of all runs, however many workers come back at once", async () => {
+    const task = await planned("fire_once");
+    await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [task.taskId]);
+    const workers = await Promise.all(Array.from({ length: 8 }, () => stage.session("worker")));
+    const claims = await Promise.all(
+      workers.map((session) => stage.claim(session, [task], stage.nowMs + 3_600_000, 2)),
+    );
+    const rest = await stage.claim(worker, [task], stage.nowMs + 3_600_000);
+    const runs = [...claims.flat(), ...rest];
+    expect(slotsOf(runs)).toEqual([(task.nextSlotMs as number) + 9_000]);
+    expect((await account(task)).skipped).toHaveLength(9);
+  });
+
+  it("all: every one runs", async () => {
+    const task = await planned("all");
+    expect(await stage.claim(worker, [task], stage.nowMs + 3_600_000)).toHaveLength(10);
+    expect((await account(task)).skipped).toEqual([]);
+  });
+
+  it("what waited for a place, was tried before, was enqueued, or counts from an end is only late", async () => {
+    const muchLater = stage.nowMs + 3_600_000;
+    const serial = await planned("skip", { overlap: "queue" });
+    expect(await stage.claim(worker, [serial], muchLater)).toHaveLength(1);
+
+    const enqueued = await stage.task("late-enqueued", { group: "late-enqueued", misfire: "skip" });
+    await stage.enqueue(enqueued);
+    expect(await stage.claim(worker, [enqueued], muchLater)).toHaveLength(1);
+
+    const delay = { group: "late-delay", schedule: every("1s", { mode: "delay" }), misfire: "skip" } as const;
+    const counted = await stage.task("late-delay", delay);
+    await stage.plan([counted], planner, stage.nowMs + 10_000);
+    expect(await stage.claim(worker, [counted], muchLater)).toHaveLength(1);
+
+    const retried = await planned({ policy: "skip", after: "4s" });
+    const [run] = await stage.claim(worker, [retried], retried.nextSlotMs as number);
+    const verdict = { kind: "retry", dueMs: stage.nowMs + 30_000, error: null } as const;
+    await stage.store.claims.settle(worker, [settlement(run as ClaimedRun, verdict, stage.nowMs)], stage.nowMs);
+    const again = await stage.claim(worker, [retried], muchLater);
+    expect(again.map(({ runId, attempt }) => [runId, attempt])).toEqual([[run?.runId, 2]]);
+  });
+
+  it("given back unstarted, it is judged again by when it is", async () => {
+    const task = await planned({ policy: "skip", after: "4s" });
+    const first = task.nextSlotMs as number;
+    const [run] = await stage.claim(worker, [task], first);
+    const released = settlement(run as ClaimedRun, { kind: "released" }, first);
+    await stage.store.claims.settle(worker, [released], first);
+    expect(slotsOf(await stage.claim(worker, [task], first + 4_500))).not.toContain(first);
+    expect((await account(task)).skipped).toEqual([first]);
+  });
+});
