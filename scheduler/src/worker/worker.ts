@@ -414,6 +414,8 @@ export class Worker implements RunHost {
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
+        // What was dropped in doubt is on the book of a session that lives on, and nobody else's signal tells of it.
+        if (this.#lostReply) this.#fetch();
         this.#startOverdue();
         this.#giveBackOverdue();
         if (this.#running > 0 && !this.#adopting)
