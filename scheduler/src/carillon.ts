@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type Clock, pause, systemClock } from "./clock.ts";
@@ -19,6 +18,7 @@ import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
+import { identityOf } from "./identity.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
@@ -29,13 +29,12 @@ import { nextSlots } from "./schedule.ts";
 import { type CarillonOptions, longestBeatMs, type Settings, settingsOf, withPreset } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
-import type { EnqueueWrite, SessionIdentity, Signal, Store, TaskRecord } from "./store.ts";
+import type { EnqueueWrite, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
-import { version } from "./version.ts";
-import { servicePlace, type Witness } from "./witness.ts";
+import type { Witness } from "./witness.ts";
 import { Worker } from "./worker/worker.ts";
 
 /** Everything that exists once the store is open. */
@@ -217,6 +216,15 @@ export class Carillon {
     return "stopping";
   }
 
+  /**
+   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
+   * @throws RUN_UNKNOWN, RUN_STATE
+   */
+  async decide(runId: number, how: "retry" | "fail", reason = ""): Promise<void> {
+    const { store } = await this.open();
+    await store.flow.decide(runId, how, reason, this.#storeClock.now());
+  }
+
   /** Stores a definition that no code here stands behind, such as a command task. */
   async save(
     definition: TaskDefinition,
@@ -344,6 +352,7 @@ export class Carillon {
     const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     return new Worker({
       claims: shared.store.claims,
+      flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       membership: shared.membership,
       definitions: shared.definitions,
@@ -366,23 +375,8 @@ export class Carillon {
   }
 
   async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
-    const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = this.settings;
-    const { keepMs, horizonMs, claimAheadMs, address, observer } = this.settings;
-    const { coordination: url } = this.#options;
-    const coordination = url === undefined ? null : servicePlace(url);
     for (;;) {
-      const identity: SessionIdentity = {
-        node: this.#node,
-        role: scheduler ? "node" : "worker",
-        host: hostname(),
-        pid: process.pid,
-        version,
-        timeoutMs: sessionTimeoutMs,
-        groups: worker ? this.#groups() : [],
-        labels,
-        capacity: worker ? concurrency : 0,
-        settings: { retentionMs: keepMs, horizonMs, claimAheadMs, address, coordination, observer },
-      };
+      const identity = identityOf(this.settings, this.#node, this.#groups(), this.#options.coordination);
       const options = {
         store,
         witness,

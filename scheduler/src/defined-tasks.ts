@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { inOrder } from "./after.ts";
 import type { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
@@ -61,7 +62,7 @@ export class DefinedTasks {
     if (known !== undefined) return known;
     const { tasks } = registry;
     const defined = this.#defined.get(name);
-    if (defined) await this.#register([defined.definition], registry);
+    if (defined) await this.#register(this.#withUpstream(defined.definition), registry);
     else this.#taskIds.set(name, (await tasks.byName(name)).taskId);
     return this.#taskIds.get(name) as number;
   }
@@ -69,10 +70,21 @@ export class DefinedTasks {
   /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
   async registerAll(registry: Registry): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
-    for (let from = 0; from < unknown.length; from += savedTogether) {
-      const some = unknown.slice(from, from + savedTogether).map(({ definition }) => definition);
-      await this.#register(some, registry);
-    }
+    const ordered = inOrder(unknown.map(({ definition }) => definition));
+    for (let from = 0; from < ordered.length; from += savedTogether)
+      await this.#register(ordered.slice(from, from + savedTogether), registry);
+  }
+
+  /** What it comes after must be there before it. */
+  #withUpstream(definition: TaskDefinition): TaskDefinition[] {
+    const some = new Set([definition]);
+    // A set is walked through with what is added on the way.
+    for (const { after } of some)
+      for (const name of after?.tasks ?? []) {
+        const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);
+        if (upstream) some.add(upstream.definition);
+      }
+    return [...some];
   }
 
   async #register(some: TaskDefinition[], { tasks, definitions, author, nowMs, log }: Registry): Promise<void> {

@@ -1,3 +1,5 @@
+import type { Continuation, RunInput } from "./flow.ts";
+import type { Json } from "./json.ts";
 import type { SqlClient } from "./store.ts";
 
 /** What a handler is given of the run it serves. */
@@ -25,6 +27,35 @@ export interface Run {
    * @throws FENCE_STALE when the claim is no longer this run's: roll back
    */
   complete(client: SqlClient, result?: unknown): Promise<void>;
+  /** What `saveState` kept, in this attempt or one before it; null: nothing. Gone when the run has ended. */
+  readonly state: Json;
+  /**
+   * Keeps where the run is: any JSON up to 256 KiB. Resolves once an attempt after this one would find it.
+   * @throws FENCE_STALE when the claim is no longer this run's, PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE
+   */
+  saveState(value: unknown): Promise<void>;
+  /**
+   * Makes a run of a task as this run's child, at once. A child has one key among its parent's children of that task, so
+   * that another attempt of the parent, spawning it again, finds it there. Without a key it is numbered in the order of
+   * calls: then give an attempt no other order than the one before it had.
+   * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…
+   */
+  spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
+  /**
+   * `return run.fanOut(children, { join })`: spawns these, ends this run, and once every child has ended, however, those
+   * spawned before among them, runs the task `join` once. That run reads what they came to by `inputs`. No place is kept meanwhile.
+   */
+  fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
+  /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
+  continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
+  /** What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from. */
+  inputs(): Promise<RunInput[]>;
+}
+
+export interface ChildSpec {
+  task: string;
+  payload?: unknown;
+  key?: string;
 }
 
 export interface RunLog {

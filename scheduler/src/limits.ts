@@ -7,6 +7,10 @@ export const limits = {
   keyLength: 200,
   /** Runs that one run is split into. */
   shards: 1_000,
+  /** That one task comes after. */
+  upstreamTasks: 100,
+  /** Of one run. */
+  children: 10_000,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,

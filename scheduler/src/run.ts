@@ -1,10 +1,11 @@
 /**
  * The life of a run, as the store keeps it. `held`: waits for a place under the task's overlap policy. `paused`: an
- * enqueued run of a paused task. `ready`: claimable once due. `claimed`: a worker has it. The others are ends; an ended
+ * enqueued run of a paused task. `ready`: claimable once due. `claimed`: a worker has it. `undecided`: its worker was lost,
+ * and its task leaves to an operator what that means; nobody starts it meanwhile. The others are ends; an ended
  * run leaves the live table for history, but `withdrawn`, the end of a planned slot that an edit or a pause took back
  * before its time: that slot never came due, so nothing remains of it.
  */
-export const liveStates = ["held", "paused", "ready", "claimed"] as const;
+export const liveStates = ["held", "paused", "ready", "claimed", "undecided"] as const;
 export type LiveState = (typeof liveStates)[number];
 export const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const;
 export type Outcome = (typeof outcomes)[number];
@@ -20,6 +21,9 @@ export const runEvents = [
   "fail",
   "lose: retry",
   "lose: fail",
+  "lose: ask",
+  "decide: retry",
+  "decide: fail",
   "cancel",
   "cancel confirmed",
   "skip",
@@ -49,11 +53,13 @@ const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
     fail: "failed",
     "lose: retry": "ready",
     "lose: fail": "failed",
+    "lose: ask": "undecided",
     // Only asks: the run stays claimed until its worker confirms, or is lost.
     cancel: "claimed",
     withdraw: "claimed",
     "cancel confirmed": "cancelled",
   },
+  undecided: { "decide: retry": "ready", "decide: fail": "failed", cancel: "cancelled" },
 };
 
 export function runTransition(state: RunState, event: RunEvent): RunState | undefined {

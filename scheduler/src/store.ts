@@ -1,6 +1,7 @@
 import type { Calendar } from "./calendar.ts";
 import type { CalendarStore } from "./calendar-store.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
+import type { FlowStore, Onward } from "./flow.ts";
 import type { GraceLockStore } from "./grace-lock-store.ts";
 import type { HistoryStore } from "./history-store.ts";
 import type { Json } from "./json.ts";
@@ -9,9 +10,20 @@ import type { OperationStore } from "./operations.ts";
 import type { MissedRange, PlannedSlot } from "./planning.ts";
 import type { RouteStore, TurnRequest } from "./route-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
+import type { SessionStore } from "./session-store.ts";
 import type { TaskDefinition } from "./task.ts";
 
 export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
+export type {
+  Beating,
+  Leadership,
+  Member,
+  Pulse,
+  SessionIdentity,
+  SessionSettings,
+  SessionStore,
+  Term,
+} from "./session-store.ts";
 
 /**
  * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
@@ -25,6 +37,7 @@ export interface Store {
   readonly runs: RunStore;
   readonly claims: ClaimStore;
   readonly routes: RouteStore;
+  readonly flow: FlowStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
@@ -41,136 +54,6 @@ export interface Store {
 export interface Authority {
   sessionId: number;
   term: number | null;
-}
-
-// ---- sessions and terms
-
-export interface SessionIdentity {
-  node: string;
-  role: "node" | "worker";
-  host: string;
-  pid: number;
-  version: string;
-  timeoutMs: number;
-  /** The groups whose tasks it runs. */
-  groups?: readonly string[];
-  /** For people and for looking: where it is, what it has. A pulse leaves out these and what follows. */
-  labels?: Readonly<Record<string, string>>;
-  /** How many runs it takes at once; 0: it runs none; null: a process too old to say. */
-  capacity?: number | null;
-  settings?: SessionSettings | null;
-}
-
-/** Settings of a process that the others' must agree with, or that are bounded by theirs. Optional: newer than the others. */
-export interface SessionSettings {
-  retentionMs: number;
-  horizonMs: number;
-  claimAheadMs: number;
-  /** Where it is reached, host:port; null: nowhere. */
-  address?: string | null;
-  /** What it coordinates by, as its operator wrote it, without what is secret; null: the store alone. */
-  coordination?: string | null;
-  /** It never leads. */
-  observer?: boolean;
-}
-
-export interface Member extends SessionIdentity {
-  sessionId: number;
-  beat: number;
-  /** It relies on a coordination service that shows it; its beats may be rare. */
-  witnessed: boolean;
-  startedMs: number;
-  seenMs: number;
-}
-
-export interface Leadership {
-  term: number;
-  /** null: vacant. */
-  sessionId: number | null;
-}
-
-/** What a pulse tells of a member: what its silence is judged by. */
-export type Beating = Pick<Member, "sessionId" | "node" | "role" | "beat" | "witnessed" | "timeoutMs">;
-
-export interface Pulse {
-  storeMs: number;
-  /** False: this session has ended, by its own act or another's. */
-  alive: boolean;
-  leadership: Leadership;
-  /** The leader's session has not ended. */
-  led: boolean;
-  /** Whom this session must watch: see `beat`. */
-  members: Beating[];
-  /** The earliest slot no one has accepted yet. */
-  nextSlotMs: number | null;
-  /** The earliest run that waits for a place and must be judged when it comes due. */
-  nextHeldMs: number | null;
-  /** The earliest time at which an operation has something to do. */
-  nextOperationMs?: number | null;
-  /** The earliest due time of what this session's groups can claim. */
-  nextReadyMs: number | null;
-  /** Some task counts its places, so runs may be waiting for one. */
-  gated: boolean;
-  /** Stands for the latest changes of tasks; another text says that there were more. */
-  changes: string;
-  /** Sessions that ended and still have claims. */
-  ended: { sessionId: number; endedMs: number }[];
-  /** The earliest run that is to be addressed. */
-  nextDirectMs?: number | null;
-  /** Some run is addressed and not claimed. */
-  directed?: boolean;
-  /** Told to the leader: groups and tasks whose runs have been due for long and that no worker can take. */
-  unserved?: string[];
-  /** The earliest run that is addressed to this session. */
-  nextMineMs?: number | null;
-}
-
-export interface Term {
-  term: number;
-  node: string;
-  sessionId: number;
-  electedMs: number;
-  endedMs: number | null;
-  endedWhy: string | null;
-}
-
-export interface SessionStore {
-  /** @returns its number, or the live member that has the name */
-  open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
-  /**
-   * One statement: proves life and learns what a process must know. A scheduler node learns of the other nodes and of the
-   * workers that rely on the store, a worker of nobody: thousands of workers would each read of each. Repeatable.
-   * @param witnessed whether the session relies on a coordination service from now on
-   * @param everyone a node learns of the workers too that a service shows
-   */
-  beat(sessionId: number, nowMs: number, witnessed?: boolean, everyone?: boolean): Promise<Pulse>;
-  /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
-  end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
-  /**
-   * Takes the next term, if `observed` is still the truth and its session has ended.
-   * @param deposing also if it has not: another authority says who leads @returns the new term or null
-   */
-  campaign(
-    sessionId: number,
-    node: string,
-    observed: Leadership,
-    nowMs: number,
-    deposing?: boolean,
-  ): Promise<number | null>;
-  /** Lays leadership down. A later term is left alone. */
-  resign(term: number, nowMs: number, why: string): Promise<void>;
-  /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
-  sweep(nowMs: number, keepMs: number): Promise<void>;
-  terms(limit: number): Promise<Term[]>;
-  /** Whose store this is, and what its nodes coordinate by: a service's id, `store`, or null before the first node. */
-  cluster(): Promise<{ clusterId: string; coordination: string | null; lockEra: number }>;
-  /**
-   * From now on the cluster coordinates by `next`, if it still does by `before`; locks get a new era, so that their fences
-   * go on rising there. @returns whether it was so
-   */
-  coordinateBy(before: string | null, next: string): Promise<boolean>;
-  /** The members as last seen, with all they told, without taking part. */
-  members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }
 
 // ---- tasks
@@ -291,7 +174,8 @@ export interface PlanStore {
 
 // ---- runs
 
-export type RunSource = "slot" | "enqueue" | "manual";
+/** `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
+export type RunSource = "slot" | "enqueue" | "manual" | "child" | "after" | "chain" | "join";
 
 export interface EnqueueWrite {
   taskId: number;
@@ -414,7 +298,9 @@ export interface ClaimedRun {
   payload: Json;
   /** Of a run that was split: its part, from 0, and how many there are. */
   shard?: [index: number, total: number] | null;
-  /** The task counts its places or plans from a run's end, so its end takes the longer way. */
+  /** What an attempt before this one, or the run that this one goes on from, has left. */
+  state?: Json;
+  /** The task counts its places or plans from a run's end, or other runs depend on it, so its end takes the longer way. */
   linked: boolean;
 }
 
@@ -425,8 +311,16 @@ export interface ClaimAnswer {
 }
 
 export type Verdict =
-  | { kind: "ended"; outcome: "succeeded" | "failed" | "cancelled"; result: string | null; error: string | null }
-  | { kind: "retry"; dueMs: number; error: string | null }
+  | {
+      kind: "ended";
+      outcome: "succeeded" | "failed" | "cancelled";
+      result: string | null;
+      error: string | null;
+      /** Only of a success: written with it. */
+      onward?: Onward;
+    }
+  /** `ask`: not before an operator says so. */
+  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean }
   | { kind: "released" };
 
 export interface Settlement {
@@ -446,7 +340,8 @@ export interface ReclaimedRun {
   fence: number;
   attempt: number;
   sessionId: number;
-  outcome: "retry" | "fail";
+  /** `release`: it cannot have been started, so it goes back as if it had not been claimed. */
+  outcome: "retry" | "fail" | "ask" | "cancel" | "release";
 }
 
 export interface ClaimStore {
@@ -474,7 +369,10 @@ export interface ClaimStore {
     sessionId: number,
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
   ): Promise<void>;
-  /** Takes back claims of an ended session, where the task's grace has passed since it was found silent. */
+  /**
+   * Takes back claims of an ended session: those that it never reported as started at once, for its worker stops those too
+   * when its trust ends; the others where the task's grace has passed since it was found silent.
+   */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }
 

@@ -32,10 +32,11 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   labels: "labels",
   limit: "limit",
   rate: "rate",
+  after: "after",
 };
 
 /** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
-const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "http", "calendar", "blackout"]);
+const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "http", "calendar", "blackout", "after"]);
 
 /** A part by the name of its option, or by its own. */
 export const partCalled = (name: string): TaskPart | undefined =>

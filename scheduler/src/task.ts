@@ -1,3 +1,4 @@
+import { type AfterOption, type AfterSpec, afterSpec } from "./after.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { type HttpOptions, type HttpSpec, httpSpec } from "./http-task.ts";
@@ -60,12 +61,14 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   retry: RetryPolicy;
   overlap: OverlapPolicy;
   misfire: MisfirePolicy;
-  onWorkerLost: "retry" | "fail";
+  onWorkerLost: "retry" | "fail" | "ask";
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
   /** Absent: it calls no URL. Definitions from before there were HTTP tasks have the same text so. */
   http?: HttpSpec;
+  /** The tasks whose ends make its runs; such a task has no schedule of its own. */
+  after?: AfterSpec;
   /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See task-edits.ts. */
   asDefined?: Partial<Omit<TaskDefinition, "name" | "asDefined">>;
 }
@@ -92,12 +95,14 @@ export interface TaskOptions extends SlotRuleOptions, RouteOptions, LimitOptions
     | "skip"
     | "all"
     | { policy: "fire_once" | "skip" | "all"; after?: Duration; cap?: number; perSecond?: number };
-  /** An ambiguous crash: run again (at least once, the default) or give up and tell (at most once). */
-  onWorkerLost?: "retry" | "fail";
+  /** An ambiguous crash: run again (at least once, the default), give up and tell (at most once), or let an operator decide. */
+  onWorkerLost?: "retry" | "fail" | "ask";
   grace?: Duration;
   command?: CommandSpec;
   /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
   http?: HttpOptions;
+  /** It runs after another task's run, or once several have run for the same slot, when those ended so; default "success". */
+  after?: AfterOption;
 }
 
 const optionNames: Record<keyof TaskOptions, true> = {
@@ -117,6 +122,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   calendar: true,
   blackout: true,
   ...policyOptions,
+  after: true,
 };
 
 export const defaultPriority = 5;
@@ -136,6 +142,12 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     }
   }
   const schedule = validateSchedule(options.schedule ?? manual);
+  if (options.after !== undefined && schedule.type !== "manual")
+    throw invalid(
+      name,
+      "it has a schedule and comes after another task",
+      "Leave out one of the two, or make it two tasks.",
+    );
   const group = options.group ?? "default";
   checkName(`task ${name}: group`, group, limits.groupNameLength);
   const slotPayload = jsonText(options.slotPayload, `task ${name}: slotPayload`);
@@ -150,12 +162,13 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     retry: retryPolicy(name, options.retry),
     overlap: overlapPolicy(name, options.overlap ?? "allow"),
     misfire: misfirePolicy(name, options.misfire ?? "fire_once"),
-    onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail"]),
+    onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail", "ask"]),
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
     ...slotRules(name, options, schedule),
     ...policyParts(name, options),
+    ...(options.after === undefined ? {} : { after: afterSpec(name, options.after) }),
   };
   checkTogether(name, definition, definition.overlap, schedule);
   return definition;

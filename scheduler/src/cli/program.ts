@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import { CarillonError } from "../errors.ts";
 import type { OperationKind } from "../operations.ts";
 import { version } from "../version.ts";
+import { decideRun } from "./decide-runs.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
@@ -278,6 +279,15 @@ function commands(terminal: Terminal, ended: Handle): Command {
       doing(namedOr("cancel", (runs, options: BulkOptions) => cancelRuns(runs.map(runNumber), options, terminal))),
     );
   addOperations({ add, family, doing, tasks, runs, terminal });
+
+  add(
+    runs,
+    "decide <run> <retry|fail>",
+    "Decide what becomes of a run whose worker was lost, where its task asks: run it again, or give it up.",
+    'carillon runs decide 42 fail --reason "the ledger shows it"',
+  )
+    .option("--reason <TEXT>", "why, for those who look at the run later")
+    .action(doing(([run = "", how = ""], options) => decideRun(runNumber(run), how, options, terminal)));
 
   const imports = family("import", "Turn what another scheduler has into tasks.");
   add(

@@ -4,6 +4,7 @@ import type { AttemptRecord, LogLine, RunRecord } from "../store.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { directionText } from "./policy-text.ts";
+import { lateObject, printLateResults, printRelatives, relativeObject, relativesShown } from "./run-relatives.ts";
 import { attemptObject, runObject, statePaint, stateText } from "./run-text.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -21,12 +22,16 @@ export function showRun(
     const attempts = await store.runs.attempts(runId);
     const logs = await store.runs.logs(runId, options.logs);
     const { letter, redrives } = await store.deadLetters.linksOf(runId);
+    const relatives = await store.flow.relatives(runId, relativesShown);
+    const late = await store.flow.lateResults(runId);
     if (terminal.json) {
       terminal.object({
         ...runObject(run),
         deadLetter: letter && { state: letter.state, fingerprint: letter.fingerprint, redrivenBy: letter.redrivenBy },
         redrives,
         attempts: attempts.map(attemptObject),
+        flow: relatives.map(relativeObject),
+        late: late.map(lateObject),
         logs: logs.map(({ atMs, runId: _, ...line }) => ({ at: new Date(atMs).toISOString(), ...line })),
       });
       return exitCodes.ok;
@@ -35,6 +40,8 @@ export function showRun(
     const schedule = record?.definition.schedule;
     const zone = schedule?.type === "cron" ? zoneOf(schedule.zone) : localZone();
     printRun(run, attempts, { zone, now: nowMs(), words: schedule ? compileSchedule(schedule).words() : "" }, terminal);
+    printRelatives(relatives, terminal);
+    printLateResults(late, zone, terminal);
     printLogs(logs, options.logs, zone, terminal);
     if (redrives !== null) terminal.line(`  redrives run ${redrives}`);
     if (letter)
@@ -44,6 +51,15 @@ export function showRun(
     return exitCodes.ok;
   });
 }
+
+const sourceWords: Record<Exclude<RunRecord["source"], "slot">, string> = {
+  enqueue: "enqueued",
+  manual: "run by hand",
+  child: "spawned by a run",
+  after: "after another task",
+  chain: "goes on from a run",
+  join: "joins a run's children",
+};
 
 interface Surroundings {
   zone: Zone;
@@ -67,7 +83,7 @@ function printRun(
     `${style.title(`run ${run.runId}`)}  ${plain(run.task)}  ${statePaint(run.state, style)(stateText(run.state))}`,
   );
   terminal.line();
-  const asked = run.source === "slot" ? plain(words) : run.source === "manual" ? "run by hand" : "enqueued";
+  const asked = run.source === "slot" ? plain(words) : sourceWords[run.source];
   row("source", run.key === null ? asked : `${asked}, key ${plain(run.key)}`);
   if (run.slotMs !== null) row("slot", timeText(run.slotMs, zone));
   row("created", timeText(run.createdMs, zone), ageText(run.createdMs, now));

@@ -1,3 +1,4 @@
+import { outcomes } from "../run.ts";
 import type { AttemptRecord, RunRecord } from "../store.ts";
 import { errorWords, type RunEnd } from "./event-lines.ts";
 import type { Paint, Style } from "./style.ts";
@@ -45,6 +46,7 @@ const marks: Record<RunRecord["state"], string> = {
   paused: "‖",
   ready: "…",
   claimed: "▶",
+  undecided: "?",
   succeeded: "✓",
   failed: "✗",
   cancelled: "⊘",
@@ -60,6 +62,7 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
     case "failed":
       return style.bad;
     case "cancelled":
+    case "undecided":
       return style.warning;
     case "claimed":
       return style.accent;
@@ -70,7 +73,6 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
 
 /** An ended run's line; undefined while it lives. */
 export function endOfRun(run: RunRecord): RunEnd | undefined {
-  const { state } = run;
-  if (state === "held" || state === "paused" || state === "ready" || state === "claimed") return undefined;
-  return { ...run, outcome: state, error: errorWords(run.error) };
+  const outcome = outcomes.find((end) => end === run.state);
+  return outcome && { ...run, outcome, error: errorWords(run.error) };
 }

@@ -45,7 +45,7 @@ export function listRuns(options: RunListOptions, terminal: Terminal): Promise<E
 async function worthSeeing(store: Store, filter: Omit<RunFilter, "states">, now: number): Promise<RunRecord[]> {
   const { task, limit } = filter;
   const waiting = await store.runs.list({ task, limit, states: ["ready"] });
-  const live = await store.runs.list({ task, limit, states: ["claimed", "held", "paused"] });
+  const live = await store.runs.list({ task, limit, states: ["undecided", "claimed", "held", "paused"] });
   const ended = await store.runs.list({ ...filter, states: [...outcomes] });
   const overdue = waiting.filter(({ dueMs }) => dueMs <= now);
   return [...live.filter(({ state, dueMs }) => state !== "claimed" || dueMs <= now), ...overdue, ...ended].slice(

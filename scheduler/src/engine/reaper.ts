@@ -18,8 +18,8 @@ const runsPerStep = 1_000;
 const lookMs = 250;
 
 /**
- * Makes true: what a dead worker had claimed is claimed by nobody once its task's grace has passed, and runs again or
- * fails as the task says. Every node may do it; each claim is taken back once, by its fence.
+ * Makes true: what a dead worker had claimed is claimed by nobody once its task's grace has passed, at once where it was
+ * not known to have started, and runs again, fails or waits for a decision as the task says. Every node may do it; each claim is taken back once, by its fence.
  */
 export class Reaper {
   readonly #options: ReaperOptions;
@@ -51,8 +51,9 @@ export class Reaper {
       for (;;) {
         const runs = await store.claims.reclaim(sessionId, silentForMs, storeClock.now(), runsPerStep);
         if (runs.length > 0) {
-          const again = runs.filter(({ outcome }) => outcome === "retry").length;
-          log.warn({ session: sessionId, again, failed: runs.length - again }, "took back the claims of a dead worker");
+          const count = (...of: string[]) => runs.filter(({ outcome }) => of.includes(outcome)).length;
+          const [again, failed, undecided] = [count("retry", "release"), count("fail"), count("ask")];
+          log.warn({ session: sessionId, again, failed, undecided }, "took back the claims of a dead worker");
         }
         if (runs.length < runsPerStep) break;
       }

@@ -2,21 +2,31 @@ import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { finishing } from "./dead-letters.ts";
+import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
-import { lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
+import { flowColumns, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
 
-type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
+export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
 
-export function claimStore(database: Database): ClaimStore {
+/** With it, for other stores: how claimed runs end within a transaction. */
+export interface Endings {
+  finishIn(client: SqlClient, ended: Ended[], nowMs: number, loose?: LooseEnds): Promise<number[]>;
+}
+
+export function claimStore(database: Database): ClaimStore & Endings {
   const s = database.schema;
-  const claimedFields = `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
-    r.priority, r.key, r.payload, r.shard, (r.gate > 0 or r.after_end) as linked`;
+  const fields = (
+    followed: string,
+  ) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
+    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
+  const claimedFields = fields("plan.followed");
+  const bookFields = fields(`exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed)`);
 
   const takeSql = `update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
            started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
@@ -44,6 +54,8 @@ export function claimStore(database: Database): ClaimStore {
   const nextDueSql = earliestReadySql(s, "unnest($1::int[]) as g (id)", "g.id", "task_id <> all ($2::int[])");
 
   return {
+    finishIn,
+
     async claim(request): Promise<ClaimAnswer> {
       const until = Math.round(request.untilMs);
       const rows = await database.query<ClaimedRun & { paused: boolean }>("claim", claimSql, [
@@ -79,7 +91,7 @@ export function claimStore(database: Database): ClaimStore {
       const settlements = given.toSorted((a, b) => a.runId - b.runId);
       const applied = await database.persist(async () => {
         const done = new Set<number>();
-        const retried = await retry(settlements);
+        const retried = await retry(settlements, nowMs);
         for (const fence of retried) done.add(fence);
         // A retry that was not taken is of a run or task that was stopped meanwhile, or is no longer ours.
         const ended = settlements.flatMap((item) => asEnded(item, retried));
@@ -99,7 +111,7 @@ export function claimStore(database: Database): ClaimStore {
     async heldBy(sessionId) {
       return database.query<ClaimedRun>(
         "claim-held",
-        `select ${claimedFields} from ${s}.run r where r.session_id = $1 and r.state = 3`,
+        `select ${bookFields} from ${s}.run r where r.session_id = $1 and r.state = 3`,
         [sessionId],
       );
     },
@@ -107,7 +119,7 @@ export function claimStore(database: Database): ClaimStore {
     async adopt(oldSessionId, newSessionId) {
       return database.query<ClaimedRun>(
         "claim-adopt",
-        `update ${s}.run r set session_id = $2 where r.session_id = $1 and r.state = 3 returning ${claimedFields}`,
+        `update ${s}.run r set session_id = $2 where r.session_id = $1 and r.state = 3 returning ${bookFields}`,
         [oldSessionId, newSessionId],
       );
     },
@@ -140,7 +152,8 @@ export function claimStore(database: Database): ClaimStore {
     },
 
     async reclaim(sessionId, silentForMs, nowMs, limit): Promise<ReclaimedRun[]> {
-      return database.transaction(async (client) => {
+      const loose = new LooseEnds();
+      const reclaimed = await database.transaction(async (client) => {
         const { rows: tasks } = await client.query(
           `select distinct task_id from ${s}.run where session_id = $1 and state = 3 and (gate > 0 or after_end)`,
           [sessionId],
@@ -154,17 +167,23 @@ export function claimStore(database: Database): ClaimStore {
           `select r.id as "runId", r.task_id as "taskId", r.fence, r.attempt, r.session_id as "sessionId", r.started_ms as "startedMs",
                   r.due_ms as "dueMs", (r.gate > 0 or r.after_end) as linked,
                   case when r.recall = 1 or t.deleted_ms is not null then 'cancel'
+                       when r.started_ms is null and r.due_ms > o.ended_ms then 'release'
+                       when t.definition->>'onWorkerLost' = 'ask' then 'ask'
                        when t.definition->>'onWorkerLost' = 'retry'
                         and (select count(*) from ${s}.attempt a where a.run_id = r.id and a.outcome = 'lost') < $3 then 'retry'
-                       else 'fail' end as outcome
-           from ${s}.run r join ${s}.task t on t.id = r.task_id
-           where r.session_id = $1 and r.state = 3 and (t.definition->>'graceMs')::bigint <= $2
-             and exists (select from ${s}.session o where o.id = $1 and o.ended_ms is not null)
+                       else 'fail' end as outcome, t.definition->>'onWorkerLost' = 'retry' as blamed
+           from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.session o on o.id = r.session_id
+           where r.session_id = $1 and r.state = 3 and o.ended_ms is not null
+             and (r.started_ms is null or (t.definition->>'graceMs')::bigint <= $2)
            order by r.id limit $4 for update of r skip locked`,
           [sessionId, Math.round(silentForMs), limits.workerLosses, limit],
         );
-        const lost = rows as unknown as (ReclaimedRun & { dueMs: number; startedMs: number | null; linked: boolean })[];
+        const lost = rows as unknown as (ReclaimedRun & Lost)[];
         const error = JSON.stringify({ code: "WORKER_LOST", message: "the worker fell silent while it had this run" });
+        const blamed = JSON.stringify({
+          code: "WORKER_LOST",
+          message: `the worker fell silent while it had this run, for the ${limits.workerLosses + 1}th time: the run is taken to be the cause`,
+        });
         const settled = lost.map((run) => ({
           ...run,
           runId: Number(run.runId),
@@ -174,31 +193,55 @@ export function claimStore(database: Database): ClaimStore {
         await retryIn(
           client,
           settled
-            .filter(({ outcome }) => outcome === "retry")
+            .filter(({ outcome }) => outcome === "retry" || outcome === "ask")
             // What was claimed ahead of its time does not run before it.
             .map((run) => ({
               ...run,
-              verdict: { kind: "retry" as const, dueMs: Math.max(nowMs, Number(run.dueMs)), error },
+              verdict: {
+                ...{ kind: "retry" as const, dueMs: Math.max(nowMs, Number(run.dueMs)), error },
+                ask: run.outcome === "ask",
+              },
             })),
           "lost",
+        );
+        await releaseIn(
+          client,
+          settled
+            .filter(({ outcome }) => outcome === "release")
+            .map((run) => ({ ...run, verdict: { kind: "released" as const } })),
+          nowMs,
+          loose,
         );
         await finishIn(
           client,
           settled
-            .filter(({ outcome }) => outcome !== "retry")
+            .filter(({ outcome }) => outcome === "fail" || outcome === "cancel")
             .map((run) => ({
               ...run,
               verdict: {
                 kind: "ended" as const,
                 outcome: run.outcome === "fail" ? "failed" : "cancelled",
                 result: null,
-                error,
+                error: run.blamed ? blamed : error,
               },
             })),
           nowMs,
+          loose,
         );
+        const asked = settled.filter(({ outcome, linked }) => outcome === "ask" && linked);
+        // What waits for a decision has no place meanwhile.
+        if (asked.length > 0)
+          await settleGates(
+            client,
+            s,
+            asked.map(({ taskId }) => taskId),
+            nowMs,
+            true,
+          );
         return settled;
       });
+      await tieUp(database, loose, nowMs);
+      return reclaimed;
     },
   };
 
@@ -224,8 +267,8 @@ export function claimStore(database: Database): ClaimStore {
 
   /** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */
   async function finishAll(ended: Ended[], nowMs: number): Promise<number[]> {
-    const plain = ended.filter(({ linked }) => !linked);
-    const linked = ended.filter((item) => item.linked);
+    const plain = ended.filter((item) => !isLinked(item));
+    const linked = ended.filter(isLinked);
     const done: number[] = [];
     if (plain.length > 0) {
       const { name, text, values } = finishing(s, plain);
@@ -235,17 +278,37 @@ export function claimStore(database: Database): ClaimStore {
       const tasks = linkedTasks(rows);
       if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));
     }
-    if (linked.length > 0) done.push(...(await database.transaction((client) => finishIn(client, linked, nowMs))));
+    if (linked.length > 0) {
+      const loose = new LooseEnds();
+      done.push(...(await database.transaction((client) => finishIn(client, linked, nowMs, loose))));
+      await tieUp(database, loose, nowMs);
+    }
     return done;
   }
 
-  async function finishIn(client: SqlClient, ended: Ended[], nowMs: number): Promise<number[]> {
+  async function finishIn(
+    client: SqlClient,
+    ended: Ended[],
+    nowMs: number,
+    loose = new LooseEnds(),
+  ): Promise<number[]> {
     if (ended.length === 0) return [];
     await lockPlans(client, s, tasksOf(ended));
-    const { text, values } = finishing(s, ended);
-    const rows = (await client.query(text, values)).rows as unknown as Finished[];
-    await afterEnds(client, linkedTasks(rows), nowMs);
-    return rows.map(({ fence }) => Number(fence));
+    const { text, values } = finishing(s, ended, flowColumns(s));
+    const { rows } = await client.query(text, values);
+    const done = new Map((rows as unknown as Finished[]).map((row) => [Number(row.fence), row]));
+    await follow(
+      client,
+      s,
+      ended.flatMap((settlement) => {
+        const row = done.get(settlement.fence);
+        return row ? [{ ...(row as Required<Finished>), settlement }] : [];
+      }),
+      nowMs,
+      loose,
+    );
+    await afterEnds(client, linkedTasks([...done.values()]), nowMs);
+    return [...done.keys()];
   }
 
   /** What hangs from the end of runs: the next slot of a fixed delay, and the places that are free now. */
@@ -264,11 +327,15 @@ export function claimStore(database: Database): ClaimStore {
     await settleGates(client, s, taskIds, nowMs, true);
   }
 
-  async function retry(settlements: Settlement[]): Promise<Set<number>> {
+  async function retry(settlements: Settlement[], nowMs: number): Promise<Set<number>> {
     const retries = settlements.filter(({ verdict }) => verdict.kind === "retry");
     if (retries.length === 0) return new Set();
     const query: Query = (name, text, values) => database.query(name, text, values);
-    return new Set(await retryWith(query, retries, "failed"));
+    const done = new Set(await retryWith(query, retries, "failed"));
+    const asked = tasksOf(retries.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
+    // Their places are free. A crash before this is mended by the dispatcher.
+    if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
+    return done;
   }
 
   async function retryIn(client: SqlClient, retries: Settlement[], outcome: "lost"): Promise<void> {
@@ -289,6 +356,7 @@ export function claimStore(database: Database): ClaimStore {
       retries.map(({ endedMs }) => Math.round(endedMs)),
       retries.map(({ verdict }) => (verdict.kind === "retry" ? verdict.error : null)),
       outcome,
+      retries.map(({ verdict }) => verdict.kind === "retry" && verdict.ask === true),
     ]);
     return rows.map(({ fence }) => Number(fence));
   }
@@ -297,40 +365,52 @@ export function claimStore(database: Database): ClaimStore {
   async function release(settlements: Settlement[], nowMs: number): Promise<number[]> {
     const released = settlements.filter(({ verdict }) => verdict.kind === "released");
     if (released.length === 0) return [];
-    return database.transaction(async (client) => {
-      await lockPlans(client, s, tasksOf(released));
-      const { rows } = await client.query(
-        `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
+    const loose = new LooseEnds();
+    const fences = await database.transaction((client) => releaseIn(client, released, nowMs, loose));
+    await tieUp(database, loose, nowMs);
+    return fences;
+  }
+
+  async function releaseIn(
+    client: SqlClient,
+    released: Settlement[],
+    nowMs: number,
+    loose: LooseEnds,
+  ): Promise<number[]> {
+    if (released.length === 0) return [];
+    await lockPlans(client, s, tasksOf(released));
+    const { rows } = await client.query(
+      `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end,
                 group_id = ${unaddressed}
          from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
          returning r.fence, r.task_id, r.state, plan.paused, r.due_ms, r.group_id`,
-        [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
-      );
-      const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
-      for (const taskId of stopped) {
-        const { rows: tasks } = await client.query(`select deleted_ms from ${s}.task where id = $1`, [taskId]);
-        await withdraw(client, s, taskId, Math.round(nowMs), tasks[0]?.deleted_ms == null ? "paused" : "removed");
-      }
-      for (const kind of ["ready", "direct"]) {
-        const of = rows.filter((row) => row.state === 2 && !row.paused && (row.group_id === 0) === (kind === "direct"));
-        const dueMs = Math.min(...of.map((row) => Number(row.due_ms)));
-        if (of.length > 0) await client.query(`select ${notifySql(s, `'${kind} ${dueMs}'`)}`);
-      }
-      const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.fence)));
-      await finishIn(
-        client,
-        released
-          .filter(({ fence }) => cancelled.has(fence))
-          .map((item) => ({
-            ...item,
-            verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
-          })),
-        nowMs,
-      );
-      return rows.map((row) => Number(row.fence));
-    });
+      [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
+    );
+    const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
+    for (const taskId of stopped) {
+      const { rows: tasks } = await client.query(`select deleted_ms from ${s}.task where id = $1`, [taskId]);
+      await withdraw(client, s, taskId, Math.round(nowMs), tasks[0]?.deleted_ms == null ? "paused" : "removed");
+    }
+    for (const kind of ["ready", "direct"]) {
+      const of = rows.filter((row) => row.state === 2 && !row.paused && (row.group_id === 0) === (kind === "direct"));
+      const dueMs = Math.min(...of.map((row) => Number(row.due_ms)));
+      if (of.length > 0) await client.query(`select ${notifySql(s, `'${kind} ${dueMs}'`)}`);
+    }
+    const cancelled = new Set(rows.filter((row) => row.state === 3).map((row) => Number(row.fence)));
+    await finishIn(
+      client,
+      released
+        .filter(({ fence }) => cancelled.has(fence))
+        .map((item) => ({
+          ...item,
+          verdict: { kind: "ended" as const, outcome: "cancelled" as const, result: null, error: null },
+        })),
+      nowMs,
+      loose,
+    );
+    return rows.map((row) => Number(row.fence));
   }
 
   /** Verdicts that found no claim of theirs: applied already by a try whose reply was lost, or too late for good. */
@@ -339,6 +419,11 @@ export function claimStore(database: Database): ClaimStore {
       database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
     );
     const settled = new Set(known.map(({ fence }) => fence));
+    // Applied by a try whose reply was lost, or in the handler's own transaction: what comes after the commit is left.
+    const linked = missing.filter(
+      (item) => settled.has(item.fence) && item.verdict.kind === "ended" && isLinked(item as Ended),
+    );
+    if (linked.length > 0) await tieUp(database, await looseEndsOf(database, linked), nowMs);
     const late = missing.filter(({ fence }) => !settled.has(fence));
     // One that gives back what is not its own any more says nothing of what was done.
     const told = late.filter(({ verdict }) => verdict.kind !== "released");
@@ -357,12 +442,26 @@ export function claimStore(database: Database): ClaimStore {
   }
 }
 
+interface Lost {
+  dueMs: number;
+  startedMs: number | null;
+  linked: boolean;
+  /** Of a failed one: not by its task's wish, but because its workers were lost too often. */
+  blamed: boolean;
+}
+
 interface Finished {
   fence: number;
   task_id: number;
   linked: boolean;
+  /** With `flowColumns`. */
+  slotMs?: number | null;
+  origin?: number | null;
+  parentId?: number | null;
+  followed?: boolean;
 }
 
+const isLinked = ({ linked, verdict }: Ended) => linked || verdict.onward !== undefined;
 const linkedTasks = (rows: Finished[]) => [...new Set(rows.filter(({ linked }) => linked).map((row) => row.task_id))];
 const tasksOf = (items: Settlement[]) => [...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId))];
 

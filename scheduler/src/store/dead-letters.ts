@@ -11,12 +11,12 @@ type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "end
 
 /**
  * The statement that ends runs. Where one of them failed, it also writes the letter: in the same statement, so that no
- * failure is without one. Ends without a failure pay nothing for it.
+ * failure is without one. Ends without a failure pay nothing for it. @param columns more of the ended runs to return
  */
-export function finishing(s: string, ended: Ended[]): { name: string; text: string; values: unknown[] } {
+export function finishing(s: string, ended: Ended[], columns = ""): { name: string; text: string; values: unknown[] } {
   const values = finishValues(ended);
   if (!ended.some(({ verdict }) => verdict.outcome === "failed"))
-    return { name: "settle-finish", text: finishSql(s), values };
+    return { name: "settle-finish", text: finishSql(s, "", columns), values };
   const of = ({ verdict }: Ended) => (verdict.outcome === "failed" ? fingerprintOfText(verdict.error) : null);
   const at = values.length + 1;
   const letters = `, dead as (
@@ -24,7 +24,7 @@ export function finishing(s: string, ended: Ended[]): { name: string; text: stri
     select g.id, g.ended_ms, g.task_id, f.fingerprint
     from gone g join unnest($1::bigint[], $${at}::text[]) as f (id, fingerprint) on f.id = g.id where g.outcome = 1
   )`;
-  return { name: "settle-finish-failed", text: finishSql(s, letters), values: [...values, ended.map(of)] };
+  return { name: "settle-finish-failed", text: finishSql(s, letters, columns), values: [...values, ended.map(of)] };
 }
 
 /** What a filter means for letters `d`: parameters $1 to $6. */

@@ -42,6 +42,9 @@ export function historyStore(database: Database): HistoryStore {
       const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
       const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
       if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));
+      await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
+        Math.round(nowMs - keepMs),
+      ]);
       await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
         Math.round(nowMs - keepMs),
       ]);

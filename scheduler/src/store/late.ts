@@ -15,7 +15,7 @@ const leastLateMs = 1_000;
  */
 export async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const late = runs.filter(
-    ({ slotMs, attempt, linked, dueMs }) => slotMs !== null && attempt === 1 && !linked && dueMs < nowMs - leastLateMs,
+    ({ slotMs, attempt, dueMs }) => slotMs !== null && attempt === 1 && dueMs < nowMs - leastLateMs,
   );
   if (late.length === 0) return new Set();
   const s = database.schema;
@@ -27,7 +27,8 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
             cross join lateral (
               select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms) m
-       where r.state = 3 and r.recall <> 1 and r.source = 1 and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < $3 - m.after_ms
+       where r.state = 3 and r.source = 1 and r.gate = 0 and not r.after_end and r.recall <> 1
+         and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < $3 - m.after_ms
          and (m.policy = 'skip' or m.policy = 'fire_once' and (
            p.next_slot_ms <= $3 or exists (
              select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms > r.slot_ms and l.slot_ms <= $3 and l.outcome = 1)))

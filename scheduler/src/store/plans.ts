@@ -1,6 +1,7 @@
 import { CarillonError } from "../errors.ts";
 import type { Authority, DuePlan, PlanStore, PlanWrite, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
+import { fireArrivals, fireJoins } from "./following.ts";
 import { settleGates } from "./gates.ts";
 import { ensureLedger } from "./history.ts";
 import { notifyReadySql } from "./signals.ts";
@@ -102,6 +103,8 @@ export function planStore(database: Database): PlanStore {
     },
 
     async admitHeld(untilMs, nowMs) {
+      await fireJoins(database, null, nowMs);
+      await fireArrivals(database, null, nowMs);
       // One statement where nobody waits. What it finds are candidates: they are judged under their gates.
       const look = async () => {
         const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(

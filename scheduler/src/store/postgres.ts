@@ -6,6 +6,7 @@ import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
 import { deadLetterStore } from "./dead-letters.ts";
+import { flowStore } from "./flow.ts";
 import { graceLockStore } from "./grace-locks.ts";
 import { historyStore } from "./history.ts";
 import { lockStore } from "./locks.ts";
@@ -66,7 +67,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     await database.close();
     throw error;
   }
-  const [tasks, runs] = [taskStore(database), runStore(database)];
+  const [tasks, runs, claims] = [taskStore(database), runStore(database), claimStore(database)];
   return {
     sessions: sessionStore(database),
     tasks,
@@ -75,8 +76,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     deadLetters: deadLetterStore(database),
     operations: operationStore(database, tasks, runs),
     calendars: calendarStore(database, tasks.replan),
-    claims: claimStore(database),
+    claims,
     routes: routeStore(database),
+    flow: flowStore(database, claims),
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),

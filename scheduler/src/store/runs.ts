@@ -4,8 +4,8 @@ import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunRecord, RunStor
 import type { Database } from "./database.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
+import { sourceNumber, sourceOf } from "./sources.ts";
 
-const sources = ["slot", "enqueue", "manual"] as const;
 const preparedRowsMax = 50;
 const levels = ["debug", "info", "warn", "error"] as const;
 
@@ -48,7 +48,7 @@ export function runStore(database: Database): RunStore {
       writes.map(({ dueMs }) => Math.round(dueMs)),
       writes.map(({ key }) => key),
       writes.map(({ priority }) => priority),
-      writes.map(({ source }) => sources.indexOf(source) + 1),
+      writes.map(({ source }) => sourceNumber(source)),
       Math.round(nowMs),
       writes.map(({ limitKey }) => limitKey ?? null),
     ];
@@ -56,7 +56,7 @@ export function runStore(database: Database): RunStore {
 
   const recordSql = (table: "run" | "run_history") => {
     const live = table === "run";
-    return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : "r.outcome + 4"} as state, r.source, r.priority, r.key,
+    return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
       r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
       o.node, r.payload, ${live ? "r.progress" : "null::jsonb"} as progress, ${live ? "null::jsonb" : "r.result"} as result,
       ${live ? "null::jsonb" : "r.error"} as error, ${live ? "r.limit_key" : "null::text"} as limit_key, ${live ? "r.shard" : "null::int[]"} as shard,
@@ -125,9 +125,9 @@ export function runStore(database: Database): RunStore {
           `with gone as (delete from ${s}.run where id = $1 returning *),
                 told as (
                   insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
-                                                source, key, payload, error)
+                                                source, key, payload, parent_id, inputs, error)
                   select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, 2, priority, source, key, payload,
-                         jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
+                         parent_id, inputs, jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
                 onward as (
                   update ${s}.plan p set next_slot_ms = $2 + p.after_end_ms from gone
                   where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused
@@ -167,8 +167,8 @@ export function runStore(database: Database): RunStore {
       const states = filter.states ?? [...liveStates, ...outcomes];
       const numbers = states.map((state) => stateNames.indexOf(state));
       const values = [filter.task ?? null, filter.sinceMs ?? null, filter.limit];
-      const live = numbers.filter((number) => number < 4);
-      const ended = numbers.filter((number) => number >= 4).map((number) => number - 4);
+      const live = numbers.filter((number) => number < liveStates.length);
+      const ended = numbers.filter((number) => number >= liveStates.length).map((number) => number - liveStates.length);
       const rows: RunRow[] = [];
       if (live.length > 0) {
         rows.push(
@@ -310,7 +310,7 @@ function asRecord(row: RunRow): RunRecord {
     taskId: row.task_id,
     version: row.version,
     state: stateNames[row.state] as RunRecord["state"],
-    source: sources[row.source - 1] ?? "enqueue",
+    source: sourceOf(row.source),
     priority: row.priority,
     key: row.key,
     slotMs: row.slot_ms,

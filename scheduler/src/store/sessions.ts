@@ -105,7 +105,7 @@ export function sessionStore(database: Database): SessionStore {
            (${earliestReadySql(s, "(select 0) as g (id)", "g.id")}) as next_direct_ms,
            exists (select from ${s}.run where state = 2 and group_id < 0) as directed,
            case when l.session_id = $1 then (${unservedSql(s)}) end as unserved,
-           exists (select from ${s}.gate) as gated,
+           exists (select from ${s}.gate) or exists (select from ${s}.gathering) or exists (select from ${s}.arrival) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
            (select coalesce(json_agg(m), '[]') from (

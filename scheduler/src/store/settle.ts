@@ -6,31 +6,36 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
 /*
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
- * Measured beside a separate INSERT: one statement saves a round trip and a commit.
+ * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
+ * `columns`: more of `gone` to return.
  *
  * Not `state = 3`: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
  * for the smallest and compare every claim with every verdict: 400 ms for 350 of them.
  */
-export const finishSql = (s: string, more = "") => `
+export const finishSql = (s: string, more = "", columns = "") => `
   with i as (
     select * from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::jsonb[], $7::jsonb[])
       as i (id, fence, outcome, started_ms, ended_ms, result, error)
   ), gone as (
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
-              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, i.result, i.error,
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.origin, i.result, i.error,
               r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
-                                  version, attempt, outcome, priority, source, key, payload, result, error)
+                                  version, attempt, outcome, priority, source, key, payload, result, error, parent_id, inputs)
     select id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
-           priority, source, key, payload, result, error from gone
+           priority, source, key, payload, result, error, parent_id, inputs from gone
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
     from gone group by task_id
   )${more}
-  select fence, task_id, linked from gone`;
+  select fence, task_id, linked${columns} from gone`;
+
+/** What `follow` must know of ended runs. */
+export const flowColumns = (s: string) => `, slot_ms as "slotMs", origin, parent_id as "parentId",
+  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed`;
 
 export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
@@ -46,27 +51,31 @@ export function finishValues(
   ];
 }
 
-/** Back to ready for another try, unless a cancellation was asked for or the task is gone; the try that ended is kept as an attempt. */
+/**
+ * Back to ready for another try, or to an operator's decision, unless a cancellation was asked for or the task is gone; the
+ * try that ended is kept as an attempt.
+ */
 export const retrySql = (s: string) => `
   with i as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[])
-      as i (id, fence, due_ms, started_ms, ended_ms, error)
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::jsonb[], $8::boolean[])
+      as i (id, fence, due_ms, started_ms, ended_ms, error, ask)
   ), old as materialized (
-    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, p.paused
+    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, p.paused
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
          join ${s}.task t on t.id = r.task_id
     where r.state = 3 and r.recall <> 1 and t.deleted_ms is null for update of r
   ), back as (
-    update ${s}.run r set state = case when old.paused then 1 else 2 end, group_id = ${unaddressed}, due_ms = old.due_ms, session_id = null, claimed_ms = null,
+    update ${s}.run r set state = case when old.ask then 4 when old.paused then 1 else 2 end, group_id = ${unaddressed},
+           due_ms = old.due_ms, session_id = null, claimed_ms = null,
            started_ms = null, recall = 0, progress = null
-    from old where r.id = old.id returning r.fence, r.due_ms, r.group_id
+    from old where r.id = old.id returning r.fence, r.state, r.due_ms, r.group_id
   ), told as (
     insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
     select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, $7, error from old
   ), counted as (
     insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old group by task_id
   ), told_all as (
-    ${notifyReadySql(s, "back")}
+    ${notifyReadySql(s, "back where state = 2")}
   )
   select back.fence, (select count(*) from told_all) from back`;
 

@@ -1,3 +1,4 @@
+import { inOrder } from "../after.ts";
 import type { Calendar } from "../calendar.ts";
 import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
@@ -13,6 +14,7 @@ import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { notifySql } from "./signals.ts";
+import { lockUpstream, saveUpstream } from "./upstream.ts";
 import { skipPassed, type Withdrawal, withdraw } from "./withdraw.ts";
 
 const recallAgainMs = 10;
@@ -87,22 +89,25 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       );
       const there = new Set(present.map(({ name }) => name));
       // One with a calendar is made by a transaction of its own, which keeps the calendar from going away.
-      const absent = definitions.filter(({ name, calendar }) => !there.has(name) && !calendar);
+      // So is one that comes after others, after them and under a lock.
+      const absent = definitions.filter(({ name, calendar, after }) => !there.has(name) && !calendar && !after);
       if (absent.length > 0) {
         const ids = new Map<string, number>();
         for (const { group } of absent) if (!ids.has(group)) ids.set(group, await store.group(group));
         records.push(...(await createTasks(database, absent, ({ group }) => ids.get(group) as number, change)));
       }
       const done = new Set(records.map(({ name }) => name));
-      const left = definitions.filter(({ name }) => !done.has(name));
-      const save = async () => {
-        for (let next = left.pop(); next !== undefined; next = left.pop()) {
-          const defined = next;
-          const { record } = await write(defined.name, (present) => keepEdits(defined, present), null, change);
-          records.push(record);
-        }
+      const left = definitions.filter(({ name, after }) => !done.has(name) && !after);
+      const save = async (defined: TaskDefinition) => {
+        const { record } = await write(defined.name, (present) => keepEdits(defined, present), null, change);
+        records.push(record);
       };
-      await Promise.all(Array.from({ length: savesAtOnce }, save));
+      const saveSome = async () => {
+        for (let next = left.pop(); next !== undefined; next = left.pop()) await save(next);
+      };
+      await Promise.all(Array.from({ length: savesAtOnce }, saveSome));
+      for (const defined of inOrder(definitions.filter(({ name, after }) => !done.has(name) && after)))
+        await save(defined);
       return records;
     },
 
@@ -267,9 +272,11 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       return { record: (await asRecords([present]))[0] as TaskRecord, changed: false };
     }
     const groupId = await store.group(wanted.group);
+    const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
     const written = await database.transaction(async (client) => {
       // Before the task's own row: whoever changes a calendar locks the two in this order.
       let calendar = await calendars.in(client, wanted, true);
+      if (flows) await lockUpstream(client, s);
       // Creating first and locking then lets two nodes that start at once agree on who was first.
       await create(client, wanted, wantedText, groupId, change);
       const row = await lock(client, name);
@@ -280,6 +287,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       if (live(row)?.definition_text === text) return { record: withCalendar(asRecord(row), calendar), changed: false };
       // Someone edited the group since it was read: its number is asked for outside of a transaction.
       if (definition.group !== wanted.group) return undefined;
+      if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
       const record = await edit(client, row, definition, text, groupId, change, calendar);
       return { record: withCalendar(record, calendar), changed: true };
     });
@@ -344,6 +352,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     );
     const paused = row.paused_ms !== null && row.deleted_ms === null;
     await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
+    if (definition.after ?? row.definition.after) await saveUpstream(client, s, row.id, definition);
     if (row.version > 0) await rehang(client, row.id, gate, isRouted(definition) ? 0 : groupId, isKeyed(definition));
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
     const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);

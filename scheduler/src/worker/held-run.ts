@@ -5,9 +5,10 @@ import { CarillonError } from "../errors.ts";
 import type { Run, RunLog } from "../handler.ts";
 import { jsonText } from "../json.ts";
 import type { ClaimedRun, LogLine, SqlClient } from "../store.ts";
+import { type FlowHost, HandedRun } from "./handed-run.ts";
 
-/** One claim in this process: its place in the claim table, and the `Run` that the handler sees. */
-export class HeldRun implements Run {
+/** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
+export class HeldRun {
   readonly claim: ClaimedRun;
   readonly known: KnownTask;
   readonly #worker: RunHost;
@@ -21,11 +22,18 @@ export class HeldRun implements Run {
   #controller: AbortController | undefined;
   #abortReason: CarillonError | undefined;
   #log: RunLog | undefined;
+  #handed: Run | undefined;
 
   constructor(claim: ClaimedRun, known: KnownTask, worker: RunHost) {
     this.claim = claim;
     this.known = known;
     this.#worker = worker;
+  }
+
+  /** For its handler. */
+  get handed(): Run {
+    this.#handed ??= new HandedRun(this, this.#worker);
+    return this.#handed;
   }
 
   get id(): number {
@@ -63,6 +71,7 @@ export class HeldRun implements Run {
 
   /** Made when first looked at: most handlers are over before they could be told. */
   get signal(): AbortSignal {
+    this.#worker.doubt(this);
     if (!this.#controller) {
       this.#controller = new AbortController();
       if (this.#abortReason) this.#controller.abort(this.#abortReason);
@@ -105,10 +114,11 @@ export class HeldRun implements Run {
   }
 }
 
-export interface RunHost {
+export interface RunHost extends FlowHost {
   readonly clock: Clock;
-  now(): number;
   writeLog(line: LogLine): void;
+  /** Tells it to stop if its claim may be another's by now. */
+  doubt(run: HeldRun): void;
   completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
 }
 

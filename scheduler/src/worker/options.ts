@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
+import type { FlowStore } from "../flow.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
@@ -11,6 +12,8 @@ import type { TaskDefinition } from "../task.ts";
 export interface WorkerOptions {
   claims: ClaimStore;
   writeLogs: (lines: LogLine[]) => Promise<void>;
+  /** States, children and inputs of runs; without it they are refused. */
+  flow?: FlowStore;
   membership: Membership;
   definitions: Definitions;
   groupIds: number[];

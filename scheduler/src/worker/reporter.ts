@@ -3,7 +3,10 @@ import type { Log } from "../log.ts";
 import type { ClaimStore } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** Runs older than this are reported as started, so that operators see them. */
+/**
+ * Runs older than this are reported as started: operators see them, and the store grants them their task's grace. A grace
+ * that is longer than this is worth a report as soon as the next is made.
+ */
 const reportMs = 1_000;
 
 /** Tells the store what it cannot know of a claim by itself: that its run has started, and how far it is. */
@@ -22,7 +25,7 @@ export class Reporter {
     const long = [...held].filter(
       (run) =>
         (run.state === "running" || run.state === "ending") &&
-        run.startedMono <= nowMono - reportMs &&
+        (run.startedMono <= nowMono - reportMs || run.known.definition.graceMs > reportMs) &&
         (!run.reported || run.progressText !== null),
     );
     try {
@@ -41,7 +44,10 @@ export class Reporter {
       startedMs: run.startedMs as number,
       progress: run.progressText,
     }));
-    await this.#claims.report(this.#sessionId(), reports);
+    const session = this.#sessionId();
+    await this.#claims.report(session, reports);
+    // Under a session that was lost meanwhile the store may have taken no notice.
+    if (session !== this.#sessionId()) return;
     runs.forEach((run, i) => {
       run.reported = true;
       if (run.progressText === reports[i]?.progress) run.progressText = null;

@@ -1,5 +1,6 @@
 import type { CarillonError } from "../errors.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
+import { Continuation } from "../flow.ts";
 import type { RunNotice } from "../handler.ts";
 import { jsonText } from "../json.ts";
 import type { Random } from "../random.ts";
@@ -13,6 +14,8 @@ const stackLength = 4_000;
 const messageLength = 2_000;
 
 export function succeeded(run: HeldRun, value: unknown): Verdict {
+  if (value instanceof Continuation)
+    return { kind: "ended", outcome: "succeeded", result: null, error: null, onward: value.onward };
   let result: string | null = null;
   try {
     result = jsonText(value, `run ${run.id}: result`);
@@ -31,9 +34,10 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
   if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
   // Stopped by us and not by its own fault: what a lost worker means for this task.
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
-    return run.known.definition.onWorkerLost === "retry"
-      ? { kind: "retry", dueMs: nowMs, error }
-      : { kind: "ended", outcome: "failed", result: null, error };
+    const { onWorkerLost } = run.known.definition;
+    return onWorkerLost === "fail"
+      ? { kind: "ended", outcome: "failed", result: null, error }
+      : { kind: "retry", dueMs: nowMs, error, ...(onWorkerLost === "ask" ? { ask: true } : {}) };
   }
   const { retry } = run.known.definition;
   const askedMs = isCarillonError(thrown) ? (thrown.retryAfterMs ?? 0) : 0;

@@ -2,16 +2,21 @@ import type { ClaimAct } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
+import type { FlowStore } from "../flow.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import { Heap } from "../heap.ts";
 import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import { Blockage } from "./blockage.ts";
+import { call } from "./call.ts";
 import { DueQueue } from "./due-queue.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
+import { Idle } from "./idle.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
 import { Pace } from "./pace.ts";
+import { answerRecalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
 import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
@@ -55,6 +60,9 @@ export class Worker implements RunHost {
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   #lostReply = false;
+  /** The claims of a lost session are being moved to the new one. */
+  #adopting = false;
+  readonly #blockage: Blockage;
   /** A recall named a claim whose reply is still on its way to us. */
   #recallsOpen = false;
   #stopping = false;
@@ -63,12 +71,14 @@ export class Worker implements RunHost {
   #cancelGuard: () => void = () => undefined;
   #fetchAt = Number.POSITIVE_INFINITY;
   #fetchedAt = Number.NEGATIVE_INFINITY;
-  #idle: (() => void)[] = [];
+  readonly #idle: Idle;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.clock = options.clock;
+    this.#idle = new Idle(options.clock, () => this.#held.size === 0);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
+    this.#blockage = new Blockage(options.clock, options.log);
     this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({
       claims: options.claims,
@@ -99,8 +109,8 @@ export class Worker implements RunHost {
     return this.#options.storeClock.now();
   }
 
-  get running(): number {
-    return this.#running;
+  get flow(): FlowStore | undefined {
+    return this.#options.flow;
   }
 
   get held(): number {
@@ -157,11 +167,11 @@ export class Worker implements RunHost {
     this.#cancelFetch();
     await Promise.all([this.#fetching, this.#turns.stop()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
-    if (!(await this.#ended(graceMs))) {
+    if (!(await this.#idle.within(graceMs))) {
       this.#giveBack(0);
       for (const run of this.#held.values())
         this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
-      await this.#ended(ignoredAbortMs);
+      await this.#idle.within(ignoredAbortMs);
     }
     this.#cancelDue();
     this.#cancelGuard();
@@ -315,19 +325,10 @@ export class Worker implements RunHost {
       );
     }
     this.#notice(run, "started", null, null);
-    let outcome: unknown;
-    try {
-      const handler = this.#options.handlerOf(definition) as Handler;
-      outcome = handler(run, run.claim.payload);
-    } catch (error) {
-      this.#threw(run, error);
-      return;
-    }
-    if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") {
-      this.#returned(run, outcome);
-      return;
-    }
-    Promise.resolve(outcome).then(
+    call(
+      this.#options.handlerOf(definition) as Handler,
+      run.handed,
+      run.claim.payload,
       (value) => this.#returned(run, value),
       (error) => this.#threw(run, error),
     );
@@ -364,7 +365,7 @@ export class Worker implements RunHost {
       this.#held.get(fence)?.on(refused.has(fence) ? "refused" : "acknowledged");
       this.#held.delete(fence);
     }
-    if (this.#held.size === 0) for (const wake of this.#idle.splice(0)) wake();
+    this.#idle.look();
     // Room again: there may be more than the last claim could hold.
     if (this.#fetchAt === Number.POSITIVE_INFINITY && !this.#fetching) this.#fetch();
   }
@@ -374,24 +375,13 @@ export class Worker implements RunHost {
   async #answerRecalls(): Promise<void> {
     this.#recallsOpen = false;
     try {
-      const recalls = await this.#options.claims.recalls(this.#options.membership.sessionId);
-      const keeps: HeldRun[] = [];
-      for (const { fence, kind, why } of recalls) {
-        const run = this.#held.get(fence);
-        if (!run) {
-          this.#recallsOpen = true;
-          continue;
-        }
-        if (kind === "cancel") {
-          this.#abort(run, "cancel", new CarillonError("CANCELLED", why));
-          if (run.state === "ending") keeps.push(run);
-          continue;
-        }
-        const act = run.on("withdraw");
-        if (act === "keep" || run.state === "ending") keeps.push(run);
-        // One whose verdict is on its way already needs no second one.
-        else this.#do(run, act);
-      }
+      const { open, keeps } = answerRecalls(
+        await this.#options.claims.recalls(this.#options.membership.sessionId),
+        this.#held,
+        (run, reason) => this.#abort(run, "cancel", reason),
+        (run) => this.#do(run, "report released"),
+      );
+      this.#recallsOpen ||= open;
       await this.#reporter.report(keeps);
     } catch (error) {
       this.#recallsOpen = true;
@@ -427,29 +417,42 @@ export class Worker implements RunHost {
     }
   }
 
-  /** While this process's session is in doubt: what waits does not start, what runs is stopped at its grace's end. */
+  /**
+   * While this process's session is in doubt: what waits is dropped and what runs is told to stop, at once where the store
+   * may not know that it runs, for then it has no grace; else when its grace ends.
+   */
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      const doubtMs = membership.doubtMs();
-      if (doubtMs > 0) {
-        // What is dropped now stays ours on the store's book if the session outlives the doubt: it is read again then.
-        this.#lostReply = true;
-        const lost = sessionLost("this process's session is in doubt; another worker may have the run by now");
-        for (const run of this.#held.values()) {
-          if (run.state === "waiting" || run.state === "running") {
-            if (doubtMs + guardMs >= run.known.definition.graceMs) this.#abort(run, "session lost", lost);
-          }
-        }
+      this.#blockage.look(this.#held.values());
+      if (membership.doubtMs() > 0) {
+        for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
+        // What was dropped in doubt is on the book of a session that lives on, and nobody else's signal tells of it.
         if (this.#lostReply) this.#fetch();
         this.#startOverdue();
         this.#giveBackOverdue();
-        if (this.#running > 0) void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
+        if (this.#running > 0 && !this.#adopting)
+          void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         if (this.#recallsOpen) void this.#answerRecalls();
       }
       this.#guard();
     });
+  }
+
+  /** Also when a handler looks at its signal: a process that was stopped finds out there, not with its next timer. */
+  doubt(run: HeldRun, marginMs = 0): void {
+    if (run.state !== "waiting" && run.state !== "running") return;
+    const doubtMs = this.#options.membership.doubtMs();
+    const graceMs = run.reported ? run.known.definition.graceMs : 0;
+    if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
+    // Should the session live on after all, the store's book still has what is dropped here.
+    if (run.state === "waiting") this.#lostReply = true;
+    this.#abort(
+      run,
+      "session lost",
+      sessionLost("this process's session is in doubt; another may have the run by now"),
+    );
   }
 
   /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
@@ -462,6 +465,7 @@ export class Worker implements RunHost {
   /** Brings the store's book and this process together after a lost session or a lost reply. */
   async #adopt(lost: number, session: number): Promise<void> {
     const { claims, definitions, log } = this.#options;
+    this.#adopting = lost !== session;
     try {
       const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
       const fences = new Set(book.map(({ fence }) => fence));
@@ -470,6 +474,9 @@ export class Worker implements RunHost {
         for (const run of this.#held.values()) {
           if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
         }
+        // Reports made under the new session before this found nothing.
+        for (const run of this.#held.values()) run.reported = false;
+        this.#adopting = false;
         log.info({ session, kept: book.length }, "took over the claims of this process's lost session");
       }
       await definitions.ensure(book);
@@ -479,17 +486,9 @@ export class Worker implements RunHost {
     } catch (error) {
       log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.#lostReply = true;
-      this.#fetchIn(guardMs);
+      if (lost === session) this.#fetchIn(guardMs);
+      else this.clock.after(guardMs, () => void this.#adopt(lost, this.#options.membership.sessionId));
     }
-  }
-
-  /** @returns whether nothing is held any more, within `ms` */
-  async #ended(ms: number): Promise<boolean> {
-    if (this.#held.size === 0) return true;
-    const waited = new AbortController();
-    this.#idle.push(() => waited.abort());
-    await pause(this.clock, ms, waited.signal);
-    return this.#held.size === 0;
   }
 
   #notice(run: HeldRun, kind: RunNotice["kind"], outcome: RunNotice["outcome"], error: string | null): void {

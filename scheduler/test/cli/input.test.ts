@@ -166,7 +166,7 @@ describe("bad input", () => {
       expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, "m"));
     const words = ["dev", "server", "worker", "doctor", "nodes", "import crontab"];
     words.push(...["list", "show", "next", "run", "pause", "resume", "edit", "revert"].map((one) => `tasks ${one}`));
-    words.push(...["list", "show", "tail", "cancel"].map((one) => `runs ${one}`));
+    words.push(...["list", "show", "tail", "cancel", "decide"].map((one) => `runs ${one}`));
     for (const word of words) {
       const help = await start([...word.split(" "), "--help"]).ended();
       expect(help.code).toBe(0);

@@ -285,8 +285,11 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       return { task, session, run };
     }
 
-    it("not while the session lives, nor before the task's grace has passed", async () => {
+    it("what has started not while the session lives, nor before the task's grace has passed", async () => {
       const { session, run } = await lost("grace", { grace: "2s" });
+      await stage.store.claims.report(session, [
+        { runId: run.runId, fence: run.fence, startedMs: stage.nowMs, progress: null },
+      ]);
       expect(await stage.store.claims.reclaim(session, 60_000, stage.nowMs, 10)).toEqual([]);
       await stage.store.sessions.end(session, null, stage.nowMs, "silent");
       expect(await stage.store.claims.reclaim(session, 1_999, stage.nowMs, 10)).toEqual([]);
@@ -334,6 +337,69 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       await stage.store.sessions.end(session, null, stage.nowMs, "silent");
       await stage.store.claims.reclaim(session, 0, stage.nowMs, 10);
       expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "cancelled" });
+    });
+
+    it("what is not known to have started at once, whatever the grace; it may have, so its task decides", async () => {
+      const { session, run } = await lost("unstarted", { grace: "10m", onWorkerLost: "fail" });
+      await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+      expect(await stage.store.claims.reclaim(session, 0, stage.nowMs, 10)).toMatchObject([{ outcome: "fail" }]);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+    });
+
+    it("what was due after its session's end goes back as if it had not been claimed", async () => {
+      for (const onWorkerLost of ["retry", "fail", "ask"] as const) {
+        const { session, run } = await lost(
+          `ahead-${onWorkerLost}`,
+          { grace: "10m", onWorkerLost },
+          { dueMs: stage.nowMs + 1 },
+        );
+        await stage.store.sessions.end(session, null, stage.nowMs, "silent");
+        expect(await stage.store.claims.reclaim(session, 0, stage.nowMs, 10)).toMatchObject([{ outcome: "release" }]);
+        expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "ready", attempt: 0 });
+        expect(await stage.store.runs.attempts(run.runId)).toEqual([]);
+      }
+    });
+
+    it("waits for a decision where its task asks for one: nobody claims it, and its place is free", async () => {
+      const { task, session, run } = await lost("asked", { grace: 0, onWorkerLost: "ask", overlap: "queue" });
+      const next = await stage.enqueue(task);
+      await stage.store.sessions.end(session, null, stage.nowMs + 1, "silent");
+      expect(await stage.store.claims.reclaim(session, 0, stage.nowMs + 1, 10)).toMatchObject([{ outcome: "ask" }]);
+      expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "undecided", attempt: 1 });
+      const heir = await stage.session("worker");
+      const [other, ...more] = await stage.claim(heir, [task], stage.nowMs + 60_000);
+      expect([other?.runId, more]).toEqual([next, []]);
+      const late = settlement(run, succeededVerdict, stage.nowMs + 2);
+      expect(await stage.store.claims.settle(session, [late], stage.nowMs + 2)).toEqual(new Set([run.fence]));
+      expect(await stage.store.flow.lateResults(run.runId)).toMatchObject([{ fence: run.fence, outcome: "succeeded" }]);
+
+      await stage.store.flow.decide(run.runId, "retry", "", stage.nowMs + 3);
+      expect(await stage.store.runs.find(run.runId), "the place is taken").toMatchObject({ state: "held" });
+      await expect(stage.store.flow.decide(run.runId, "fail", "", stage.nowMs + 3)).rejects.toMatchObject({
+        code: "RUN_STATE",
+      });
+      await stage.store.claims.settle(
+        heir,
+        [settlement(other as ClaimedRun, succeededVerdict, stage.nowMs + 4)],
+        stage.nowMs + 4,
+      );
+      const [again] = await stage.claim(heir, [task], stage.nowMs + 60_000);
+      expect(again).toMatchObject({ runId: run.runId, attempt: 2 });
+      await expect(stage.store.flow.decide(10 ** 12, "fail", "", stage.nowMs)).rejects.toMatchObject({
+        code: "RUN_UNKNOWN",
+      });
+    });
+
+    it("a worker that is stopped leaves what it cut short to the decision too", async () => {
+      const { session, run } = await lost("cut-short", { onWorkerLost: "ask" });
+      const verdict = { kind: "retry" as const, dueMs: stage.nowMs, error: '{"code":"STOPPED"}', ask: true };
+      expect(await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs)).toEqual(
+        new Set(),
+      );
+      await stage.store.flow.decide(run.runId, "fail", "it did nothing", stage.nowMs + 5);
+      const found = await stage.store.runs.find(run.runId);
+      expect(found).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+      expect(JSON.stringify(found.error)).toContain("it did nothing");
     });
 
     it("does not run before its time", async () => {

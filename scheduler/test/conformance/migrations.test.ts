@@ -55,7 +55,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
       await other.query("begin");
       await other.query("select pg_advisory_xact_lock($1, hashtext($2))", [0x43_41_52_49, '"some_other_schema"']);
       await open();
-      expect(await applied()).toHaveLength(migrations.length);
+      expect(await applied()).toEqual(migrations.map(({ number }) => number));
       await other.query("rollback");
     } finally {
       other.release();

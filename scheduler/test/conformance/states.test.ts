@@ -54,7 +54,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     const options: TaskOptions = {
       group: `g${++made}`,
       overlap: skips ? "skip" : gated ? "queue" : "allow",
-      onWorkerLost: event === "lose: fail" ? "fail" : "retry",
+      onWorkerLost: state === "undecided" || event === "lose: ask" ? "ask" : event === "lose: fail" ? "fail" : "retry",
       grace: 0,
       misfire: "skip",
       ...(planned ? { schedule: at(dueMs()) } : {}),
@@ -75,6 +75,10 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     const scene: Scene = { task, runId, session, blocker, claimed: undefined };
     if (state === "paused") await stage.store.tasks.pause(task.name, change(stage.nowMs));
     if (state === "skipped") await stage.store.plans.admitHeld(dueMs(), dueMs());
+    if (state === "undecided") {
+      await stage.claim(session, [task], dueMs());
+      await lose(scene);
+    }
     if (state === "claimed" || state === "succeeded" || state === "failed" || state === "cancelled") {
       [scene.claimed] = await stage.claim(session, [task], dueMs());
       if (state !== "claimed") await end(scene, scene.claimed as ClaimedRun, ended(state));
@@ -90,7 +94,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
       ...{ runId, taskId: task.taskId, version: task.version, fence: 1, attempt: 1, dueMs: dueMs() },
       ...{ slotMs: null, key: null, payload: null, priority: 5, linked: true },
     };
-    const { claims, plans, runs, tasks } = stage.store;
+    const { plans, runs, tasks } = stage.store;
     switch (event) {
       case "admit":
         if (blocker) await end(scene, blocker, ended("succeeded"));
@@ -111,8 +115,12 @@ describe.each(everyPostgres())("run states on $title", (server) => {
         return end(scene, run, ended("cancelled"));
       case "lose: retry":
       case "lose: fail":
-        await stage.store.sessions.end(session, null, stage.nowMs, "silent");
-        return claims.reclaim(session, 0, stage.nowMs, 100);
+      case "lose: ask":
+        return lose(scene);
+      case "decide: retry":
+        return stage.store.flow.decide(runId, "retry", "", stage.nowMs);
+      case "decide: fail":
+        return stage.store.flow.decide(runId, "fail", "", stage.nowMs);
       case "cancel":
         return runs.cancel(runId, "", stage.nowMs);
       case "skip":
@@ -126,6 +134,12 @@ describe.each(everyPostgres())("run states on $title", (server) => {
       case "resume":
         return tasks.resume(task.name, change(stage.nowMs));
     }
+  }
+
+  /** Its session ends after the run was due, so nobody can say that it was not started. */
+  async function lose({ session }: Scene) {
+    await stage.store.sessions.end(session, null, dueMs(), "silent");
+    return stage.store.claims.reclaim(session, 0, stage.nowMs, 100);
   }
 
   async function stateOf({ runId, task }: Scene): Promise<RunState> {
@@ -148,14 +162,19 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     try {
       await fire(event, scene);
     } catch (error) {
-      // A cancellation of what has ended is the one refusal that is told by an error.
-      expect([event, (error as { code?: string }).code]).toEqual(["cancel", "RUN_STATE"]);
-      expect(outcomes).toContain(state);
+      // A cancellation of what has ended, and a decision where there is none, are the refusals that are told by an error.
+      expect((error as { code?: string }).code).toBe("RUN_STATE");
+      expect(
+        event.startsWith("decide") ? state !== "undecided" : event === "cancel" && outcomes.includes(state as Outcome),
+      ).toBe(true);
     }
     expect(await stateOf(scene)).toBe(next ?? state);
     if (next === undefined && (liveStates as readonly string[]).includes(state)) {
       const kept = await stage.rows("select attempt, fence from $s.run where id = $1", [scene.runId]);
-      expect(kept).toEqual([{ attempt: scene.claimed ? 1 : 0, fence: scene.claimed?.fence ?? null }]);
+      const lost = state === "undecided";
+      expect(kept).toEqual([
+        { attempt: scene.claimed || lost ? 1 : 0, fence: scene.claimed?.fence ?? (lost ? expect.any(Number) : null) },
+      ]);
     }
   });
 

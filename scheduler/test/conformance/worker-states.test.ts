@@ -275,7 +275,22 @@ describe("a worker follows the claim table:", () => {
     waiting.doubtMs = 1;
     waiting.clock.advance(600);
     expect(waiting.starts).toBe(0);
+    expect(waiting.worker.held, "dropped").toBe(0);
+    waiting.adopted = [waiting.run];
+    waiting.doubtMs = 0;
+    waiting.clock.advance(250);
+    await until("its session lives on: the store's book has it still", () => {
+      waiting.clock.advance(10);
+      return waiting.starts === 1;
+    });
+    const short = await into("running");
+    short.doubtMs = 1;
+    short.clock.advance(250);
+    expect(short.aborts, "the store does not know that it runs: it has no grace").toEqual(["SESSION_LOST"]);
     const running = await into("running");
+    running.clock.advance(1_250);
+    await until("the report", () => running.reports.length > 0);
+    await settleDown();
     running.doubtMs = 600;
     running.clock.advance(250);
     expect(running.aborts).toEqual([]);

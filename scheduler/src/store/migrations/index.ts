@@ -5,6 +5,7 @@ import { witness } from "./0004-witness.ts";
 import { sessionSettings } from "./0005-session-settings.ts";
 import { locks } from "./0006-locks.ts";
 import { routing } from "./0008-routing.ts";
+import { flow } from "./0009-flow.ts";
 import { operations } from "./0010-operations.ts";
 
 /** In order; a number once published never changes its text. */
@@ -16,5 +17,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 5, name: "session-settings", sql: sessionSettings },
   { number: 6, name: "locks", sql: locks },
   { number: 8, name: "routing", sql: routing },
+  { number: 9, name: "flow", sql: flow },
   { number: 10, name: "operations", sql: operations },
 ];

@@ -1,0 +1,246 @@
+/**
+ * A worker dies with its hands full: when does its work go on, and is any of it lost or done twice?
+ *
+ *   npm run bench -- crash                 three runs of each part: about three minutes
+ *   … --part default|shortest|graceful     one of them
+ *   … --runs N, --json
+ *
+ * - default: 100 runs in flight on one of two workers, and as many claimed ahead as it took of 200 that come due within a
+ *   second; kill -9, default settings.
+ * - shortest: the same with the shortest session timeout (1.5 s) and no grace.
+ * - graceful: the same, but it is stopped in order while its handlers have two seconds to go.
+ *
+ * Each part is two fresh processes on a fresh schema. The handlers of both write each start and end to a file. What was
+ * claimed and not started when the worker died is what the store's rows say it had and its handlers never noted; when it was
+ * found dead is the end of its session. After that the file is held against the history: every run has one end that was
+ * accepted.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { carillon } from "carillon";
+import pg from "pg";
+import { type Order, taskName } from "./crash/order.ts";
+import { BenchWorker } from "./crash/worker.ts";
+import { type Figures, suffixed } from "./measure/figures.ts";
+import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { serverTitle } from "./measure/server.ts";
+
+const inFlight = 100;
+const ahead = 200;
+/** Due so soon after it is asked for: less than a claim is made ahead, and time enough to kill before it starts. */
+const aheadMs = 900;
+const patienceMs = 60_000;
+const lookMs = 20;
+
+interface Part {
+  name: "default" | "shortest" | "graceful";
+  settings: Pick<Order, "sessionTimeoutMs" | "graceMs">;
+  workMs: number;
+}
+const parts: Part[] = [
+  { name: "default", settings: {}, workMs: 120_000 },
+  { name: "shortest", settings: { sessionTimeoutMs: 1_500, graceMs: 0 }, workMs: 120_000 },
+  { name: "graceful", settings: {}, workMs: 5_000 },
+];
+const aims: Aim[] = [
+  { figure: "rerun_after_ms", atMost: 10_000 },
+  { figure: "ahead_after_detection_ms", atMost: 500 },
+  { figure: "rerun_after_ms_shortest", atMost: 2_000 },
+  { figure: "ahead_after_detection_ms_shortest", atMost: 500 },
+  ...["", "_shortest", "_graceful"].flatMap((suffix) => [
+    { figure: `lost${suffix}`, atMost: 0 },
+    { figure: `doubled${suffix}`, atMost: 0 },
+  ]),
+  { figure: "repeated_graceful", atMost: 0 },
+];
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: "string", default: "3" },
+    part: { type: "string", default: "all" },
+    json: { type: "boolean", default: false },
+    peers: { type: "boolean", default: false },
+    "no-peers": { type: "boolean", default: false },
+  },
+});
+if (values.peers) throw new Error("this question has no peers yet: --peers can be asked for where there are some");
+const runs = Number(values.runs);
+if (!Number.isInteger(runs) || runs < 1) throw new Error(`--runs must be a whole number above 0, not ${values.runs}`);
+const chosen = parts.filter(({ name }) => values.part === "all" || values.part === name);
+if (chosen.length === 0) throw new Error("--part is default, shortest or graceful");
+const url = process.env.CARILLON_BENCH_POSTGRES_URL ?? "";
+if (url === "") throw new Error("CARILLON_BENCH_POSTGRES_URL is not set; start this by `npm run bench -- crash`");
+
+const client = new pg.Client({ connectionString: url });
+await client.connect();
+const report: Report = {
+  question: "crash",
+  carillon: [],
+  peers: {},
+  limit: [],
+  aims: aims.filter(({ figure }) => chosen.some(({ name }) => figure.endsWith(suffixOf(name)))),
+  machine: machine(await serverTitle(client)),
+  notes: [],
+};
+try {
+  for (let run = 1; run <= runs; run++) {
+    const figures: Figures = {};
+    for (const part of chosen) {
+      const measured = await measure(part);
+      if (!values.json) console.error(`${part.name} ${run}/${runs}: ${JSON.stringify(measured)}`);
+      Object.assign(figures, suffixed(measured, suffixOf(part.name)));
+    }
+    report.carillon.push(figures);
+  }
+} finally {
+  await client.end();
+}
+print(report, values.json);
+
+function suffixOf(part: Part["name"]): string {
+  return part === "default" ? "" : `_${part}`;
+}
+
+interface Note {
+  kind: "start" | "end";
+  run: number;
+  attempt: number;
+  worker: string;
+  atMs: number;
+}
+
+async function measure({ name, settings, workMs }: Part): Promise<Figures> {
+  const schema = `bench_crash_${name}`;
+  const s = `"${schema}"`;
+  await client.query(`drop schema if exists ${s} cascade`);
+  const folder = mkdtempSync(join(tmpdir(), "carillon-bench-crash-"));
+  const log = join(folder, "notes");
+  const order = (worker: string): Order => ({ store: url, schema, name: worker, log, workMs, ...settings });
+  const workers: BenchWorker[] = [];
+  let due = inFlight;
+  const asking = carillon({ store: url, schema, worker: false, scheduler: false, handleSignals: false });
+  const notes = (): Note[] =>
+    readFileSync(log, "latin1")
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => {
+        const [kind, run, attempt, worker = "", atMs] = line.split(" ");
+        return { kind: kind as Note["kind"], run: Number(run), attempt: Number(attempt), worker, atMs: Number(atMs) };
+      });
+  const ask = async <Row extends object>(text: string): Promise<Row[]> =>
+    (await client.query<Row>(text.replaceAll("$s", s))).rows;
+  try {
+    const victim = await BenchWorker.start(order("victim"));
+    workers.push(victim);
+    await Promise.all(Array.from({ length: inFlight }, () => asking.enqueue(taskName)));
+    // Started for so long that the store knows it.
+    await until("all to be in flight", async () => {
+      const [row] = await ask<{ n: number }>(
+        "select count(*)::int as n from $s.run where state = 3 and started_ms is not null",
+      );
+      return row?.n === inFlight;
+    });
+    workers.push(await BenchWorker.start(order("heir")));
+    const flying = new Set(notes().map(({ run }) => run));
+    // Either may claim them; where the other was quicker with all of them, there are more.
+    for (let claimed = false; !claimed; ) {
+      const dueAt = Date.now() + aheadMs;
+      await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));
+      due += ahead;
+      while (!claimed && Date.now() < dueAt - aheadMs / 2) {
+        claimed = (await held()).some((run) => !flying.has(run));
+        if (!claimed) await pause(lookMs);
+      }
+    }
+    if (name === "graceful") {
+      await victim.stop();
+      await done();
+      return account({});
+    }
+    const killedMs = victim.kill();
+    // What it had is in the rows until its death is found, which takes longer than this.
+    await pause(100);
+    const begun = new Set(
+      notes()
+        .filter(({ worker }) => worker === "victim")
+        .map(({ run }) => run),
+    );
+    const had = await held();
+    const [waiting, running] = [had.filter((run) => !begun.has(run)), had.filter((run) => begun.has(run))];
+    await done();
+    const [session] = await ask<{ ms: number }>("select ended_ms::float8 as ms from $s.session where node = 'victim'");
+    const detectedMs = session?.ms ?? Number.NaN;
+    const firstByHeir = new Map<number, number>();
+    for (const { kind, run, worker, atMs } of notes())
+      if (kind === "start" && worker === "heir" && !firstByHeir.has(run)) firstByHeir.set(run, atMs);
+    const last = (of: number[]) => Math.max(...of.map((run) => firstByHeir.get(run) ?? Number.POSITIVE_INFINITY));
+    return account({
+      in_flight: running.length,
+      claimed_ahead: waiting.length,
+      detected_after_ms: detectedMs - killedMs,
+      rerun_after_ms: last(running) - killedMs,
+      ahead_after_ms: last(waiting) - killedMs,
+      ahead_after_detection_ms: last(waiting) - detectedMs,
+    });
+  } finally {
+    await Promise.all(workers.map((worker) => worker.close()));
+    await asking.stop();
+    await client.query(`drop schema if exists ${s} cascade`);
+    rmSync(folder, { recursive: true, force: true });
+  }
+
+  /** Runs that the victim has claimed, by the store. */
+  async function held(): Promise<number[]> {
+    const rows = await ask<{ id: number }>(
+      "select r.id::float8 as id from $s.run r join $s.session o on o.id = r.session_id where r.state = 3 and o.node = 'victim'",
+    );
+    return rows.map(({ id }) => id);
+  }
+
+  /** What the heir took by itself works for as long as any first attempt: it is not waited for, only that it has begun. */
+  async function done(): Promise<void> {
+    await until("all to have ended or to be at work with the heir", async () => {
+      const [row] = await ask<{ n: number }>(
+        `select count(*)::int as n from $s.run r left join $s.session o on o.id = r.session_id
+         where not (r.state = 3 and o.node = 'heir' and r.attempt = 1)`,
+      );
+      return row?.n === 0;
+    });
+    const heirs = await ask<{ id: number }>("select id::float8 as id from $s.run");
+    await until("the heir's runs to start", async () => {
+      const started = new Set(notes().map(({ run }) => run));
+      return heirs.every(({ id }) => started.has(id));
+    });
+  }
+
+  /** Held against the history: no run without an end or a place at work, none with two ends that were accepted. */
+  async function account(figures: Figures): Promise<Figures> {
+    const [row] = await ask<{ known: number; ends: number; distinct: number }>(
+      `select (select count(*) from $s.run)::int + (select count(distinct id) from $s.run_history where outcome = 0)::int as known,
+              (select count(*) from $s.run_history)::int as ends, (select count(distinct id) from $s.run_history)::int as distinct`,
+    );
+    const all = notes();
+    const starts = new Map<string, number>();
+    for (const { kind, run, attempt } of all)
+      if (kind === "start") starts.set(`${run} ${attempt}`, (starts.get(`${run} ${attempt}`) ?? 0) + 1);
+    const begun = new Set(all.map(({ run }) => run));
+    return {
+      ...figures,
+      runs_due: due,
+      lost: Math.max(due - (row?.known ?? 0), due - begun.size),
+      doubled: (row?.ends ?? 0) - (row?.distinct ?? 0) + [...starts.values()].filter((count) => count > 1).length,
+      repeated: new Set(all.filter(({ attempt }) => attempt > 1).map(({ run }) => run)).size,
+    };
+  }
+}
+
+async function until(what: string, condition: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`waited ${patienceMs} ms in vain for ${what}`);
+    await pause(lookMs);
+  }
+}

@@ -1,0 +1,14 @@
+/** What a worker under test is to be. */
+export interface Order {
+  store: string;
+  schema: string;
+  name: string;
+  sessionTimeoutMs?: number;
+  graceMs?: number;
+  /** Each start and end is written to this file as it happens, so that a kill -9 loses none. */
+  log: string;
+  /** How long a first attempt works. */
+  workMs: number;
+}
+
+export const taskName = "crash";

@@ -1,0 +1,21 @@
+import { CarillonError } from "../errors.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** The operator's word on a run whose worker was lost. */
+export function decideRun(
+  runId: number,
+  how: string,
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  if (how !== "retry" && how !== "fail")
+    throw new CarillonError("USAGE", `${JSON.stringify(how)} is no decision`, { hint: "Give retry or fail." });
+  return withStore(options, async ({ tower }) => {
+    await tower.decide(runId, how, options.reason);
+    if (terminal.json) terminal.object({ run: runId, decided: how });
+    else terminal.line(how === "retry" ? `run ${runId} will run again` : `run ${runId} has failed`);
+    return exitCodes.ok;
+  });
+}

@@ -1,0 +1,42 @@
+import type { LateResult, Relative } from "../flow.ts";
+import type { Zone } from "../zone.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+import { timeText } from "./times.ts";
+
+/** Of its children and followers, a page shows so many. */
+export const relativesShown = 50;
+
+const words: Record<Relative["relation"], string> = {
+  parent: "comes from",
+  input: "comes from",
+  child: "child",
+  after: "after it",
+  join: "joins its children",
+  chain: "goes on as",
+};
+
+export function printRelatives(relatives: readonly Relative[], terminal: Terminal): void {
+  if (relatives.length === 0) return;
+  const { style } = terminal;
+  terminal.line();
+  terminal.line(style.dim("flow"));
+  for (const { relation, runId, task, state } of relatives)
+    terminal.line(`  ${words[relation]} ${style.dim("run")} ${runId}  ${plain(task)}  ${state}`);
+  if (relatives.length === relativesShown) terminal.line(style.dim(`  the first ${relativesShown}`));
+}
+
+/** What workers said of it too late: refused, and shown, for it may have happened. */
+export function printLateResults(late: readonly LateResult[], zone: Zone, terminal: Terminal): void {
+  if (late.length === 0) return;
+  const { style } = terminal;
+  terminal.line();
+  terminal.line(style.dim("too late, refused"));
+  for (const { atMs, node, fence, outcome } of late)
+    terminal.line(
+      `  ${timeText(atMs, zone)}  ${plain(node ?? "a process since forgotten")}, fence ${fence}: ${style.warning(outcome)}`,
+    );
+}
+
+export const relativeObject = ({ runId, task, state, relation }: Relative) => ({ run: runId, task, state, relation });
+export const lateObject = ({ atMs, ...late }: LateResult) => ({ at: new Date(atMs).toISOString(), ...late });

@@ -1,0 +1,173 @@
+import { CarillonError } from "../errors.ts";
+import { type ChildWrite, Continuation, type FlowStore, type RunInput } from "../flow.ts";
+import type { ChildSpec, Run, RunLog } from "../handler.ts";
+import { type Json, jsonText } from "../json.ts";
+import { limits } from "../limits.ts";
+import type { Enqueued, SqlClient } from "../store.ts";
+import type { HeldRun } from "./held-run.ts";
+
+/** What a handler is given of its run: what it may know and do, and nothing of the claim's own state. */
+export class HandedRun implements Run {
+  readonly #run: HeldRun;
+  readonly #host: FlowHost;
+  #state: Json;
+  /** Saved one after the other, whether the handler waits or not. */
+  #saving: Promise<unknown> = Promise.resolve();
+  #children = 0;
+  #spawning: Spawning[] = [];
+  #taskIds: Map<string, Promise<number>> | undefined;
+
+  constructor(run: HeldRun, host: FlowHost) {
+    this.#run = run;
+    this.#host = host;
+    this.#state = run.claim.state ?? null;
+  }
+
+  get id(): number {
+    return this.#run.id;
+  }
+
+  get task(): string {
+    return this.#run.task;
+  }
+
+  get slot(): Date | null {
+    return this.#run.slot;
+  }
+
+  get due(): Date {
+    return this.#run.due;
+  }
+
+  get attempt(): number {
+    return this.#run.attempt;
+  }
+
+  get key(): string | null {
+    return this.#run.key;
+  }
+
+  get shard(): Run["shard"] {
+    return this.#run.shard;
+  }
+
+  get fence(): number {
+    return this.#run.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get log(): RunLog {
+    return this.#run.log;
+  }
+
+  progress(value: unknown): void {
+    this.#run.progress(value);
+  }
+
+  complete(client: SqlClient, result?: unknown): Promise<void> {
+    return this.#run.complete(client, result);
+  }
+
+  get state(): Json {
+    return this.#state;
+  }
+
+  async saveState(value: unknown): Promise<void> {
+    const text = jsonText(value ?? undefined, `run ${this.id}: state`);
+    const saved = this.#saving.then(() => this.#flow.saveState(this.id, this.fence, text));
+    // Whoever saved hears of a failure; the next one saves all the same.
+    this.#saving = saved.catch(() => undefined);
+    if (!(await saved))
+      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's, so its state is not kept`);
+    this.#state = text === null ? null : (JSON.parse(text) as Json);
+  }
+
+  async spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
+    if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength))
+      throw optionInvalid(`a child's key must be a text of 1 to ${limits.keyLength} characters`);
+    if (this.#children >= limits.children)
+      throw optionInvalid(`run ${this.id} has ${limits.children} children, which is the most`);
+    // Numbered before anything is waited for: in the order of calls.
+    const name = key ?? `#${this.#children}`;
+    this.#children++;
+    const text = jsonText(payload, `run ${this.id}: the payload of its child`);
+    const taskId = await this.#taskId(task);
+    return new Promise((resolve, reject) => {
+      this.#spawning.push({ write: { taskId, payload: text, key: name }, resolve, reject });
+      if (this.#spawning.length === 1) queueMicrotask(() => void this.#spawnAll());
+    });
+  }
+
+  async fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
+    const text = jsonText(payload, `run ${this.id}: the payload of ${join}`);
+    const taskId = await this.#taskId(join);
+    await Promise.all(
+      children.map(({ task, payload, key }) => this.spawn(task, payload, key === undefined ? {} : { key })),
+    );
+    return new Continuation({ kind: "join", taskId, payload: text });
+  }
+
+  continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
+    return new Continuation({
+      kind: "continue",
+      payload: jsonText(payload, `run ${this.id}: the payload of the next run`),
+      state: jsonText(state ?? undefined, `run ${this.id}: the state of the next run`),
+    });
+  }
+
+  inputs(): Promise<RunInput[]> {
+    return this.#flow.inputs(this.id);
+  }
+
+  get #flow(): FlowStore {
+    const { flow } = this.#host;
+    if (flow) return flow;
+    throw optionInvalid("this worker has no way to the store for states, children and inputs");
+  }
+
+  #taskId(name: string): Promise<number> {
+    this.#taskIds ??= new Map();
+    const known = this.#taskIds.get(name) ?? this.#flow.taskId(name);
+    this.#taskIds.set(name, known);
+    return known;
+  }
+
+  /** What was asked for in one turn of the event loop travels together. */
+  async #spawnAll(): Promise<void> {
+    const some = this.#spawning;
+    this.#spawning = [];
+    for (let from = 0; from < some.length; from += childrenPerStatement) {
+      const batch = some.slice(from, from + childrenPerStatement);
+      try {
+        const made = await this.#flow.spawn(
+          { runId: this.id, fence: this.fence },
+          batch.map(({ write }) => write),
+          this.#host.now(),
+        );
+        batch.forEach(({ resolve }, place) => {
+          resolve(made[place] as Enqueued);
+        });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+  }
+}
+
+const childrenPerStatement = 1_000;
+
+export interface FlowHost {
+  readonly flow: FlowStore | undefined;
+  now(): number;
+}
+
+interface Spawning {
+  write: ChildWrite;
+  resolve: (made: Enqueued) => void;
+  reject: (error: unknown) => void;
+}
+
+const optionInvalid = (what: string) => new CarillonError("OPTION_INVALID", what);

@@ -1,0 +1,150 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Carillon, carillon, isCarillonError, type RunInput } from "../../src/index.ts";
+import { limits } from "../../src/limits.ts";
+import { silentLog } from "../../src/log.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("what a handler does with other runs, on $title", ({ url }) => {
+  let schema = "";
+  const towers: Carillon[] = [];
+  afterEach(async () => {
+    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
+    const database = new pg.Client({ connectionString: url });
+    await database.connect();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+  });
+
+  function make(): Carillon {
+    schema = `flow_${randomBytes(4).toString("hex")}`;
+    const tower = carillon({ store: url, schema, handleSignals: false, log: silentLog, drain: "5s" });
+    towers.push(tower);
+    return tower;
+  }
+  async function ended(tower: Carillon, runId: number) {
+    const { store } = await tower.open();
+    await until(`run ${runId} to end`, async () => (await store.runs.find(runId)).endedMs !== null);
+    return store.runs.find(runId);
+  }
+
+  test("fans out, tries again without doubling a child, and joins once with results", async () => {
+    const tower = make();
+    const joined: RunInput[][] = [];
+    const sizes: number[] = [];
+    tower.task("resize", {}, (_run, file) => {
+      sizes.push(1);
+      if (file === "broken") throw new Error("no image");
+      return { file, size: 7 };
+    });
+    tower.task("publish", {}, async (run) => {
+      joined.push(await run.inputs());
+    });
+    const all = tower.task("resize-all", { retry: { attempts: 3, delay: 0 } }, async (run, files: string[]) => {
+      const early = await run.spawn("resize", "early", { key: "early" });
+      expect(early.created).toBe(run.attempt === 1);
+      const next = await run.fanOut(
+        files.map((file) => ({ task: "resize", payload: file, key: file })),
+        { join: "publish" },
+      );
+      if (run.attempt < 3) throw new Error("once more");
+      return next;
+    });
+    await tower.start();
+    const { runId } = await all.enqueue(["a", "b", "broken"]);
+    await until("the join", () => joined.length > 0);
+    expect((joined[0] as RunInput[]).map(({ key, outcome, result }) => [key, outcome, result]).sort()).toEqual([
+      ["a", "succeeded", { file: "a", size: 7 }],
+      ["b", "succeeded", { file: "b", size: 7 }],
+      ["broken", "failed", null],
+      ["early", "succeeded", { file: "early", size: 7 }],
+    ]);
+    expect(await ended(tower, runId)).toMatchObject({ state: "succeeded", attempt: 3, result: null });
+    const { store } = await tower.open();
+    const relatives = await store.flow.relatives(runId, 50);
+    expect(relatives.map(({ relation }) => relation).sort()).toEqual(["child", "child", "child", "child", "join"]);
+    expect(sizes).toHaveLength(4);
+  });
+
+  test("children without keys are told apart by the order of calls; one that cannot be made is an error in the handler", async () => {
+    const tower = make();
+    tower.task("child", {}, (_run, n) => n);
+    const codes: string[] = [];
+    const task = tower.task("parent", { retry: { attempts: 2, delay: 0 } }, async (run) => {
+      const made = await Promise.all([run.spawn("child", 1), run.spawn("child", 2), run.spawn("child", 3)]);
+      const code = (error: unknown) => (isCarillonError(error) ? error.code : String(error));
+      for (const wrong of [
+        () => run.spawn("nobody"),
+        () => run.spawn("child", 1, { key: "" }),
+        () => run.spawn("child", "x".repeat(limits.payloadBytes)),
+        () => run.saveState("x".repeat(limits.payloadBytes)),
+        () => run.saveState(1n),
+        async () => run.continueAs(1n),
+      ])
+        await wrong().catch((error) => codes.push(code(error)));
+      if (run.attempt === 1) throw new Error("again");
+      return made.map(({ runId, created }) => [runId, created]);
+    });
+    await tower.start();
+    const { result } = await ended(tower, (await task.enqueue(undefined)).runId);
+    expect((result as [number, boolean][]).map(([, created]) => created)).toEqual([false, false, false]);
+    expect(codes.slice(0, 6)).toEqual([
+      ...["TASK_UNKNOWN", "OPTION_INVALID", "PAYLOAD_TOO_LARGE"],
+      ...["PAYLOAD_TOO_LARGE", "PAYLOAD_NOT_JSON", "PAYLOAD_NOT_JSON"],
+    ]);
+  });
+
+  test("goes on as another run, with a state that each attempt finds; the task after it waits for the last", async () => {
+    const tower = make();
+    const states: unknown[] = [];
+    tower.task("after-pages", { after: "pages" }, async (run) => (await run.inputs()).map(({ result }) => result));
+    const pages = tower.task("pages", { retry: { attempts: 2, delay: 0 } }, async (run, page: number) => {
+      states.push([page, run.attempt, run.state]);
+      if (run.attempt === 1) {
+        // Not waited for one by one: the last one stays.
+        await Promise.all([run.saveState({ page, half: 1 }), run.saveState({ page, half: 2 })]);
+        expect(run.state).toEqual({ page, half: 2 });
+        throw new Error("half-way");
+      }
+      return page < 3 ? run.continueAs(page + 1, { state: { from: page } }) : "all read";
+    });
+    await tower.start();
+    await pages.enqueue(1, { key: "reader" });
+    const { store } = await tower.open();
+    const list = () => store.runs.list({ task: "after-pages", states: ["succeeded"], limit: 10 });
+    await until("the task after it", async () => (await list()).length > 0);
+    expect(states).toEqual([
+      ...[
+        [1, 1, null],
+        [1, 2, { page: 1, half: 2 }],
+      ],
+      ...[
+        [2, 1, { from: 1 }],
+        [2, 2, { page: 2, half: 2 }],
+      ],
+      ...[
+        [3, 1, { from: 2 }],
+        [3, 2, { page: 3, half: 2 }],
+      ],
+    ]);
+    expect(await list()).toMatchObject([{ result: ["all read"] }]);
+    const links = await store.runs.list({ task: "pages", states: ["succeeded"], limit: 10 });
+    expect(links.map(({ key }) => key)).toEqual(["reader", "reader", "reader"]);
+    expect(links.map(({ source }) => source).sort()).toEqual(["chain", "chain", "enqueue"]);
+  });
+
+  test("tasks are stored in the order in which they come after each other, however they are defined", async () => {
+    const tower = make();
+    tower.task("c", { after: ["a", "b"] }, () => "c");
+    tower.task("b", { after: "a" }, () => "b");
+    const a = tower.task("a", {}, () => "a");
+    // Before the start, the one that is enqueued brings along what it comes after.
+    await tower.enqueue("c");
+    await tower.start();
+    await a.enqueue(undefined);
+    const { store } = await tower.open();
+    await until("c", async () => (await store.runs.list({ task: "c", states: ["succeeded"], limit: 10 })).length === 2);
+  });
+});

@@ -1,0 +1,202 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Carillon, carillon } from "../../src/index.ts";
+import type { RunRecord } from "../../src/store.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+interface Line {
+  kind: "start" | "step" | "abort";
+  run: number;
+  attempt: number;
+  node: string;
+  at: number;
+  why?: string;
+}
+
+const program = fileURLToPath(new URL("../support/programs/handlers.mjs", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const patienceMs = 60_000;
+
+describe("a worker that is lost, in processes of its own", () => {
+  const schema = `lost_${process.pid}`;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-lost-"));
+  const log = join(folder, "log");
+  const database = new pg.Client({ connectionString: postgres().url });
+  const children = new Map<string, ChildProcess>();
+  let proxy: StoreProxy;
+  /** Asks and looks; runs nothing. */
+  let tower: Carillon;
+
+  beforeAll(async () => {
+    await database.connect();
+    proxy = await StoreProxy.before(postgres().url);
+    tower = carillon({ store: postgres().url, schema, worker: false, handleSignals: false });
+    await start("first", proxy.url);
+  }, 60_000);
+  afterAll(async () => {
+    for (const child of children.values()) child.kill("SIGKILL");
+    await tower.stop();
+    await proxy.close();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function start(name: string, store = postgres().url): Promise<void> {
+    const config = JSON.stringify({ store, schema, name, log });
+    const child = spawn(process.execPath, [program], {
+      env: { ...process.env, CARILLON_TEST_PROGRAM: config },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    children.set(name, child);
+    await once(child.stdout as NodeJS.ReadableStream, "data");
+  }
+  const lines = (run: number): Line[] =>
+    readFileSync(log, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Line)
+      .filter((line) => line.run === run);
+  const seen = (run: number, kind: Line["kind"], attempt: number) =>
+    lines(run).find((line) => line.kind === kind && line.attempt === attempt);
+  const begun = (run: number, attempt: number) =>
+    until(`attempt ${attempt} of run ${run}`, () => seen(run, "start", attempt) !== undefined, patienceMs);
+  const carillonCommand = async (...words: string[]) =>
+    (await promisify(execFile)(process.execPath, [main, ...words, "--store", postgres().url, "--schema", schema]))
+      .stdout;
+  const enqueue = async (task: string, payload?: unknown) => (await tower.enqueue(task, payload)).runId;
+  async function ended(run: number, state?: string): Promise<RunRecord> {
+    const { store } = await tower.open();
+    await until(`run ${run} to end`, async () => (await store.runs.find(run)).endedMs !== null, patienceMs);
+    const found = await store.runs.find(run);
+    if (state !== undefined) expect(found.state).toBe(state);
+    return found;
+  }
+  const reported = (run: number) =>
+    until(
+      `run ${run} to be reported`,
+      async () => {
+        const { store } = await tower.open();
+        return (await store.runs.find(run)).startedMs !== null;
+      },
+      patienceMs,
+    );
+
+  test("cut off, it is told to stop before another starts; what has not started or is not known to is not waited for", async () => {
+    const known = await enqueue("long");
+    const asked = await enqueue("decided");
+    await reported(known);
+    await reported(asked);
+    await start("second");
+    // In doubt which of the two takes it: this is about the first.
+    const fresh: number[] = [];
+    await until(
+      "a new run on the first",
+      async () => {
+        const run = await enqueue("long");
+        await begun(run, 1);
+        if (seen(run, "start", 1)?.node === "first") fresh.push(run);
+        return fresh.length > 0;
+      },
+      patienceMs,
+    );
+    proxy.hang();
+    for (const run of [known, fresh[0] as number]) {
+      await begun(run, 2);
+      const [told, again] = [seen(run, "abort", 1) as Line, seen(run, "start", 2) as Line];
+      expect(told).toMatchObject({ node: "first", why: "SESSION_LOST" });
+      expect(again.node).toBe("second");
+      expect(told.at, "told to stop before another starts").toBeLessThan(again.at);
+      expect(lines(run).filter(({ kind, attempt, at }) => kind === "step" && attempt === 1 && at >= again.at)).toEqual(
+        [],
+      );
+    }
+    const [kept, unknown] = [seen(known, "start", 2) as Line, seen(fresh[0] as number, "start", 2) as Line];
+    expect(unknown.at, "the grace is for what is known to have started").toBeLessThan(kept.at);
+    proxy.heal();
+
+    const { store } = await tower.open();
+    await until(
+      "the decision to be asked for",
+      async () => (await store.runs.find(asked)).state === "undecided",
+      patienceMs,
+    );
+    // Its late verdict is refused and recorded, and it is not started meanwhile.
+    await until("its late result", async () => (await store.flow.lateResults(asked)).length > 0, patienceMs);
+    expect(await store.runs.list({ limit: 10, states: ["undecided"] })).toMatchObject([{ runId: asked }]);
+    expect(seen(asked, "start", 2)).toBeUndefined();
+    expect(await carillonCommand("runs", "list")).toMatch(new RegExp(`${asked} +decided +\\? undecided`));
+    expect(await carillonCommand("runs", "show", String(asked))).toMatch(
+      /too late, refused\n.*first, fence \d+: succeeded/,
+    );
+    expect(await carillonCommand("runs", "decide", String(asked), "retry", "--reason", "it did nothing")).toBe(
+      `run ${asked} will run again\n`,
+    );
+    await expect(carillonCommand("runs", "decide", String(asked), "maybe")).rejects.toThrow(/maybe/);
+    expect((await ended(asked, "succeeded")).attempt).toBe(2);
+  }, 120_000);
+
+  test("stopped for longer than its session, it finds out before its handler's next step", async () => {
+    const run = await enqueue("long");
+    await reported(run);
+    const holder = seen(run, "start", 1)?.node as string;
+    children.get(holder)?.kill("SIGSTOP");
+    await begun(run, 2);
+    const wokenAt = Date.now();
+    children.get(holder)?.kill("SIGCONT");
+    await until("it to be told", () => seen(run, "abort", 1) !== undefined, patienceMs);
+    expect(lines(run).filter(({ kind, attempt, at }) => kind === "step" && attempt === 1 && at > wokenAt)).toEqual([]);
+    await ended(run, "succeeded");
+    const { store } = await tower.open();
+    await until("its late result", async () => (await store.flow.lateResults(run)).length > 0, patienceMs);
+    const [late] = await store.flow.lateResults(run);
+    const accepted = await store.runs.find(run);
+    expect(accepted.result).toEqual({ by: accepted.node });
+    expect(accepted.node).not.toBe(holder);
+    expect(late).toMatchObject({ node: holder });
+    expect(late?.fence).toBeLessThan(accepted.fence as number);
+  }, 120_000);
+
+  test("a handler that blocks its event loop loses its runs to others, and its log says why", async () => {
+    const run = await enqueue("blocks");
+    expect(await ended(run, "succeeded")).toMatchObject({ attempt: 2 });
+    const { store } = await tower.open();
+    expect(await store.runs.attempts(run)).toMatchObject([{ outcome: "lost", error: { code: "WORKER_LOST" } }]);
+    await until(
+      "the log",
+      async () =>
+        (await store.runs.logs(run, 10)).some(
+          ({ attempt, message }) => attempt === 1 && /stood still for \d+ ms/.test(message),
+        ),
+      patienceMs,
+    );
+  }, 120_000);
+
+  test("a handler that throws what is no Error fails with the text of what it threw", async () => {
+    for (const [thrown, text] of [
+      ["just words", "just words"],
+      [null, "null"],
+      [{ why: "an object" }, '{"why":"an object"}'],
+      [42, "42"],
+    ]) {
+      expect(await ended(await enqueue("throws", thrown), "failed")).toMatchObject({ error: { message: text } });
+    }
+  }, 120_000);
+
+  test("a handler that exits its process fails its run, which says so, and nothing else suffers", async () => {
+    const run = await enqueue("exits");
+    await begun(run, 1);
+    const other = await enqueue("throws", "still here");
+    expect(await ended(run, "failed")).toMatchObject({ attempt: 1, error: { code: "WORKER_LOST" } });
+    expect(await ended(other, "failed")).toMatchObject({ error: { message: "still here" } });
+  }, 120_000);
+});
