@@ -140,11 +140,12 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
 /** A place kept for a run of the future goes to one that is due now; a run between two tries keeps its place. */
 async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
-    `with ranked as (
-       select f.id, row_number() over (partition by f.task_id order by f.due_ms desc) as place,
-              (select count(*) from ${s}.run h where h.task_id = f.task_id and h.gate > 0 and h.state = 0 and h.due_ms <= $2) as wanted
-       from ${s}.run f
-       where f.task_id = any($1) and f.gate > 0 and f.state = 2 and f.due_ms > $2 and f.attempt = 0),
+    `with due as materialized (
+       select task_id, count(*) as wanted from ${s}.run
+       where task_id = any($1) and gate > 0 and state = 0 and due_ms <= $2 group by task_id),
+     ranked as (
+       select f.id, row_number() over (partition by f.task_id order by f.due_ms desc) as place, due.wanted
+       from ${s}.run f join due using (task_id) where f.gate > 0 and f.state = 2 and f.due_ms > $2 and f.attempt = 0),
      taken as (
        select id from ${s}.run where id in (select id from ranked where place <= wanted) and state = 2 for update skip locked)
      update ${s}.run r set state = 0 from taken where r.id = taken.id`,
