@@ -24,6 +24,7 @@ interface Slot {
   task: string;
   slot: number;
   outcome: number;
+  reason: string | null;
   term: number | null;
   accepted: number;
   ends: number;
@@ -47,7 +48,7 @@ describe("an outage of some seconds", () => {
   };
   const slotsOf = async (schema: string): Promise<Slot[]> => {
     const { rows } = await database.query(
-      `select t.name as task, l.slot_ms::float8 as slot, l.outcome, l.term::float8, l.accepted_ms::float8 as accepted,
+      `select t.name as task, l.slot_ms::float8 as slot, l.outcome, l.reason, l.term::float8, l.accepted_ms::float8 as accepted,
               (select count(*)::int from ${schema}.run_history h where h.id = l.run_id and h.outcome = 0) as ends
        from ${schema}.slot l join ${schema}.task t on t.id = l.task_id`,
     );
@@ -94,7 +95,14 @@ describe("an outage of some seconds", () => {
     for (const policy of policies) {
       const run = slots.filter(({ task, ends }) => task === policy && ends === 1);
       const missed = ranges.filter(({ task }) => task === policy).flatMap(({ from, to }) => each(from, to));
-      const all = inOrder([...run.map(({ slot }) => slot), ...missed]).filter((slot) => slot <= upMs + 1_000);
+      // Planned before, and too late when somebody could claim again.
+      const given = slots.filter(({ task, outcome }) => task === policy && outcome === 2);
+      expect(new Set(given.map(({ reason }) => reason))).toEqual(
+        new Set(policy === "all" ? [] : [`misfire: ${policy}`]),
+      );
+      const all = inOrder([...[...run, ...given].map(({ slot }) => slot), ...missed]).filter(
+        (slot) => slot <= upMs + 1_000,
+      );
       expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
       const late = run.filter(({ slot, accepted }) => accepted > upMs && slot <= accepted);
       const expected = {
