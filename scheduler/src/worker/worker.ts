@@ -424,6 +424,8 @@ export class Worker implements RunHost {
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
+      // First, so that it is the next to come after a handler started here that blocks the event loop.
+      this.#guard();
       this.#blockage.look(this.#held.values());
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
@@ -436,7 +438,6 @@ export class Worker implements RunHost {
           void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         if (this.#recallsOpen) void this.#answerRecalls();
       }
-      this.#guard();
     });
   }
 
