@@ -30,4 +30,16 @@ export const limits = {
   commandLastLines: 10,
   /** From SIGTERM to SIGKILL. */
   commandGraceMs: 10_000,
+  /** One request of a remote worker, unpacked. */
+  pollBytes: 16 * 1024 * 1024,
+  /** How long a poll waits at most; short enough for the proxies that end what is silent for 30 s. */
+  pollWaitMs: 25_000,
+  /** Claims, verdicts or log lines in one poll. */
+  runsPerPoll: 2_000,
+  /** Claims of one remote worker. */
+  heldPerSession: 20_000,
+  /** What a remote worker tells of cannot be older. */
+  agoMs: 366 * 86_400_000,
+  /** A message or a stack that a remote worker tells. */
+  errorTextLength: 16 * 1024,
 } as const;

@@ -1,6 +1,7 @@
 import { parseAddress } from "./address.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { checkListen } from "./listen.ts";
 import type { Log } from "./log.ts";
 import { checkName } from "./task.ts";
 
@@ -59,6 +60,10 @@ export interface CarillonOptions {
   /** Reject when the store is away, instead of waiting for it; default false. */
   failFast?: boolean;
   commands?: CommandOptions;
+  /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
+  listen?: string;
+  /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
+  behindProxy?: boolean;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -83,6 +88,7 @@ export interface Settings {
   handleSignals: boolean;
   failFast: boolean;
   commands: Required<CommandOptions>;
+  listen: string | null;
 }
 
 type Preset = (given: CarillonOptions) => CarillonOptions;
@@ -158,7 +164,9 @@ export function settingsOf(options: CarillonOptions): Settings {
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,
     commands: { allow: [], shell: false, rehearse: false, ...options.commands },
+    listen: options.listen ?? null,
   };
+  if (settings.listen !== null) checkListen(settings.listen, options.behindProxy ?? false);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
     throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
       hint: "Use letters, digits and _, at most 48, not a digit first.",
@@ -218,5 +226,7 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   handleSignals: true,
   failFast: true,
   commands: true,
+  listen: true,
+  behindProxy: true,
   log: true,
 };

@@ -3,6 +3,7 @@ import type { Json } from "./json.ts";
 import type { LockStore } from "./lock-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { TaskDefinition } from "./task.ts";
+import type { WorkerStore } from "./worker-store.ts";
 
 /**
  * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
@@ -19,6 +20,7 @@ export interface Store {
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;
   readonly locks: LockStore;
+  readonly workers: WorkerStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -326,6 +328,8 @@ export interface AttemptRecord {
 
 export interface LogLine {
   runId: number;
+  /** For whoever must ask whether the line's writer has the run. */
+  fence?: number;
   attempt: number;
   atMs: number;
   level: "debug" | "info" | "warn" | "error";
@@ -397,6 +401,8 @@ export type Verdict =
   | { kind: "released" };
 
 export interface Settlement {
+  /** Of whom a server speaks for many sessions at once; default: the one that settles. */
+  sessionId?: number;
   runId: number;
   fence: number;
   attempt: number;

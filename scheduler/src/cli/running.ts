@@ -19,12 +19,28 @@ export interface NodeOptions extends CommonOptions {
   allow?: string[];
   shell?: boolean;
   rehearse?: boolean;
+  listen?: string;
+  behindProxy?: boolean;
   logLevel: LogLevel;
 }
 
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
-  const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
+  const {
+    directory,
+    schema,
+    name,
+    group,
+    label,
+    concurrency,
+    failFast,
+    observer,
+    allow,
+    shell,
+    rehearse,
+    listen,
+    behindProxy,
+  } = options;
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
     const coordination = chosenCoordination(options, given.coordination);
@@ -43,6 +59,8 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
       ...(failFast === undefined ? {} : { failFast }),
       ...(concurrency === undefined ? {} : { concurrency }),
+      ...(listen === undefined ? {} : { listen }),
+      ...(behindProxy === undefined ? {} : { behindProxy }),
       commands: {
         ...given.commands,
         allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],
@@ -69,7 +87,7 @@ export async function makeTowers(
  * ran is run again elsewhere, as each task says.
  */
 export async function runUntilStopped(
-  towers: Carillon[],
+  towers: readonly { start(): Promise<unknown>; stop(): Promise<void> }[],
   { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
 ): Promise<ExitCode> {
   const stopping = new AbortController();

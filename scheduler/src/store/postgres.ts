@@ -13,6 +13,7 @@ import { runStore } from "./runs.ts";
 import { sessionStore } from "./sessions.ts";
 import { signalStore } from "./signals.ts";
 import { taskStore } from "./tasks.ts";
+import { workerStore } from "./workers.ts";
 
 export interface PostgresOptions {
   url: string;
@@ -72,6 +73,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     signals: signalStore(database),
     graceLocks: graceLockStore(database),
     locks: lockStore(database),
+    workers: workerStore(database),
     clock,
     close: () => database.close(),
   };

@@ -19,7 +19,7 @@ import { Reporter } from "./reporter.ts";
 import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
 
 export interface WorkerOptions {
-  claims: ClaimStore;
+  claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<void>;
   membership: Membership;
   definitions: Definitions;

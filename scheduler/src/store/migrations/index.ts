@@ -4,6 +4,7 @@ import { graceLocks } from "./0003-grace-locks.ts";
 import { witness } from "./0004-witness.ts";
 import { sessionSettings } from "./0005-session-settings.ts";
 import { locks } from "./0006-locks.ts";
+import { workerKeys } from "./0007-worker-keys.ts";
 
 /** In order; a number once published never changes its text. */
 export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
@@ -13,4 +14,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 4, name: "witness", sql: witness },
   { number: 5, name: "session-settings", sql: sessionSettings },
   { number: 6, name: "locks", sql: locks },
+  { number: 7, name: "worker-keys", sql: workerKeys },
 ];
