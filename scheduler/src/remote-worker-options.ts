@@ -1,5 +1,6 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { limits } from "./limits.ts";
 import type { Log } from "./log.ts";
 import { checkName } from "./task.ts";
 import { parseKey } from "./worker-key.ts";
@@ -102,6 +103,9 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
   }
   if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
     throw wrong(`concurrency cannot be ${concurrency}`, "Give 1 to 10000.");
+  const claimAheadMs = parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0);
+  if (claimAheadMs > limits.pollAheadMs)
+    throw wrong(`claimAhead cannot be ${claimAheadMs} ms`, `Give at most ${limits.pollAheadMs} ms.`);
   if (options.name !== undefined) checkName("a worker's name", options.name, 100);
   return {
     servers,
@@ -110,7 +114,7 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
     name: options.name ?? null,
     labels: { ...options.labels },
     concurrency,
-    claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
+    claimAheadMs,
     sessionTimeoutMs: parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", 1_500),
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,

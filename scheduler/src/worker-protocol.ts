@@ -70,7 +70,12 @@ export const pollRequest = z
     session: number.optional(),
     join: join.optional(),
     want: z.int().min(0).max(limits.runsPerPoll).optional().describe("Runs to claim at most; default none."),
-    aheadMs: z.int().min(0).max(60_000).optional().describe("Claim what is due within this; default only what is due."),
+    aheadMs: z
+      .int()
+      .min(0)
+      .max(limits.pollAheadMs)
+      .optional()
+      .describe("Claim what is due within this; default only what is due."),
     waitMs: z
       .int()
       .min(0)

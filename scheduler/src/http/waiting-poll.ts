@@ -10,7 +10,7 @@ export class WaitingPoll {
   #claiming = false;
   #wantsEnd = false;
   #over = false;
-  #onEnd: () => void = () => undefined;
+  readonly #listeners: (() => void)[] = [];
 
   constructor(want: number, waitMs: number, clock: Clock, gone: AbortSignal) {
     this.want = want;
@@ -29,7 +29,7 @@ export class WaitingPoll {
 
   onEnd(listener: () => void): void {
     if (this.#over) listener();
-    else this.#onEnd = listener;
+    else this.#listeners.push(listener);
   }
 
   /** While a claim is under way for it, it does not end: its answer is the one that carries what was claimed. */
@@ -56,7 +56,7 @@ export class WaitingPoll {
     if (this.#over) return;
     this.#over = true;
     this.#cancel();
-    this.#onEnd();
+    for (const listener of this.#listeners) listener();
     settle();
   }
 }
