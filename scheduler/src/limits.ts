@@ -38,6 +38,8 @@ export const limits = {
   pollAheadMs: 60_000,
   /** Claims, verdicts or log lines in one poll. */
   runsPerPoll: 2_000,
+  /** Of one remote worker. */
+  labels: 32,
   /** Claims of one remote worker. */
   heldPerSession: 20_000,
   /** What a remote worker tells of cannot be older. */

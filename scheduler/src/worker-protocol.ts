@@ -27,7 +27,10 @@ const join = z
     host: text(255).optional(),
     pid: z.int().min(0).optional(),
     version: text(100).optional(),
-    labels: z.record(text(63), text(200)).optional(),
+    labels: z
+      .record(text(63), text(200))
+      .refine((given) => Object.keys(given).length <= limits.labels, { message: `has more than ${limits.labels}` })
+      .optional(),
     timeoutMs: z.int().min(1_500).max(60_000).optional().describe("Silent for this long is dead; default 6000."),
     former: number.optional().describe("This worker's session that was lost: what is left of its claims moves over."),
   })

@@ -103,7 +103,9 @@ export class Poller {
       sureForMs: request.leave ? 0 : session.sureUntilMs - nowMs,
       runs: runs.map((run) => this.#given(run, nowMs)),
       tasks: this.#facts(runs),
-      recalls: session.recalls.map(({ runId, fence, kind, why }) => ({ runId, fence, kind, why })),
+      recalls: session.recalls.flatMap(({ runId, fence, kind, why }) =>
+        session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
+      ),
       refused,
       lost: found.lost,
     };

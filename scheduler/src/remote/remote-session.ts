@@ -44,6 +44,7 @@ export class RemoteSession implements Membership {
   #rejoining: Promise<void> | undefined;
   #recalls: GivenRecall[] = [];
   #onRecall: () => void = () => undefined;
+  #lockedOut = false;
 
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
@@ -105,6 +106,7 @@ export class RemoteSession implements Membership {
       return await this.#post({ session, ...part }, session, signal);
     } catch (error) {
       if (isCarillonError(error, "SESSION_LOST")) await this.#rejoin(session);
+      if (isCarillonError(error, "KEY_UNKNOWN")) this.#tellLockedOut(error);
       throw error;
     }
   }
@@ -146,8 +148,16 @@ export class RemoteSession implements Membership {
     storeClock.sample(beganMono + tookMs, answer.nowMs - (endedMono - beganMono - tookMs) / 2, endedMono);
     if (session === this.#sessionId || session === null)
       this.#sureUntilMono = Math.max(this.#sureUntilMono, beganMono + tookMs + answer.sureForMs);
+    this.#lockedOut = false;
     this.#hear(answer.recalls);
     return answer;
+  }
+
+  /** It tries on, and says once why nothing happens. */
+  #tellLockedOut({ code, hint, message }: CarillonError): void {
+    if (this.#lockedOut) return;
+    this.#lockedOut = true;
+    this.#options.log.error({ node: this.#node, code, hint }, `${message}; this worker is locked out`);
   }
 
   /** Every answer has all that are open. */

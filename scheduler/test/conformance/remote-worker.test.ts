@@ -206,6 +206,33 @@ describe("a worker without a store", () => {
   });
 });
 
+test("a worker whose key is revoked is told to stop what it runs, and says that it is locked out", async () => {
+  const { log, lines } = recordingLog();
+  await stage.task("guarded", { onWorkerLost: "fail" });
+  let told: unknown;
+  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log, drain: 0 }).task(
+    "guarded",
+    async (run) => {
+      await untilAborted(run).catch((reason) => {
+        told = reason;
+        throw reason;
+      });
+    },
+  );
+  await one.start();
+  const runId = await enqueue("guarded");
+  await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
+  await stage.store.workers.revokeKey("brief", Date.now());
+  await until("the handler is told", () => told !== undefined, 30_000);
+  expect(told).toMatchObject({ code: "SESSION_LOST" });
+  await until("it says so", () =>
+    lines.some(({ level, fields }) => level === "error" && fields.code === "KEY_UNKNOWN"),
+  );
+  await ended(runId);
+  expect(await stage.store.runs.find(runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+  await one.stop();
+});
+
 describe("a worker that cannot begin", () => {
   test("says why", async () => {
     expect(() => worker({ key })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
