@@ -180,9 +180,13 @@ export class RemoteWorker {
     await Promise.allSettled([this.#starting]);
     if (!this.#started) return;
     const { line, session, claims, worker } = this.#started;
-    const drained = worker.stop(this.settings.drainMs);
+    const { drainMs, sessionTimeoutMs } = this.settings;
+    const drained = worker.stop(drainMs);
+    // Where no server lets it in any more, the last verdicts go nowhere: its claims are taken back, as a dead worker's are.
+    const cancel = systemClock.after(drainMs + sessionTimeoutMs, () => session.close());
     await claims.stopClaiming();
     await drained;
+    cancel();
     await claims.close();
     session.close();
     await session.leave();

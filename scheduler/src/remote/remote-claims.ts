@@ -71,15 +71,16 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   async stopClaiming(): Promise<void> {
     this.#stopping = true;
     const { session, clock, timeoutMs, log } = this.#options;
+    // A claim may wait at another server, at one that is silent, or for a session that cannot be had. What was claimed
+    // meanwhile goes back with the session.
+    const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
+    this.#over.signal.addEventListener("abort", cancel, { once: true });
     if (!this.#claiming) return;
     try {
-      await session.poll({ waitMs: 0 });
+      await session.poll({ waitMs: 0 }, this.#givenUp.signal);
     } catch (error) {
       log.debug({ error: messageOf(error) }, "a waiting claim could not be ended");
     }
-    // It waits at another server than that, or at one that is silent. What it claimed meanwhile goes back with the session.
-    const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
-    this.#over.signal.addEventListener("abort", cancel, { once: true });
   }
 
   /** Ends what watches; verdicts can still be sent. */
@@ -104,7 +105,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         continue;
       }
       try {
-        await session.poll({ waitMs: this.#watchMs });
+        await session.poll({ waitMs: this.#watchMs }, this.#over.signal);
       } catch (error) {
         log.debug({ error: messageOf(error) }, "no server answered; trying the next");
         await pause(clock, watchPauseMs, this.#over.signal);
@@ -135,7 +136,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   async heldBy(): Promise<ClaimedRun[]> {
     this.#reading++;
     try {
-      const runs = this.#runsOf(await this.#options.session.poll({ holds: [] }));
+      const runs = this.#runsOf(await this.#options.session.poll({ holds: [] }, this.#givenUp.signal));
       return runs.filter(({ fence }) => !this.#answered.has(fence));
     } finally {
       if (--this.#reading === 0) this.#answered.clear();

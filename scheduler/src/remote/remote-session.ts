@@ -100,12 +100,12 @@ export class RemoteSession implements Membership {
 
   /** @throws what Line.post does; SESSION_LOST after a new session took the lost one's place */
   async poll(part: Omit<PollRequest, "session" | "join">, signal?: AbortSignal): Promise<PollAnswer> {
-    await this.#rejoining;
+    if (this.#rejoining) await unless(signal, this.#rejoining);
     const session = this.#sessionId;
     try {
       return await this.#post({ session, ...part }, session, signal);
     } catch (error) {
-      if (isCarillonError(error, "SESSION_LOST")) await this.#rejoin(session);
+      if (isCarillonError(error, "SESSION_LOST")) await unless(signal, this.#rejoin(session));
       if (isCarillonError(error, "KEY_UNKNOWN")) this.#tellLockedOut(error);
       throw error;
     }
@@ -169,9 +169,13 @@ export class RemoteSession implements Membership {
 
   #rejoin(lost: number): Promise<void> {
     if (lost !== this.#sessionId) return this.#rejoining ?? Promise.resolve();
-    this.#rejoining ??= this.#follow(lost).finally(() => {
-      this.#rejoining = undefined;
-    });
+    if (!this.#rejoining) {
+      this.#rejoining = this.#follow(lost).finally(() => {
+        this.#rejoining = undefined;
+      });
+      // Those who wait for it are told; by the time it is given up there may be none.
+      this.#rejoining.catch(() => undefined);
+    }
     return this.#rejoining;
   }
 
@@ -184,7 +188,7 @@ export class RemoteSession implements Membership {
   }
 
   async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
-    const { clock, join, failFast, name, timeoutMs, log } = this.#options;
+    const { clock, join, failFast, name, timeoutMs } = this.#options;
     const instance = randomBytes(12).toString("base64url");
     const beganMono = clock.monotonic();
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
@@ -204,8 +208,7 @@ export class RemoteSession implements Membership {
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
         // One that had joined goes on trying: a key may be put right, and what runs must hear that it is in doubt.
         else if (!passing && former === undefined) throw error;
-        if (!passing)
-          log.error({ node: this.#node, code: error.code, hint: error.hint }, `cannot join again: ${error.message}`);
+        if (!passing) this.#tellLockedOut(error);
       }
       await this.#pause(waitMs, signal);
     }
@@ -213,5 +216,21 @@ export class RemoteSession implements Membership {
 
   #pause(waitMs: number, signal = this.#closing.signal): Promise<void> {
     return pause(this.#options.clock, waitMs * (0.5 + this.#options.random.next() / 2), signal);
+  }
+}
+
+/** @throws STOPPED when the signal aborts first */
+async function unless<T>(signal: AbortSignal | undefined, awaited: Promise<T>): Promise<T> {
+  if (!signal) return awaited;
+  const over = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    const stop = () => reject(new CarillonError("STOPPED", "the poll was given up"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true, signal: over.signal });
+  });
+  try {
+    return await Promise.race([awaited, stopped]);
+  } finally {
+    over.abort();
   }
 }
