@@ -19,6 +19,7 @@ import type { Handler, RunNotice } from "./handler.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
+import { HttpServer } from "./http/server.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
@@ -49,6 +50,7 @@ interface Started {
   membership: Membership;
   engine: Engine | undefined;
   worker: Worker | undefined;
+  http: HttpServer | undefined;
   reconciler: Reconciler;
   listening: AbortController;
   heard: Promise<void>;
@@ -77,6 +79,7 @@ export class Carillon {
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
   #node: string;
+  #listening: string | null = null;
 
   /** @param surroundings for tests that own the time: see carillon/testing */
   constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
@@ -134,6 +137,11 @@ export class Carillon {
 
   get node(): string {
     return this.#node;
+  }
+
+  /** Where remote workers reach this process, once it has started; null: nowhere. */
+  get listening(): string | null {
+    return this.#listening;
   }
 
   /** The term while this process leads, else null. */
@@ -332,15 +340,19 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    const { listen } = settings;
+    const http = listen === null ? undefined : new HttpServer({ ...shared, random: systemRandom, listen });
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
       engine?.onSignal(signal);
       reconciler.onSignal(signal);
       if (signal.kind !== "tasks") worker?.onSignal(signal);
+      http?.onSignal(signal);
     };
     const heard = store.signals.listen(onSignal, listening.signal);
-    this.#started = { membership, engine, worker, reconciler, listening, heard };
+    this.#started = { membership, engine, worker, http, reconciler, listening, heard };
+    if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#defined.registerAll(this.#registry(store, definitions));
     engine?.onSignal({ kind: "tasks" });
@@ -411,6 +423,7 @@ export class Carillon {
       // Nothing is addressed to it any more. With the store away its session's end takes back what was.
       const { sessionId } = started.membership;
       if (started.worker) await this.#drain(sessionId);
+      await started.http?.stop();
       await started.worker?.stop(this.settings.drainMs);
       await started.engine?.stop();
       await started.reconciler.stop();
