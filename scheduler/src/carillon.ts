@@ -16,10 +16,10 @@ import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueu
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
+import { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
-import { HttpServer } from "./http/server.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
@@ -36,7 +36,7 @@ import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import type { Witness } from "./witness.ts";
-import { Worker } from "./worker/worker.ts";
+import { Worker, type WorkerOptions } from "./worker/worker.ts";
 
 /** Everything that exists once the store is open. */
 interface Opened {
@@ -335,13 +335,14 @@ export class Carillon {
       definitions,
       clock: this.#clock,
       storeClock: this.#storeClock,
+      random: this.#surroundings.random,
       log: this.#log,
       ...settings,
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const { listen } = settings;
-    const http = listen === null ? undefined : new HttpServer({ ...shared, random: systemRandom, listen });
+    const http = listen === null ? undefined : new HttpServer({ ...shared, listen });
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
@@ -360,22 +361,15 @@ export class Carillon {
     return this;
   }
 
-  async #makeWorker(shared: { store: Store; membership: Membership; definitions: Definitions }): Promise<Worker> {
+  async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
     const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     return new Worker({
+      ...shared,
       claims: shared.store.claims,
       flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
-      membership: shared.membership,
-      definitions: shared.definitions,
       groupIds,
       handlerOf: (definition) => this.#handlerOf(definition),
-      clock: this.#clock,
-      storeClock: this.#storeClock,
-      random: this.#surroundings.random,
-      log: this.#log,
-      concurrency: this.settings.concurrency,
-      claimAheadMs: this.settings.claimAheadMs,
       onNotice: (notice) => {
         for (const listener of this.#listeners) listener(notice);
       },

@@ -68,6 +68,15 @@ const logLine = z.strictObject({
   agoMs: agoMs.optional(),
 });
 
+const turn = z
+  .strictObject({
+    exceptTaskIds: z.array(number).max(limits.heldPerSession).describe("Tasks of which it has runs that wait."),
+    leastPriority: z.int().min(0).max(9).describe("Of what it has waiting."),
+    each: z.int().min(1).max(limits.runsPerPoll).describe("Of one task at most."),
+    afterTaskId: z.int().min(0).describe("`turnedTo` of the last answer to a turn; 0: begin."),
+  })
+  .describe("Of a worker that has all it can hold: asks, instead of a claim, for a few due runs of each other task.");
+
 export const pollRequest = z
   .strictObject({
     session: number.optional(),
@@ -93,6 +102,8 @@ export const pollRequest = z
     verdicts: z.array(verdict).max(limits.runsPerPoll).optional(),
     reports: z.array(report).max(limits.heldPerSession).optional(),
     logs: z.array(logLine).max(limits.runsPerPoll).optional(),
+    turn: turn.optional(),
+    draining: z.boolean().optional().describe("It stops: what is addressed to it and not claimed goes to others."),
     leave: z.boolean().optional().describe("Ends the session, after everything else."),
   })
   .refine(({ session, join }) => (session === undefined) !== (join === undefined), {
@@ -109,6 +120,11 @@ const run = z.strictObject({
   priority: z.int(),
   key: z.string().nullable(),
   payload: z.unknown(),
+  shard: z
+    .object({ index: z.int(), total: z.int() })
+    .nullable()
+    .describe("Of a run that was split: its part, from 0, and how many there are."),
+  state: z.unknown().describe("What an attempt before this one, or the run that this one goes on from, has kept."),
 });
 
 const task = z.strictObject({
@@ -133,6 +149,7 @@ export const pollAnswer = z.strictObject({
   runs: z.array(run),
   tasks: z.array(task).describe("Of the tasks of these runs."),
   recalls: z.array(recall).describe("Asked back. cancel: stop it; withdraw: release it, unless it has started."),
+  turnedTo: z.int().optional().describe("Of a turn: where the next one goes on; 0: the round is complete."),
   refused: z.array(refusal).describe("What was said of claims that are not, or no longer, this session's."),
   lost: z.array(number).describe("Of the fences that the request named: no longer this session's."),
 });
@@ -142,6 +159,7 @@ export type PollAnswer = z.infer<typeof pollAnswer>;
 export type JoinRequest = z.infer<typeof join>;
 export type GivenRun = z.infer<typeof run>;
 export type TaskFacts = z.infer<typeof task>;
+export type TakenTurn = z.infer<typeof turn>;
 export type GivenVerdict = z.infer<typeof verdict>;
 export type GivenRecall = z.infer<typeof recall>;
 export type GivenLog = z.infer<typeof logLine>;

@@ -27,6 +27,8 @@ export interface WorkerStore {
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
   /** How many claims each of these sessions has; those with none are left out. */
   heldCounts(sessionIds: number[]): Promise<Map<number, number>>;
+  /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
+  directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
   /** What the book says of claims that a worker speaks of: is, or was, each this session's? In the order given. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
   /** Tasks of these groups that have none of these names. */

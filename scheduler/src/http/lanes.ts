@@ -4,6 +4,7 @@ import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { ClaimedRun, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
+import type { TakenTurn } from "../worker-protocol.ts";
 import type { Attached } from "./sessions.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
@@ -17,11 +18,15 @@ export interface LanesOptions {
   release: (session: Attached, runs: ClaimedRun[]) => void;
 }
 
-/** Workers that can run the same tasks, equally far ahead: what one of them finds, or does not find, holds for all. */
+/**
+ * Workers that can run the same tasks, equally far ahead: what one of them finds, or does not find, holds for all. Or one
+ * worker, and what is addressed to it.
+ */
 interface Lane {
   readonly groupIds: number[];
+  readonly own: boolean;
   readonly tasks: ReadonlySet<string> | null;
-  readonly aheadMs: number;
+  aheadMs: number;
   /** Tasks of the groups that its workers cannot run. */
   except: number[];
   exceptStale: boolean;
@@ -47,6 +52,9 @@ const lanesMax = 1_000;
 export class Lanes {
   readonly #options: LanesOptions;
   readonly #lanes = new Map<string, Lane>();
+  /** Of sessions to which something was addressed while they were here. */
+  readonly #own = new WeakMap<Attached, Lane>();
+  readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: LanesOptions) {
@@ -55,19 +63,53 @@ export class Lanes {
 
   /** Claims what is there now. */
   async claim(session: Attached, want: number, aheadMs: number): Promise<ClaimedRun[]> {
-    return this.#closed ? [] : this.#claim(this.#laneOf(session, aheadMs), session, want);
+    const runs: ClaimedRun[] = [];
+    for (const lane of this.#lanesOf(session, aheadMs)) {
+      // A failure leaves what was claimed before it on the book, where its worker finds it.
+      if (runs.length < want && !this.#closed) runs.push(...(await this.#claim(lane, session, want - runs.length)));
+    }
+    return runs;
+  }
+
+  /** A few due runs of each task that would wait behind others. */
+  async turn(session: Attached, want: number, turn: TakenTurn): Promise<{ runs: ClaimedRun[]; lastTaskId: number }> {
+    if (this.#closed) return { runs: [], lastTaskId: turn.afterTaskId };
+    const lane = this.#laneOf(session, 0);
+    let lastTaskId = 0;
+    const runs = await this.#accounted(session, async () => {
+      await this.#learnExcept(lane);
+      const nowMs = this.#options.storeClock.now();
+      const taken = await this.#options.store.claims.turn({
+        ...turn,
+        exceptTaskIds: [...turn.exceptTaskIds, ...lane.except],
+        sessionId: session.id,
+        groupIds: this.#own.has(session) ? [-session.id, ...lane.groupIds] : lane.groupIds,
+        untilMs: nowMs,
+        limit: want,
+        nowMs,
+      });
+      ({ lastTaskId } = taken);
+      return this.#keep(lane, session, taken.runs, nowMs);
+    });
+    return { runs, lastTaskId };
   }
 
   /** From now on the poll is given what becomes ready. */
-  wait(session: Attached, poll: WaitingPoll, aheadMs: number): void {
-    const lane = this.#laneOf(session, aheadMs);
-    lane.waiting.set(poll, session);
-    poll.onEnd(() => {
-      lane.waiting.delete(poll);
-      if (lane.waiting.size === 0) lane.cancel();
-    });
-    // Something may have been signalled since its own claim.
-    this.#wake(lane);
+  wait(session: Attached, poll: WaitingPoll): void {
+    for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
+  }
+
+  /** A run with this due time is addressed to this session. */
+  onDirected(session: Attached, dueMs: number): void {
+    const { waiting } = session;
+    const lane = this.#own.get(session) ?? this.#newLane([-session.id], session, waiting?.aheadMs ?? 0, true);
+    this.#own.set(session, lane);
+    lane.heard++;
+    lane.nextDueMs = Math.min(lane.nextDueMs, dueMs);
+    if (waiting && waiting.want > 0 && !waiting.over && !lane.waiting.has(waiting)) {
+      lane.aheadMs = waiting.aheadMs;
+      this.#waitIn(lane, session, waiting);
+    } else this.#wake(lane);
   }
 
   onReady(dueMs: number): void {
@@ -87,30 +129,53 @@ export class Lanes {
   async close(): Promise<void> {
     this.#closed = true;
     for (const lane of this.#lanes.values()) lane.cancel();
-    await Promise.all([...this.#lanes.values()].map(({ sweeping }) => sweeping));
+    await Promise.allSettled(this.#sweeps);
   }
 
-  #laneOf({ groupIds, row }: Attached, aheadMs: number): Lane {
+  #waitIn(lane: Lane, session: Attached, poll: WaitingPoll): void {
+    lane.waiting.set(poll, session);
+    poll.onEnd(() => {
+      lane.waiting.delete(poll);
+      if (lane.waiting.size === 0) lane.cancel();
+    });
+    // Something may have been signalled since its own claim.
+    this.#wake(lane);
+  }
+
+  /** Its own first: what is there can go nowhere else. */
+  #lanesOf(session: Attached, aheadMs: number): Lane[] {
+    const own = this.#own.get(session);
+    if (own) own.aheadMs = aheadMs;
+    return own ? [own, this.#laneOf(session, aheadMs)] : [this.#laneOf(session, aheadMs)];
+  }
+
+  #laneOf(session: Attached, aheadMs: number): Lane {
+    const { groupIds, row } = session;
     const key = JSON.stringify([groupIds, row.tasks, aheadMs]);
     const present = this.#lanes.get(key);
     if (present) return present;
     if (this.#lanes.size >= lanesMax) {
       for (const [old, { waiting }] of this.#lanes) if (waiting.size === 0) this.#lanes.delete(old);
     }
-    const lane: Lane = {
+    const lane = this.#newLane(groupIds, session, aheadMs, false);
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  #newLane(groupIds: number[], { row }: Attached, aheadMs: number, own: boolean): Lane {
+    return {
       groupIds,
+      own,
       tasks: row.tasks && new Set(row.tasks),
       aheadMs,
       except: [],
-      exceptStale: row.tasks !== null,
+      exceptStale: row.tasks !== null && !own,
       nextDueMs: Number.NEGATIVE_INFINITY,
       heard: 0,
       waiting: new Map(),
       sweeping: undefined,
       cancel: () => undefined,
     };
-    this.#lanes.set(key, lane);
-    return lane;
   }
 
   /** Sweeps when there is something to find, else when it comes due; and now and then in case a signal was lost. */
@@ -119,21 +184,30 @@ export class Lanes {
     if (this.#closed || lane.waiting.size === 0 || lane.sweeping) return;
     const { clock, storeClock } = this.#options;
     const inMs = Math.max(0, lane.nextDueMs - lane.aheadMs - storeClock.now());
+    // Each beat tells of what is addressed to a session; it needs no look.
+    if (lane.own && inMs === Number.POSITIVE_INFINITY) return;
     if (inMs > 0) {
       lane.cancel = clock.after(Math.min(inMs, lookMs), () => {
-        if (inMs > lookMs) lane.nextDueMs = Number.NEGATIVE_INFINITY;
+        if (inMs > lookMs && !lane.own) lane.nextDueMs = Number.NEGATIVE_INFINITY;
         this.#wake(lane);
       });
       return;
     }
-    lane.sweeping = this.#sweep(lane).then(
+    const sweeping = this.#sweep(lane);
+    lane.sweeping = sweeping;
+    this.#sweeps.add(sweeping);
+    const over = () => {
+      this.#sweeps.delete(sweeping);
+      lane.sweeping = undefined;
+    };
+    sweeping.then(
       () => {
-        lane.sweeping = undefined;
+        over();
         this.#wake(lane);
       },
       (error) => {
         this.#options.log.debug({ error: messageOf(error) }, "claiming for remote workers failed; trying again");
-        lane.sweeping = undefined;
+        over();
         lane.cancel = clock.after(lookMs / 20, () => this.#wake(lane));
       },
     );
@@ -147,8 +221,13 @@ export class Lanes {
     }
   }
 
-  async #claim(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
-    const claiming = this.#claimOnce(lane, session, want);
+  #claim(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
+    return this.#accounted(session, () => this.#claimOnce(lane, session, want));
+  }
+
+  /** Who reads the session's book waits for claims that are under way. */
+  async #accounted(session: Attached, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
+    const claiming = claim();
     session.claimsBegun++;
     session.claiming.add(claiming);
     try {
@@ -159,19 +238,11 @@ export class Lanes {
   }
 
   async #claimOnce(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
-    const { store, storeClock, definitions, release } = this.#options;
+    const { store, storeClock } = this.#options;
     const nowMs = storeClock.now();
     const untilMs = nowMs + lane.aheadMs;
     if (lane.nextDueMs > untilMs) return [];
-    if (lane.exceptStale && lane.tasks) {
-      lane.exceptStale = false;
-      try {
-        lane.except = await store.workers.tasksBut(lane.groupIds, [...lane.tasks]);
-      } catch (error) {
-        lane.exceptStale = true;
-        throw error;
-      }
-    }
+    await this.#learnExcept(lane);
     const { heard } = lane;
     const { runs, nextDueMs } = await store.claims.claim({
       sessionId: session.id,
@@ -182,6 +253,23 @@ export class Lanes {
       nowMs,
     });
     if (lane.heard === heard && runs.length < want) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
+    return this.#keep(lane, session, runs, nowMs);
+  }
+
+  async #learnExcept(lane: Lane): Promise<void> {
+    if (!lane.exceptStale || !lane.tasks) return;
+    lane.exceptStale = false;
+    try {
+      lane.except = await this.#options.store.workers.tasksBut(lane.groupIds, [...lane.tasks]);
+    } catch (error) {
+      lane.exceptStale = true;
+      throw error;
+    }
+  }
+
+  /** Of what was claimed, what its worker can run. */
+  async #keep(lane: Lane, session: Attached, runs: ClaimedRun[], nowMs: number): Promise<ClaimedRun[]> {
+    const { definitions, release } = this.#options;
     for (const run of runs) session.hold(run, nowMs);
     await definitions.ensure(runs);
     const { tasks } = lane;
@@ -189,7 +277,7 @@ export class Lanes {
     // A task that was made since this lane looked.
     const foreign = runs.filter(({ taskId }) => !tasks.has(definitions.get(taskId)?.definition.name ?? ""));
     if (foreign.length === 0) return runs;
-    lane.exceptStale = true;
+    lane.exceptStale = !lane.own;
     release(session, foreign);
     return runs.filter((run) => !foreign.includes(run));
   }

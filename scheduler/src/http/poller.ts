@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Definitions } from "../definitions.ts";
 import { CarillonError, type ErrorCode, messageOf } from "../errors.ts";
 import { jsonText } from "../json.ts";
+import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
 import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
@@ -45,13 +46,17 @@ export class Poller {
   constructor(options: PollerOptions) {
     this.#options = options;
     const now = () => options.storeClock.now();
-    this.#sessions = new Sessions(options);
+    this.#sessions = new Sessions({
+      ...options,
+      onDirected: (session, dueMs) => this.#lanes.onDirected(session, dueMs),
+    });
     this.#settling = new Settling(options.store.claims, now, options.log);
     this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
   }
 
   onSignal(signal: Signal): void {
     if (signal.kind === "ready") this.#lanes.onReady(signal.dueMs);
+    if (signal.kind === "directed") this.#sessions.directed(signal.sessionId, signal.dueMs);
     if (signal.kind === "tasks" || signal.kind === "resync") this.#lanes.onChanged();
     if (signal.kind === "recall" || signal.kind === "resync") {
       this.#sessions.lookForRecalls().catch((error) =>
@@ -80,13 +85,19 @@ export class Poller {
     const session = request.join
       ? await this.#join(key, request.join)
       : await this.#sessions.get(request.session as number, key.keyId);
+    if (request.draining) await this.#options.store.routes.drain(session.id);
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
     await this.#listen(session, request, refused);
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
+    let turnedTo: number | undefined;
     if (request.leave) await this.#leave(session);
-    else if (!request.join) {
+    else if (request.turn) {
+      const turn = await this.#lanes.turn(session, request.want ?? limits.runsPerPoll, request.turn);
+      runs = runs.concat(turn.runs);
+      turnedTo = turn.lastTaskId;
+    } else if (!request.join) {
       if (request.want) runs.push(...session.ungiven.splice(0));
       const answerNow = runs.length + refused.length + found.lost.length > 0;
       runs = runs.concat(await this.#runsFor(session, request, gone, answerNow));
@@ -106,6 +117,7 @@ export class Poller {
       recalls: session.recalls.flatMap(({ runId, fence, kind, why }) =>
         session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
       ),
+      ...(turnedTo === undefined ? {} : { turnedTo }),
       refused,
       lost: found.lost,
     };
@@ -124,13 +136,13 @@ export class Poller {
     const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
     // Two polls of one session may have come here at once.
     session.waiting?.end();
-    const poll = new WaitingPoll(want, Math.min(waitMs, sureMs), this.#options.clock, gone);
+    const poll = new WaitingPoll({ want, aheadMs, waitMs: Math.min(waitMs, sureMs) }, this.#options.clock, gone);
     session.waiting = poll;
     poll.onEnd(() => {
       if (session.waiting === poll) session.waiting = undefined;
       session.heardMono = this.#options.clock.monotonic();
     });
-    if (want > 0 && !poll.over) this.#lanes.wait(session, poll, aheadMs);
+    if (want > 0 && !poll.over) this.#lanes.wait(session, poll);
     const given = await poll.ended;
     return want > 0 ? given.concat(session.ungiven.splice(0)) : given;
   }
@@ -346,9 +358,10 @@ export class Poller {
   // ---- what it is told
 
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
-    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId } = run;
+    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
+    const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const task = this.#options.definitions.get(taskId)?.definition.name ?? "";
-    return { runId, fence, task, attempt, dueInMs: dueMs - nowMs, dueMs, slotMs, priority, key, payload };
+    return { runId, fence, task, attempt, dueInMs: dueMs - nowMs, dueMs, slotMs, priority, key, payload, shard, state };
   }
 
   #facts(runs: ClaimedRun[]): PollAnswer["tasks"] {

@@ -78,6 +78,8 @@ export interface SessionsOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
+  /** A run with this due time is addressed to this session. */
+  onDirected: (session: Attached, dueMs: number) => void;
 }
 
 /** Safety between the end of a worker's trust and the earliest moment another may act. */
@@ -123,6 +125,12 @@ export class Sessions {
 
   get all(): Iterable<Attached> {
     return this.#attached.values();
+  }
+
+  /** A run with this due time is addressed to whichever session has this number; it may be known here. */
+  directed(sessionId: number, dueMs: number): void {
+    const session = this.#attached.get(sessionId);
+    if (session) this.#options.onDirected(session, dueMs);
   }
 
   /** Its worker left. */
@@ -192,6 +200,7 @@ export class Sessions {
     for (const run of await store.claims.heldBy(sessionId)) session.hold(run, storeClock.now());
     this.#beaten(session, beganMs);
     this.#attached.set(sessionId, session);
+    await this.#lookForDirected([session]);
     return session;
   }
 
@@ -210,6 +219,11 @@ export class Sessions {
       }
       session.suspect = more;
     }
+  }
+
+  async #lookForDirected(sessions: Attached[]): Promise<void> {
+    const found = await this.#options.store.workers.directed(sessions.map(({ id }) => id));
+    for (const { sessionId, dueMs } of found) this.directed(sessionId, dueMs);
   }
 
   #beaten(session: Attached, beganMs: number): void {
@@ -258,6 +272,7 @@ export class Sessions {
       }
       await this.lookForRecalls();
       await this.#compareCounts(due);
+      await this.#lookForDirected(due);
     } catch (error) {
       // Their trust runs out with nobody's beat; a worker that notices goes to another server.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");

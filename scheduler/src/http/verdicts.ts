@@ -45,9 +45,9 @@ export function verdictOf(
     case "cancelled":
       return { kind: "ended", outcome: "cancelled", result: null, error: errorText(given) };
     case "stopped":
-      return definition?.onWorkerLost === "retry"
-        ? { kind: "retry", dueMs: nowMs, error: errorText(given) }
-        : { kind: "ended", outcome: "failed", result: null, error: errorText(given) };
+      return !definition || definition.onWorkerLost === "fail"
+        ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
+        : { kind: "retry", dueMs: nowMs, error: errorText(given), ask: definition.onWorkerLost === "ask" };
     case "failed": {
       const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
       return delay === null

@@ -2,6 +2,7 @@ import { type Clock, pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
+import type { TurnRequest } from "../route-store.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimRequest, ClaimStore, LogLine, Settlement, TaskRecord } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { defineTask } from "../task.ts";
@@ -67,7 +68,18 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** From now on nothing is claimed; a claim that waits is answered. */
+  async turn(request: TurnRequest): ReturnType<ClaimStore["turn"]> {
+    const { exceptTaskIds, leastPriority, each, afterTaskId } = request;
+    if (this.#stopping) return { runs: [], lastTaskId: afterTaskId };
+    const turn = { exceptTaskIds: exceptTaskIds.slice(0, limits.heldPerSession), leastPriority, each, afterTaskId };
+    const answer = await this.#options.session.poll(
+      { want: Math.min(request.limit, limits.runsPerPoll), turn },
+      this.#givenUp.signal,
+    );
+    return { runs: this.#runsOf(answer), lastTaskId: answer.turnedTo ?? 0 };
+  }
+
+  /** From now on nothing is claimed, nor addressed to this worker; a claim that waits is answered. */
   async stopClaiming(): Promise<void> {
     this.#stopping = true;
     const { session, clock, timeoutMs, log } = this.#options;
@@ -75,11 +87,10 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     // meanwhile goes back with the session.
     const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
     this.#over.signal.addEventListener("abort", cancel, { once: true });
-    if (!this.#claiming) return;
     try {
-      await session.poll({ waitMs: 0 }, this.#givenUp.signal);
+      await session.poll({ draining: true, ...(this.#claiming ? { waitMs: 0 } : {}) }, this.#givenUp.signal);
     } catch (error) {
-      log.debug({ error: messageOf(error) }, "a waiting claim could not be ended");
+      log.debug({ error: messageOf(error) }, "no server was told that this worker stops");
     }
   }
 
@@ -186,7 +197,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       if ((this.#records.get(facts.taskId)?.version ?? 0) < facts.version)
         this.#records.set(facts.taskId, recordOf(facts));
     }
-    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload }) => {
+    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload, shard, state }) => {
       const taskId = this.#taskIds.get(task) as number;
       const version = this.#records.get(taskId)?.version ?? 1;
       return {
@@ -200,6 +211,8 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         priority,
         key,
         payload: payload as never,
+        shard: shard && [shard.index, shard.total],
+        state: (state ?? null) as never,
         linked: false,
       };
     });

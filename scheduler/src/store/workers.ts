@@ -1,6 +1,7 @@
 import { CarillonError } from "../errors.ts";
 import type { ClaimStanding, RemoteSession, SessionRecall, WorkerKey, WorkerStore } from "../worker-store.ts";
 import type { Database } from "./database.ts";
+import { prioritiesSql } from "./ready.ts";
 
 interface LookRow {
   live_session: number | null;
@@ -146,10 +147,24 @@ export function workerStore(database: Database): WorkerStore {
       return new Map(rows.map(({ id, held }) => [id, held]));
     },
 
+    directed: (sessionIds) =>
+      database.query<{ sessionId: number; dueMs: number }>(
+        "worker-directed",
+        `select o.id as "sessionId", min(r.due_ms) as "dueMs"
+         from unnest($1::bigint[]) as o (id) cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
+           select due_ms from ${s}.run where state = 2 and group_id = -o.id and priority = p.priority order by due_ms limit 1) r
+         where exists (select from ${s}.run where state = 2 and group_id < 0)
+           and (select 1 from ${s}.run where state = 2 and group_id = -o.id limit 1) is not null
+         group by 1`,
+        [sessionIds],
+      ),
+
     async look(sessionId, claims) {
       const rows = await database.query<LookRow>(
         "worker-look",
-        `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.gate > 0 or r.after_end as linked,
+        `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt,
+                r.gate > 0 or r.after_end or r.parent_id is not null
+                  or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) as linked,
                 h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.outcome, h.error->>'code' as ended_code,
                 a.session_id as tried_session, a.attempt as tried_attempt, a.outcome as tried_outcome,
                 exists (select from ${s}.session o, ${s}.session me where o.id = coalesce(a.session_id, h.session_id) and me.id = $3

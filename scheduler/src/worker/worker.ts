@@ -22,6 +22,7 @@ import { Turns } from "./turns.ts";
 import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
 
 export type { WorkerOptions } from "./options.ts";
+
 const claimsPerStatement = 2_000;
 const heldMax = 20_000;
 /** What waited for a place here for this long is given back, for a worker that can start it. */
