@@ -167,7 +167,8 @@ export function workerStore(database: Database): WorkerStore {
                   or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) as linked,
                 h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.outcome, h.error->>'code' as ended_code,
                 a.session_id as tried_session, a.attempt as tried_attempt, a.outcome as tried_outcome,
-                exists (select from ${s}.session o, ${s}.session me where o.id = coalesce(a.session_id, h.session_id) and me.id = $3
+                exists (select from ${s}.session o, ${s}.session me where me.id = $3
+                        and o.id = coalesce(a.session_id, h.session_id, case when r.state <> ${claimedState} then r.session_id end)
                         and o.key_id = me.key_id and o.node = me.node) as was_mine
          from unnest($1::bigint[], $2::bigint[]) with ordinality as i (id, fence, place)
          left join ${s}.run r on r.id = i.id and r.fence = i.fence

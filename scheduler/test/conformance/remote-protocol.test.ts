@@ -29,9 +29,9 @@ const lateResults = (runId: number) =>
     "select fence, session_id, outcome from $s.late_result where run_id = $1",
     [runId],
   );
-/** As a reaper does when the worker's session is over. */
-async function lose(session: number): Promise<void> {
-  await stage.store.sessions.end(session, null, 1, "test");
+/** As a reaper does when the worker's session is over: what had come due by then may have been started. */
+async function lose(session: number, endedMs: number): Promise<void> {
+  await stage.store.sessions.end(session, null, endedMs, "test");
   await stage.store.claims.reclaim(session, 1e12, Date.now(), 100);
 }
 
@@ -226,6 +226,8 @@ describe("a session that is lost", () => {
     const name = "comes-back";
     const session = await stage.join(key, { name });
     const run = await stage.claimed(key, session, "patient");
+    // Else it would have no grace.
+    await stage.poll(key, { session, reports: [{ runId: run.runId, fence: run.fence, startedAgoMs: 0 }] });
     await stage.store.sessions.end(session, null, Date.now(), "test");
     await until("the server knows", async () => (await stage.post(key, { session })).body.code === "SESSION_LOST");
     const answer = await stage.poll(key, {
@@ -240,17 +242,21 @@ describe("a session that is lost", () => {
   });
 
   test("a verdict of what was taken back is refused, recorded and changes nothing", async () => {
-    const name = "late";
-    const session = await stage.join(key, { name });
-    const run = await stage.claimed(key, session);
-    await lose(session);
-    const again = await stage.poll(key, { join: { name, former: session, instance: "2" }, holds: [run.fence] });
-    expect(again.lost).toEqual([run.fence]);
-    const { refused } = await stage.poll(key, { session: again.session, verdicts: [said(run)] });
-    expect(refused).toMatchObject([{ fence: run.fence, status: 409, code: "FENCE_STALE" }]);
-    expect(await stateOf(run.runId)).toBe("ready");
-    expect(await lateResults(run.runId)).toEqual([{ fence: run.fence, session_id: again.session, outcome: 0 }]);
-    await stage.server.cancel(run.runId);
+    for (const [name, endedMs] of [
+      ["late", Date.now() + 60_000],
+      ["never", 1],
+    ] as const) {
+      const session = await stage.join(key, { name });
+      const run = await stage.claimed(key, session);
+      await lose(session, endedMs);
+      const again = await stage.poll(key, { join: { name, former: session, instance: "2" }, holds: [run.fence] });
+      expect(again.lost).toEqual([run.fence]);
+      const { refused } = await stage.poll(key, { session: again.session, verdicts: [said(run)] });
+      expect(refused).toMatchObject([{ fence: run.fence, status: 409, code: "FENCE_STALE" }]);
+      expect(await stateOf(run.runId)).toBe("ready");
+      expect(await lateResults(run.runId)).toEqual([{ fence: run.fence, session_id: again.session, outcome: 0 }]);
+      await stage.server.cancel(run.runId);
+    }
   });
 });
 
