@@ -77,7 +77,8 @@ print("joined", session, flush=True)
 while not stopping.is_set() or running:
     want = 0 if stopping.is_set() else max(0, PLACES - len(running))
     try:
-        answer = poll(session=session, holds=list(running), want=want, waitMs=1000 if running else 5000)
+        stop = {"draining": True} if stopping.is_set() else {}
+        answer = poll(session=session, holds=list(running), want=want, waitMs=1000 if running else 5000, **stop)
     except ValueError as error:
         if str(error) != "SESSION_LOST":
             raise

@@ -202,6 +202,7 @@ export class Poller {
     this.#sessions.forget(session);
     if (session.ungiven.length > 0) this.#release(session, session.ungiven.splice(0));
     await this.#settling.close();
+    await store.routes.drain(session.id);
     await store.sessions.end(session.id, null, storeClock.now(), "left");
   }
 
@@ -361,7 +362,9 @@ export class Poller {
     const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const task = this.#options.definitions.get(taskId)?.definition.name ?? "";
-    return { runId, fence, task, attempt, dueInMs: dueMs - nowMs, dueMs, slotMs, priority, key, payload, shard, state };
+    const dueInMs = dueMs - nowMs;
+    // The payload last: a shell that cannot parse JSON can still cut it out.
+    return { runId, fence, task, attempt, dueInMs, dueMs, slotMs, priority, shard, state, key, payload };
   }
 
   #facts(runs: ClaimedRun[]): PollAnswer["tasks"] {

@@ -155,7 +155,7 @@ describe("a worker of another language", () => {
         "count",
         "sh",
         "-c",
-        "read payload; case $payload in *pause*) exec sleep 60;; *13*) exit 7;; esac",
+        `read payload; case $payload in *pause*) exec sleep 60;; '{"to":3}') exit 0;; esac; exit 7`,
       ],
     ],
   ])("%s claims, beats, finishes, fails and honours a cancellation", async (name, program, args) => {
