@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { Definitions } from "../definitions.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -34,6 +34,8 @@ interface Lane {
   nextDueMs: number;
   /** Raised by what may have made something ready, so that an older look says nothing. */
   heard: number;
+  /** Before this no other of its workers has a turn. */
+  nextTurnMono: number;
   readonly waiting: Map<WaitingPoll, Attached>;
   sweeping: Promise<void> | undefined;
   cancel: () => void;
@@ -41,6 +43,9 @@ interface Lane {
 
 /** The safety net below signals, once a lane in which somebody waits. */
 const lookMs = 5_000;
+/** However many workers of a lane are full, one turn is taken at a time, so far apart; the others wait in a line, but not long. */
+const turnMs = 20;
+const turnWaitMs = 1_000;
 /** Lanes that nobody uses are forgotten above this. */
 const lanesMax = 1_000;
 
@@ -73,8 +78,13 @@ export class Lanes {
 
   /** A few due runs of each task that would wait behind others. */
   async turn(session: Attached, want: number, turn: TakenTurn): Promise<{ runs: ClaimedRun[]; lastTaskId: number }> {
-    if (this.#closed) return { runs: [], lastTaskId: turn.afterTaskId };
+    const { clock } = this.#options;
     const lane = this.#laneOf(session, 0);
+    const nowMono = clock.monotonic();
+    const inMs = Math.max(0, lane.nextTurnMono - nowMono);
+    if (inMs <= turnWaitMs) lane.nextTurnMono = nowMono + inMs + turnMs;
+    await pause(clock, Math.min(inMs, turnWaitMs));
+    if (this.#closed || inMs > turnWaitMs) return { runs: [], lastTaskId: turn.afterTaskId };
     let lastTaskId = 0;
     const runs = await this.#accounted(session, async () => {
       await this.#learnExcept(lane);
@@ -172,6 +182,7 @@ export class Lanes {
       exceptStale: row.tasks !== null && !own,
       nextDueMs: Number.NEGATIVE_INFINITY,
       heard: 0,
+      nextTurnMono: Number.NEGATIVE_INFINITY,
       waiting: new Map(),
       sweeping: undefined,
       cancel: () => undefined,
