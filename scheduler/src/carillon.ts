@@ -16,6 +16,7 @@ import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueu
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
+import { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
@@ -35,7 +36,7 @@ import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
 import type { Witness } from "./witness.ts";
-import { Worker } from "./worker/worker.ts";
+import { Worker, type WorkerOptions } from "./worker/worker.ts";
 
 /** Everything that exists once the store is open. */
 interface Opened {
@@ -49,6 +50,7 @@ interface Started {
   membership: Membership;
   engine: Engine | undefined;
   worker: Worker | undefined;
+  http: HttpServer | undefined;
   reconciler: Reconciler;
   listening: AbortController;
   heard: Promise<void>;
@@ -77,6 +79,7 @@ export class Carillon {
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
   #node: string;
+  #listening: string | null = null;
 
   /** @param surroundings for tests that own the time: see carillon/testing */
   constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
@@ -134,6 +137,11 @@ export class Carillon {
 
   get node(): string {
     return this.#node;
+  }
+
+  /** Where remote workers reach this process, once it has started; null: nowhere. */
+  get listening(): string | null {
+    return this.#listening;
   }
 
   /** The term while this process leads, else null. */
@@ -327,20 +335,25 @@ export class Carillon {
       definitions,
       clock: this.#clock,
       storeClock: this.#storeClock,
+      random: this.#surroundings.random,
       log: this.#log,
       ...settings,
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    const { listen } = settings;
+    const http = listen === null ? undefined : new HttpServer({ ...shared, listen });
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
       engine?.onSignal(signal);
       reconciler.onSignal(signal);
       if (signal.kind !== "tasks") worker?.onSignal(signal);
+      http?.onSignal(signal);
     };
     const heard = store.signals.listen(onSignal, listening.signal);
-    this.#started = { membership, engine, worker, reconciler, listening, heard };
+    this.#started = { membership, engine, worker, http, reconciler, listening, heard };
+    if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#defined.registerAll(this.#registry(store, definitions));
     engine?.onSignal({ kind: "tasks" });
@@ -348,22 +361,15 @@ export class Carillon {
     return this;
   }
 
-  async #makeWorker(shared: { store: Store; membership: Membership; definitions: Definitions }): Promise<Worker> {
+  async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
     const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     return new Worker({
+      ...shared,
       claims: shared.store.claims,
       flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
-      membership: shared.membership,
-      definitions: shared.definitions,
       groupIds,
       handlerOf: (definition) => this.#handlerOf(definition),
-      clock: this.#clock,
-      storeClock: this.#storeClock,
-      random: this.#surroundings.random,
-      log: this.#log,
-      concurrency: this.settings.concurrency,
-      claimAheadMs: this.settings.claimAheadMs,
       onNotice: (notice) => {
         for (const listener of this.#listeners) listener(notice);
       },
@@ -411,6 +417,7 @@ export class Carillon {
       // Nothing is addressed to it any more. With the store away its session's end takes back what was.
       const { sessionId } = started.membership;
       if (started.worker) await this.#drain(sessionId);
+      await started.http?.stop();
       await started.worker?.stop(this.settings.drainMs);
       await started.engine?.stop();
       await started.reconciler.stop();

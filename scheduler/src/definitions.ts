@@ -15,10 +15,10 @@ export interface KnownTask {
  * right for as long as it is asked for by version; only the newest of each task is kept.
  */
 export class Definitions {
-  readonly #tasks: TaskStore;
+  readonly #tasks: Pick<TaskStore, "byIds">;
   readonly #known = new Map<number, KnownTask>();
 
-  constructor(tasks: TaskStore) {
+  constructor(tasks: Pick<TaskStore, "byIds">) {
     this.#tasks = tasks;
   }
 

@@ -47,4 +47,20 @@ export const limits = {
   httpBodyBytes: 32 * 1024,
   /** Of an HTTP task's URL, and of each of its headers. */
   urlLength: 8_000,
+  /** One request of a remote worker, unpacked. */
+  pollBytes: 16 * 1024 * 1024,
+  /** How long a poll waits at most; short enough for the proxies that end what is silent for 30 s. */
+  pollWaitMs: 25_000,
+  /** How far ahead of its time a remote worker may claim. */
+  pollAheadMs: 60_000,
+  /** Claims, verdicts or log lines in one poll. */
+  runsPerPoll: 2_000,
+  /** Of one remote worker. */
+  labels: 32,
+  /** Claims of one remote worker. */
+  heldPerSession: 20_000,
+  /** What a remote worker tells of cannot be older. */
+  agoMs: 366 * 86_400_000,
+  /** A message or a stack that a remote worker tells. */
+  errorTextLength: 16 * 1024,
 } as const;

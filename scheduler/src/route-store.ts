@@ -17,7 +17,8 @@ export interface RouteView {
   more: boolean;
   /** When the next run past `untilMs` is due. */
   nextDueMs: number | null;
-  workers: (Omit<LiveWorker, "ofTask"> & { groups: string[] })[];
+  /** `canRun`: of the tasks of these runs; null: any. */
+  workers: (Omit<LiveWorker, "ofTask"> & { groups: string[]; canRun: number[] | null })[];
   /** The tasks of these runs. */
   tasks: {
     taskId: number;

@@ -1,6 +1,7 @@
 import { parseAddress } from "./address.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { checkListen } from "./listen.ts";
 import type { Log } from "./log.ts";
 import { checkName } from "./task.ts";
 
@@ -70,6 +71,10 @@ export interface CarillonOptions {
   failFast?: boolean;
   commands?: CommandOptions;
   httpTasks?: HttpTaskOptions;
+  /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
+  listen?: string;
+  /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
+  behindProxy?: boolean;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -95,6 +100,7 @@ export interface Settings {
   failFast: boolean;
   commands: Required<CommandOptions>;
   httpTasks: HttpTaskOptions;
+  listen: string | null;
 }
 
 type Preset = (given: CarillonOptions) => CarillonOptions;
@@ -171,7 +177,9 @@ export function settingsOf(options: CarillonOptions): Settings {
     failFast: options.failFast ?? false,
     commands: { allow: [], shell: false, rehearse: false, ...options.commands },
     httpTasks: { ...options.httpTasks },
+    listen: options.listen ?? null,
   };
+  if (settings.listen !== null) checkListen(settings.listen, options.behindProxy ?? false);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
     throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
       hint: "Use letters, digits and _, at most 48, not a digit first.",
@@ -232,5 +240,7 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   failFast: true,
   commands: true,
   httpTasks: true,
+  listen: true,
+  behindProxy: true,
   log: true,
 };

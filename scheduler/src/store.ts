@@ -12,6 +12,7 @@ import type { RouteStore, TurnRequest } from "./route-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { SessionStore } from "./session-store.ts";
 import type { TaskDefinition } from "./task.ts";
+import type { WorkerStore } from "./worker-store.ts";
 
 export type { HistoryStore, SlotRange, SlotRecord } from "./history-store.ts";
 export type {
@@ -45,6 +46,7 @@ export interface Store {
   readonly deadLetters: DeadLetterStore;
   readonly operations: OperationStore;
   readonly calendars: CalendarStore;
+  readonly workers: WorkerStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -241,6 +243,8 @@ export interface AttemptRecord {
 
 export interface LogLine {
   runId: number;
+  /** For whoever must ask whether the line's writer has the run. */
+  fence?: number;
   attempt: number;
   atMs: number;
   level: "debug" | "info" | "warn" | "error";
@@ -324,6 +328,8 @@ export type Verdict =
   | { kind: "released" };
 
 export interface Settlement {
+  /** Of whom a server speaks for many sessions at once; default: the one that settles. */
+  sessionId?: number;
   runId: number;
   fence: number;
   attempt: number;

@@ -27,7 +27,12 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
           `node ${plain(node)} ${term === null ? "follows" : `leads, term ${term}`}`;
         await Promise.race([Promise.all(upcoming.map((one) => one.ready)), Promise.all(following)]);
         view.begin({
-          header: () => [`carillon ${version}`, [...stores, ...services].join(", "), ...leads().map(nodeText)],
+          header: () => [
+            `carillon ${version}`,
+            [...stores, ...services].join(", "),
+            ...leads().map(nodeText),
+            ...towers.flatMap(({ listening }) => (listening === null ? [] : [`workers at http://${listening}`])),
+          ],
           store: [...stores].join(", "),
           coordination: [...services].join(", ") || null,
           leads,

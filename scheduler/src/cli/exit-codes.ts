@@ -14,7 +14,13 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-const notFound = new Set<ErrorCode>(["TASK_UNKNOWN", "RUN_UNKNOWN", "OPERATION_UNKNOWN", "CALENDAR_UNKNOWN"]);
+const notFound = new Set<ErrorCode>([
+  "TASK_UNKNOWN",
+  "RUN_UNKNOWN",
+  "OPERATION_UNKNOWN",
+  "CALENDAR_UNKNOWN",
+  "KEY_UNKNOWN",
+]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "RUN_STATE",
@@ -31,6 +37,11 @@ const failed = new Set<ErrorCode>([
   "CANCELLED",
   "COMMAND_NOT_ALLOWED",
   "COMMAND_FAILED",
+  "KEY_NAME_TAKEN",
+  "KEY_FORBIDDEN",
+  "CLAIM_FOREIGN",
+  "SERVER_UNREACHABLE",
+  "LISTEN_FAILED",
 ]);
 
 /** Of a command that ended by an error. What is none of ours is a bug. */

@@ -32,7 +32,8 @@ export async function serve(
           store: placeText(url, embedded, options.directory),
           ...(coordination === undefined ? {} : { coordination: coordinationText(coordination) }),
         };
-        log.info({ version, node: tower.node, ...where }, `${role} is ready`);
+        const workersAt = tower.listening === null ? {} : { listening: tower.listening };
+        log.info({ version, node: tower.node, ...where, ...workersAt }, `${role} is ready`);
       }
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),
@@ -42,7 +43,7 @@ export async function serve(
 }
 
 /** A busy worker ends thousands of runs a second: at info it tells of those that went wrong. */
-function tell(log: Log, { kind, runId, task, attempt, outcome, error, startedMs, endedMs }: RunNotice): void {
+export function tell(log: Log, { kind, runId, task, attempt, outcome, error, startedMs, endedMs }: RunNotice): void {
   const fields = { run: runId, task, attempt };
   const tookMs = endedMs === null ? undefined : Math.round(endedMs - startedMs);
   const wrong = { ...fields, tookMs, error: noticeWords(error) };

@@ -8,11 +8,13 @@ import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { importCrontabs } from "./import-crontab.ts";
+import { createKey, listKeys, revokeKey } from "./keys.ts";
 import { serve } from "./node-commands.ts";
 import { logLevels } from "./node-log.ts";
 import { listNodes } from "./nodes.ts";
 import { addOperations, bulkOptions, byFilter } from "./operation-commands.ts";
 import { type BulkOptions, beginOperation } from "./operations.ts";
+import { serveRemote } from "./remote-worker.ts";
 import { showRun } from "./run-card.ts";
 import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
 import type { CommonOptions } from "./store-choice.ts";
@@ -126,7 +128,12 @@ function commands(terminal: Terminal, ended: Handle): Command {
       .option("--name <NAME>", "this process's name in the cluster (default: a made one)")
       .option("--address <HOST:PORT>", "where the others reach this process (else CARILLON_ADDRESS, or nowhere)")
       .option("--label <NAME=TEXT>", "what to know this process by in carillon nodes; may be repeated", collectLabel);
-    if (scheduler) command.option("--observer", "never lead, only step in where the leader left something out");
+    if (scheduler) {
+      command
+        .option("--observer", "never lead, only step in where the leader left something out")
+        .option("--listen <HOST:PORT>", "let workers with a key reach this process by HTTP here (default: nowhere)")
+        .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it");
+    }
     if (worker) {
       command
         .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)
@@ -162,7 +169,14 @@ function commands(terminal: Terminal, ended: Handle): Command {
       "carillon worker tasks.ts --concurrency 20",
     ),
     { scheduler: false, worker: true },
-  ).action(doing(([file], options: Parameters<typeof serve>[2]) => serve("worker", file, options, terminal)));
+  )
+    .option("--server <URL>", "reach the cluster by this server alone, or by another; may be repeated", collect)
+    .option("--key <KEY>", "with --server: the worker key (else CARILLON_WORKER_KEY, which others do not see)")
+    .action(
+      doing(([file], options: Parameters<typeof serveRemote>[1]) =>
+        options.server ? serveRemote(file, options, terminal) : serve("worker", file, options, terminal),
+      ),
+    );
 
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
   add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list").action(
@@ -309,6 +323,20 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .option("--group <NAME>", "the workers that are to run them (default: default)")
     .option("--dry-run", "show what would be imported, and touch no store")
     .action(doing(([files], options) => importCrontabs(files as unknown as string[], options, terminal)));
+
+  const keys = family("keys", "Let workers in that reach the cluster by HTTP, and lock them out.");
+  add(keys, "create <name>", "Make a worker key. It is shown once.", "carillon keys create reports --group reports")
+    .option("--group <NAME>", "let it run tasks of this group; may be repeated (default: default)", collect)
+    .action(doing(([name = ""], options: Parameters<typeof createKey>[1]) => createKey(name, options, terminal)));
+  add(keys, "list", "List the worker keys: whose they are, not what they are.", "carillon keys list").action(
+    doing((_, options) => listKeys(options, terminal)),
+  );
+  add(
+    keys,
+    "revoke <name>",
+    "Lock a key's workers out; what they run is taken back.",
+    "carillon keys revoke reports",
+  ).action(doing(([name = ""], options) => revokeKey(name, options, terminal)));
 
   coordinationOption(
     add(

@@ -20,13 +20,15 @@ export interface NodeOptions extends CommonOptions {
   shell?: boolean;
   rehearse?: boolean;
   allowHttp?: string[];
+  listen?: string;
+  behindProxy?: boolean;
   logLevel: LogLevel;
 }
 
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
-  const { allowHttp = [] } = options;
+  const { allowHttp = [], listen, behindProxy } = options;
   const secret = process.env.CARILLON_HTTP_SECRET;
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
@@ -46,6 +48,8 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
       ...(failFast === undefined ? {} : { failFast }),
       ...(concurrency === undefined ? {} : { concurrency }),
+      ...(listen === undefined ? {} : { listen }),
+      ...(behindProxy === undefined ? {} : { behindProxy }),
       commands: {
         ...given.commands,
         allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],
@@ -77,7 +81,7 @@ export async function makeTowers(
  * ran is run again elsewhere, as each task says.
  */
 export async function runUntilStopped(
-  towers: Carillon[],
+  towers: readonly { start(): Promise<unknown>; stop(): Promise<void> }[],
   { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
 ): Promise<ExitCode> {
   const stopping = new AbortController();

@@ -7,6 +7,9 @@ import { Carillon } from "../carillon.ts";
 import * as embeddedModule from "../embedded/index.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import * as carillonModule from "../index.ts";
+import * as workerModule from "../remote-worker.ts";
+import { RemoteWorker } from "../remote-worker.ts";
+import { presetWorkerOptions, type RemoteWorkerOptions } from "../remote-worker-options.ts";
 import { type CarillonOptions, presetOptions } from "../settings.ts";
 
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
@@ -17,22 +20,7 @@ const wanted = "Export what carillon() gives, for example: export const tower = 
  * @throws FILE_INVALID, and what the file's own calls of Carillon throw
  */
 export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
-  const file = resolve(path);
-  const shown = relative(process.cwd(), file).startsWith("..") ? file : relative(process.cwd(), file);
-  if (!existsSync(file)) throw invalid(`${shown} does not exist`, "Give the path of a module that exports a Carillon.");
-  if (!statSync(file).isFile())
-    throw invalid(`${shown} is not a file`, "Give the path of a module that exports a Carillon.");
-  let loaded: Record<string, unknown>;
-  try {
-    loaded = await presetOptions(decide, () => importModule(file));
-  } catch (error) {
-    if (isCarillonError(error)) {
-      const { code, message, hint } = error;
-      throw new CarillonError(code, `${shown}: ${message}`, { hint, cause: error });
-    }
-    const why = firstLines(messageOf(error)).replaceAll(file, shown);
-    throw invalid(`${shown} could not be loaded: ${why}`, placeOf(error, file, shown), error);
-  }
+  const { shown, loaded } = await loadModule(path, (work) => presetOptions(decide, work));
   const towers = new Set<Carillon>();
   for (const [name, value] of Object.entries(loaded)) {
     if (value instanceof Carillon) towers.add(value);
@@ -44,11 +32,47 @@ export async function loadFile(path: string, decide: (given: CarillonOptions) =>
     }
   }
   if (towers.size > 0) return [...towers];
-  const names = Object.keys(loaded);
+  throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, wanted);
+}
+
+/** What a file for `worker --server` exports. @throws FILE_INVALID, and what its own calls throw */
+export async function loadWorkers(
+  path: string,
+  decide: (given: RemoteWorkerOptions) => RemoteWorkerOptions,
+): Promise<RemoteWorker[]> {
+  const { shown, loaded } = await loadModule(path, (work) => presetWorkerOptions(decide, work));
+  const workers = Object.values(loaded).filter((value) => value instanceof RemoteWorker);
+  if (workers.length > 0) return [...new Set(workers)];
   throw invalid(
-    `${shown} exports no Carillon${names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : ""}`,
-    wanted,
+    `${shown} exports no worker of "carillon/worker"${exportsText(loaded)}`,
+    'For example: import { worker } from "carillon/worker"; export const mine = worker().task("name", handler);',
   );
+}
+
+const exportsText = (loaded: object) => {
+  const names = Object.keys(loaded);
+  return names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : "";
+};
+
+async function loadModule(
+  path: string,
+  under: (work: () => Promise<Record<string, unknown>>) => Promise<Record<string, unknown>>,
+): Promise<{ shown: string; loaded: Record<string, unknown> }> {
+  const file = resolve(path);
+  const shown = relative(process.cwd(), file).startsWith("..") ? file : relative(process.cwd(), file);
+  if (!existsSync(file)) throw invalid(`${shown} does not exist`, "Give the path of a module that exports a Carillon.");
+  if (!statSync(file).isFile())
+    throw invalid(`${shown} is not a file`, "Give the path of a module that exports a Carillon.");
+  try {
+    return { shown, loaded: await under(() => importModule(file)) };
+  } catch (error) {
+    if (isCarillonError(error)) {
+      const { code, message, hint } = error;
+      throw new CarillonError(code, `${shown}: ${message}`, { hint, cause: error });
+    }
+    const why = firstLines(messageOf(error)).replaceAll(file, shown);
+    throw invalid(`${shown} could not be loaded: ${why}`, placeOf(error, file, shown), error);
+  }
 }
 
 async function importModule(file: string): Promise<Record<string, unknown>> {
@@ -60,7 +84,11 @@ async function importModule(file: string): Promise<Record<string, unknown>> {
   }
   const jiti = createJiti(import.meta.url, {
     interopDefault: false,
-    virtualModules: { carillon: carillonModule, "carillon/embedded": embeddedModule },
+    virtualModules: {
+      carillon: carillonModule,
+      "carillon/embedded": embeddedModule,
+      "carillon/worker": workerModule,
+    },
   });
   return jiti.import(file);
 }

@@ -90,7 +90,9 @@ export class Router {
     const loads = new Map(view.workers.map(({ sessionId, load }) => [sessionId, load]));
     for (const task of view.tasks) {
       const { definition, taskId } = task;
-      const workers = view.workers.filter(({ groups }) => groups.includes(definition.group));
+      const workers = view.workers.filter(
+        ({ groups, canRun }) => groups.includes(definition.group) && (canRun === null || canRun.includes(taskId)),
+      );
       const held = new Map(Object.entries(task.held).map(([id, runs]) => [Number(id), runs]));
       let turns: ReadonlyMap<string, number> = new Map(Object.entries(task.turns));
       for (const run of view.runs.filter((one) => one.taskId === taskId)) {

@@ -433,7 +433,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
         told.map(({ fence }) => fence),
         told.map(({ verdict }) => (verdict.kind === "ended" && verdict.outcome === "succeeded" ? 0 : 1)),
         told.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
-        sessionId,
+        told.map((item) => item.sessionId ?? sessionId),
         Math.round(nowMs),
       ];
       await database.persist(() => database.query("settle-late", lateSql(s), values));

@@ -18,6 +18,7 @@ import { runStore } from "./runs.ts";
 import { sessionStore } from "./sessions.ts";
 import { signalStore } from "./signals.ts";
 import { taskStore } from "./tasks.ts";
+import { workerStore } from "./workers.ts";
 
 export interface PostgresOptions {
   url: string;
@@ -83,6 +84,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     signals: signalStore(database),
     graceLocks: graceLockStore(database),
     locks: lockStore(database),
+    workers: workerStore(database),
     clock,
     close: () => database.close(),
   };

@@ -30,6 +30,7 @@ export function routeStore(database: Database): RouteStore {
 
   const workersSql = `
     select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
+           case when o.tasks is not null then array(select t.id from ${s}.task t where t.id = any($1) and t.name = any(o.tasks)) end as "canRun",
            (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = 3 limit ${loadMost}) x)
            + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = 2 limit ${loadMost}) x) as load
     from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0 order by o.id`;
@@ -111,10 +112,9 @@ export function routeStore(database: Database): RouteStore {
       );
       const nextDueMs = next?.next ?? null;
       if (runs.length === 0) return { runs, more: false, nextDueMs, workers: [], tasks: [] };
-      const workers = await database.query<RouteView["workers"][number]>("route-workers", workersSql);
-      const tasks = await database.query<RouteView["tasks"][number]>("route-tasks", tasksSql, [
-        [...new Set(runs.map(({ taskId }) => taskId))],
-      ]);
+      const taskIds = [...new Set(runs.map(({ taskId }) => taskId))];
+      const workers = await database.query<RouteView["workers"][number]>("route-workers", workersSql, [taskIds]);
+      const tasks = await database.query<RouteView["tasks"][number]>("route-tasks", tasksSql, [taskIds]);
       return { runs, more: rows.length > limit, nextDueMs, workers, tasks };
     },
 

@@ -107,5 +107,6 @@ export function settledValues(items: Settlement[]): unknown[] {
 /** Repeatable: a verdict is recorded once. */
 export const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
-  select i.*, $5, $6 from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[]) as i (run_id, fence, outcome, error)
+  select i.run_id, i.fence, i.outcome, i.error, i.session_id, $6
+  from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[], $5::bigint[]) as i (run_id, fence, outcome, error, session_id)
   where not exists (select from ${s}.late_result l where l.run_id = i.run_id and l.fence = i.fence and l.outcome = i.outcome)`;

@@ -3,7 +3,7 @@ import type { Signal, Store } from "../store.ts";
 
 const parts = [
   ...(["sessions", "tasks", "plans", "runs", "claims", "history"] as const),
-  ...(["graceLocks", "locks", "deadLetters", "operations", "calendars", "routes", "flow"] as const),
+  ...(["graceLocks", "locks", "deadLetters", "operations", "calendars", "routes", "flow", "workers"] as const),
 ];
 /** In real time. */
 const deafAfterMs = 5_000;

@@ -111,6 +111,7 @@ export class HandedRun implements Run {
   }
 
   continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
+    this.#flow; // refused here, not with the verdict
     return new Continuation({
       kind: "continue",
       payload: jsonText(payload, `run ${this.id}: the payload of the next run`),
@@ -118,14 +119,18 @@ export class HandedRun implements Run {
     });
   }
 
-  inputs(): Promise<RunInput[]> {
+  async inputs(): Promise<RunInput[]> {
     return this.#flow.inputs(this.id);
   }
 
   get #flow(): FlowStore {
     const { flow } = this.#host;
     if (flow) return flow;
-    throw optionInvalid("this worker has no way to the store for states, children and inputs");
+    throw new CarillonError(
+      "STORE_NEEDED",
+      "saveState, spawn, fanOut, continueAs and inputs need the store, which a remote worker does not have",
+      { hint: "Run this task in a process with the store: put it into a group of which no remote worker is a member." },
+    );
   }
 
   #taskId(name: string): Promise<number> {

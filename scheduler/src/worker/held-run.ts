@@ -127,6 +127,7 @@ function runLog(run: HeldRun, host: RunHost): RunLog {
     const text = fields === undefined ? null : jsonText(fields, `run ${run.id}: log fields`);
     host.writeLog({
       runId: run.id,
+      fence: run.fence,
       attempt: run.attempt,
       atMs: host.now(),
       level,

@@ -10,7 +10,7 @@ import type { StoreClock } from "../store-clock.ts";
 import type { TaskDefinition } from "../task.ts";
 
 export interface WorkerOptions {
-  claims: ClaimStore;
+  claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<void>;
   /** States, children and inputs of runs; without it they are refused. */
   flow?: FlowStore;

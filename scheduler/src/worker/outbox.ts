@@ -9,7 +9,7 @@ const settlementsPerStatement = 2_000;
  * batches grow with the load and a single run waits for nobody. The store repeats until it is reached.
  */
 export class Outbox {
-  readonly #claims: ClaimStore;
+  readonly #claims: Pick<ClaimStore, "settle">;
   readonly #log: Log;
   readonly #now: () => number;
   readonly #sessionId: () => number;
@@ -18,7 +18,7 @@ export class Outbox {
   #flight: Promise<void> | undefined;
 
   constructor(options: {
-    claims: ClaimStore;
+    claims: Pick<ClaimStore, "settle">;
     log: Log;
     now: () => number;
     sessionId: () => number;

@@ -11,11 +11,11 @@ const reportMs = 1_000;
 
 /** Tells the store what it cannot know of a claim by itself: that its run has started, and how far it is. */
 export class Reporter {
-  readonly #claims: ClaimStore;
+  readonly #claims: Pick<ClaimStore, "report">;
   readonly #sessionId: () => number;
   readonly #log: Log;
 
-  constructor(options: { claims: ClaimStore; sessionId: () => number; log: Log }) {
+  constructor(options: { claims: Pick<ClaimStore, "report">; sessionId: () => number; log: Log }) {
     this.#claims = options.claims;
     this.#sessionId = options.sessionId;
     this.#log = options.log;

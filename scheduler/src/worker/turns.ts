@@ -14,7 +14,7 @@ const runsPerTurn = 500;
 const runsOfOneTask = 200;
 
 export interface TurnsOptions {
-  claims: ClaimStore;
+  claims: Pick<ClaimStore, "turn">;
   clock: Clock;
   log: Log;
   membership: Membership;

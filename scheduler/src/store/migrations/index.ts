@@ -4,6 +4,7 @@ import { graceLocks } from "./0003-grace-locks.ts";
 import { witness } from "./0004-witness.ts";
 import { sessionSettings } from "./0005-session-settings.ts";
 import { locks } from "./0006-locks.ts";
+import { workerKeys } from "./0007-worker-keys.ts";
 import { routing } from "./0008-routing.ts";
 import { flow } from "./0009-flow.ts";
 import { operations } from "./0010-operations.ts";
@@ -16,6 +17,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 4, name: "witness", sql: witness },
   { number: 5, name: "session-settings", sql: sessionSettings },
   { number: 6, name: "locks", sql: locks },
+  { number: 7, name: "worker-keys", sql: workerKeys },
   { number: 8, name: "routing", sql: routing },
   { number: 9, name: "flow", sql: flow },
   { number: 10, name: "operations", sql: operations },

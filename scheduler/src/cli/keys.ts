@@ -1,0 +1,82 @@
+import { limits } from "../limits.ts";
+import { checkName } from "../task.ts";
+import { hashOfSecret, keyText, makeSecret } from "../worker-key.ts";
+import type { WorkerKey } from "../worker-store.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+import { ageText } from "./times.ts";
+
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+const keyObject = ({ name, groups, createdMs, createdBy, revokedMs }: WorkerKey) => ({
+  name,
+  groups,
+  created: iso(createdMs),
+  by: createdBy,
+  revoked: iso(revokedMs),
+});
+
+export async function createKey(
+  name: string,
+  options: CommonOptions & { group?: string[] },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  checkName("a key's name", name, 100);
+  const groups = [...new Set(options.group ?? ["default"])];
+  for (const group of groups) checkName("a group", group, limits.groupNameLength);
+  return withStore(
+    options,
+    async ({ store, nowMs }) => {
+      const secret = makeSecret();
+      const key = { name, groups, hash: hashOfSecret(secret), createdBy: operator() };
+      const made = await store.workers.createKey(key, nowMs());
+      const text = keyText(made.keyId, secret);
+      if (terminal.json) terminal.object({ ...keyObject(made), key: text });
+      else {
+        terminal.line(text);
+        terminal.aside(`Lets workers run tasks of ${groups.map(plain).join(", ")}. It is kept nowhere: note it now.`);
+      }
+      return exitCodes.ok;
+    },
+    { make: true },
+  );
+}
+
+export function listKeys(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs }) => {
+    const keys = await store.workers.keys();
+    if (terminal.json) terminal.object(keys.map(keyObject));
+    else if (keys.length === 0) terminal.aside("There are no worker keys. Make one: carillon keys create NAME");
+    else {
+      const now = nowMs();
+      const { style } = terminal;
+      terminal.table(
+        [
+          { title: "NAME", least: 8 },
+          { title: "GROUPS", least: 8 },
+          { title: "MADE" },
+          { title: "BY", drop: 1 },
+          { title: "STATE" },
+        ],
+        keys.map(({ name, groups, createdMs, createdBy, revokedMs }) => [
+          plain(name),
+          plain(groups.join(", ")),
+          ageText(createdMs, now),
+          plain(createdBy),
+          revokedMs === null ? "valid" : { text: `revoked ${ageText(revokedMs, now)}`, paint: style.dim },
+        ]),
+      );
+    }
+    return exitCodes.ok;
+  });
+}
+
+export function revokeKey(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store, nowMs }) => {
+    const revoked = await store.workers.revokeKey(name, nowMs());
+    if (terminal.json) terminal.object(keyObject(revoked));
+    else terminal.line(`${plain(name)} is revoked: its workers are locked out, and what they run is taken back`);
+    return exitCodes.ok;
+  });
+}

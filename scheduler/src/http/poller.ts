@@ -1,0 +1,402 @@
+import type { Clock } from "../clock.ts";
+import type { Definitions } from "../definitions.ts";
+import { CarillonError, type ErrorCode, messageOf } from "../errors.ts";
+import { jsonText } from "../json.ts";
+import { limits } from "../limits.ts";
+import type { Log } from "../log.ts";
+import type { Random } from "../random.ts";
+import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { checkName } from "../task.ts";
+import type { GivenLog, GivenVerdict, JoinRequest, PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
+import type { ClaimStanding, WorkerKey } from "../worker-store.ts";
+import { Lanes } from "./lanes.ts";
+import { statusOf } from "./problems.ts";
+import { type Attached, type Holding, Sessions, sessionOver } from "./sessions.ts";
+import { Settling } from "./settling.ts";
+import { isRepeated, settlementOf, verdictOf } from "./verdicts.ts";
+import { WaitingPoll } from "./waiting-poll.ts";
+
+export interface PollerOptions {
+  store: Store;
+  definitions: Definitions;
+  clock: Clock;
+  storeClock: StoreClock;
+  random: Random;
+  log: Log;
+}
+
+const defaultTimeoutMs = 6_000;
+/** What a session holds must not wait longer for its worker's next sign of life than this part of its timeout. */
+const waitsPerTimeout = 3;
+
+interface Spoken {
+  runId: number;
+  fence: number;
+}
+
+/** Answers polls: each says what its worker has to tell, in one go, and waits for what there is to answer. */
+export class Poller {
+  readonly #options: PollerOptions;
+  readonly #sessions: Sessions;
+  readonly #settling: Settling;
+  readonly #lanes: Lanes;
+  #closed = false;
+
+  constructor(options: PollerOptions) {
+    this.#options = options;
+    const now = () => options.storeClock.now();
+    this.#sessions = new Sessions({
+      ...options,
+      onDirected: (session, dueMs) => this.#lanes.onDirected(session, dueMs),
+    });
+    this.#settling = new Settling(options.store.claims, now, options.log);
+    this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
+  }
+
+  onSignal(signal: Signal): void {
+    if (signal.kind === "ready") this.#lanes.onReady(signal.dueMs);
+    if (signal.kind === "directed") this.#sessions.directed(signal.sessionId, signal.dueMs);
+    if (signal.kind === "tasks" || signal.kind === "resync") this.#lanes.onChanged();
+    if (signal.kind === "recall" || signal.kind === "resync") {
+      this.#sessions.lookForRecalls().catch((error) =>
+        // Each beat looks again.
+        this.#options.log.debug({ error: messageOf(error) }, "recalls of remote workers could not be read yet"),
+      );
+    }
+  }
+
+  /** What waits is answered; nothing more is claimed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#sessions.close();
+    await this.#lanes.close();
+    await this.#settling.close();
+  }
+
+  /**
+   * @param gone aborts when nobody is there any more to be answered
+   * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
+   */
+  async poll(key: WorkerKey, request: PollRequest, gone: AbortSignal): Promise<PollAnswer> {
+    const { clock, storeClock } = this.#options;
+    const beganMono = clock.monotonic();
+    if (this.#closed) throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
+    const session = request.join
+      ? await this.#join(key, request.join)
+      : await this.#sessions.get(request.session as number, key.keyId);
+    if (request.draining) await this.#options.store.routes.drain(session.id);
+    if (request.waitMs !== undefined) session.waiting?.end();
+    const refused: Refusal[] = [];
+    await this.#listen(session, request, refused);
+    const found = await this.#compare(session, request.holds);
+    let runs = found.runs;
+    let turnedTo: number | undefined;
+    if (request.leave) await this.#leave(session);
+    else if (request.turn) {
+      const turn = await this.#lanes.turn(session, request.want ?? limits.runsPerPoll, request.turn);
+      runs = runs.concat(turn.runs);
+      turnedTo = turn.lastTaskId;
+    } else if (!request.join) {
+      if (request.want) runs.push(...session.ungiven.splice(0));
+      const answerNow = runs.length + refused.length + found.lost.length > 0;
+      runs = runs.concat(await this.#runsFor(session, request, gone, answerNow));
+    }
+    if (session.row.ended && !request.leave) throw sessionOver(session.id);
+    // Nobody is there to have them; whoever asks next is.
+    if (gone.aborted) session.ungiven.push(...runs);
+    const nowMs = storeClock.now();
+    for (const { fence } of session.recalls) session.told.add(fence);
+    return {
+      session: session.id,
+      nowMs,
+      tookMs: clock.monotonic() - beganMono,
+      sureForMs: request.leave ? 0 : session.sureUntilMs - nowMs,
+      runs: runs.map((run) => this.#given(run, nowMs)),
+      tasks: this.#facts(runs),
+      recalls: session.recalls.flatMap(({ runId, fence, kind, why }) =>
+        session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
+      ),
+      ...(turnedTo === undefined ? {} : { turnedTo }),
+      refused,
+      lost: found.lost,
+    };
+  }
+
+  async #runsFor(
+    session: Attached,
+    request: PollRequest,
+    gone: AbortSignal,
+    answerNow: boolean,
+  ): Promise<ClaimedRun[]> {
+    const { want = 0, waitMs = 0, aheadMs = 0 } = request;
+    const runs = want > 0 ? await this.#lanes.claim(session, want, aheadMs) : [];
+    const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
+    if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;
+    const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
+    // Two polls of one session may have come here at once.
+    session.waiting?.end();
+    const poll = new WaitingPoll({ want, aheadMs, waitMs: Math.min(waitMs, sureMs) }, this.#options.clock, gone);
+    session.waiting = poll;
+    poll.onEnd(() => {
+      if (session.waiting === poll) session.waiting = undefined;
+      session.heardMono = this.#options.clock.monotonic();
+    });
+    if (want > 0 && !poll.over) this.#lanes.wait(session, poll);
+    const given = await poll.ended;
+    return want > 0 ? given.concat(session.ungiven.splice(0)) : given;
+  }
+
+  // ---- sessions
+
+  async #join(key: WorkerKey, join: JoinRequest): Promise<Attached> {
+    const { store, storeClock } = this.#options;
+    checkName("a worker's name", join.name, 100);
+    const groups = join.groups ?? key.groups;
+    const foreign = groups.find((group) => !key.groups.includes(group));
+    if (foreign !== undefined) {
+      throw new CarillonError("KEY_FORBIDDEN", `the key ${key.name} does not allow group ${JSON.stringify(foreign)}`, {
+        hint: `It allows ${key.groups.join(", ")}.`,
+      });
+    }
+    const { name: node, host = "", pid = 0, version = "", labels = {}, concurrency = null, former } = join;
+    const timeoutMs = join.timeoutMs ?? defaultTimeoutMs;
+    if (former !== undefined) await this.#checkFormer(key, node, former, join.instance ?? "");
+    const identity = {
+      node,
+      role: "worker" as const,
+      host,
+      pid,
+      version,
+      timeoutMs,
+      groups,
+      labels,
+      capacity: concurrency,
+    };
+    const owner = { keyId: key.keyId, instance: join.instance ?? "", tasks: join.tasks ?? null };
+    const opened = await store.workers.open(identity, owner, storeClock.now());
+    if ("takenBy" in opened) {
+      throw new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a worker on ${opened.takenBy}`, {
+        hint: "If that was this worker before, its session ends within its timeout. Else give this one another name.",
+      });
+    }
+    if (former !== undefined && former !== opened.sessionId) await store.claims.adopt(former, opened.sessionId);
+    return this.#sessions.get(opened.sessionId, key.keyId);
+  }
+
+  /** Only what ended can be followed, and only by whoever had it. */
+  async #checkFormer(key: WorkerKey, node: string, former: number, instance: string): Promise<void> {
+    const { store, storeClock } = this.#options;
+    const row = await store.workers.attach(former, storeClock.now());
+    // Long ago and forgotten: nothing is left of it.
+    if (!row) return;
+    if (row.keyId !== key.keyId || row.node !== node)
+      throw new CarillonError("KEY_FORBIDDEN", `session ${former} was another worker's`);
+    if (!row.ended && instance === "")
+      throw new CarillonError("NODE_NAME_TAKEN", `session ${former} has not ended`, { hint: "Poll with it." });
+  }
+
+  async #leave(session: Attached): Promise<void> {
+    const { store, storeClock } = this.#options;
+    session.row.ended = true;
+    this.#sessions.forget(session);
+    if (session.ungiven.length > 0) this.#release(session, session.ungiven.splice(0));
+    await this.#settling.close();
+    await store.routes.drain(session.id);
+    await store.sessions.end(session.id, null, storeClock.now(), "left");
+  }
+
+  /** The fences that the worker named beside the book. */
+  async #compare(session: Attached, holds: number[] | undefined): Promise<{ runs: ClaimedRun[]; lost: number[] }> {
+    if (!holds) return { runs: [], lost: [] };
+    const book = await this.#sessions.readBook(session);
+    await this.#options.definitions.ensure(book);
+    session.learn(book, this.#options.storeClock.now());
+    session.ungiven = [];
+    const [held, onBook] = [new Set(holds), new Set(book.map(({ fence }) => fence))];
+    // One whose verdict is on its way, or has just been taken, may be on the copy that was read.
+    const stands = (fence: number) => session.held.has(fence);
+    return {
+      runs: book.filter(({ fence }) => !held.has(fence) && stands(fence)),
+      lost: holds.filter(
+        (fence) => !onBook.has(fence) && !session.settled.has(fence) && !session.settledBefore.has(fence),
+      ),
+    };
+  }
+
+  // ---- what the worker tells
+
+  async #listen(session: Attached, request: PollRequest, refused: Refusal[]): Promise<void> {
+    const { verdicts = [], reports = [], logs = [] } = request;
+    if (verdicts.length + reports.length + logs.length === 0) return;
+    // A verdict on what is not held may be an old one said again. A log line may come a little after its run's end.
+    const standings = await this.#look(session, [
+      ...verdicts.filter(({ runId, fence }) => session.held.get(fence)?.runId !== runId),
+      ...[...reports, ...logs].filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
+    ]);
+    await this.#report(session, reports, standings, refused);
+    await this.#writeLogs(session, logs, standings, refused);
+    await this.#settle(session, verdicts, standings, refused);
+  }
+
+  /** What the book says of claims that this server does not know. */
+  async #look(session: Attached, strange: Spoken[]): Promise<Map<number, ClaimStanding>> {
+    const standings = new Map<number, ClaimStanding>();
+    if (strange.length === 0) return standings;
+    const found = await this.#options.store.workers.look(session.id, strange);
+    strange.forEach(({ fence }, at) => void standings.set(fence, found[at] as ClaimStanding));
+    return standings;
+  }
+
+  async #report(
+    session: Attached,
+    reports: NonNullable<PollRequest["reports"]>,
+    standings: Map<number, ClaimStanding>,
+    refused: Refusal[],
+  ): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    const good = reports.filter(
+      (report) => isHeld(session, report, standings) || !refused.push(stale(report, standings)),
+    );
+    if (good.length === 0) return;
+    await this.#options.store.claims.report(
+      session.id,
+      good.map(({ runId, fence, startedAgoMs, progress }) => {
+        const claimedMs = session.known(fence)?.claimedMs ?? 0;
+        const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
+        return { runId, fence, startedMs, progress: jsonText(progress, `run ${runId}: progress`) };
+      }),
+    );
+  }
+
+  async #writeLogs(
+    session: Attached,
+    logs: GivenLog[],
+    standings: Map<number, ClaimStanding>,
+    refused: Refusal[],
+  ): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    const lines: LogLine[] = [];
+    for (const line of logs) {
+      const attempt = session.known(line.fence)?.attempt ?? standings.get(line.fence)?.attempt ?? 1;
+      if (isForeign(standings.get(line.fence))) refused.push(stale(line, standings));
+      else {
+        const fields = jsonText(line.fields, `run ${line.runId}: log fields`);
+        const { runId, level = "info", message, agoMs = 0 } = line;
+        lines.push({
+          runId,
+          attempt,
+          atMs: nowMs - agoMs,
+          level,
+          message,
+          fields: fields === null ? null : JSON.parse(fields),
+        });
+      }
+    }
+    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines);
+  }
+
+  async #settle(
+    session: Attached,
+    verdicts: GivenVerdict[],
+    standings: Map<number, ClaimStanding>,
+    refused: Refusal[],
+  ): Promise<void> {
+    const { storeClock, definitions, random, store } = this.#options;
+    const nowMs = storeClock.now();
+    const settlements: Settlement[] = [];
+    const notes: LogLine[] = [];
+    const holdings = verdicts.map(({ fence }) => session.known(fence) ?? standings.get(fence));
+    await definitions.ensure(
+      holdings.flatMap((one) => (one && one.taskId > 0 ? [{ taskId: one.taskId, version: 1 }] : [])),
+    );
+    for (const given of verdicts) {
+      const standing = standings.get(given.fence);
+      if (isForeign(standing)) {
+        refused.push(stale(given, standings));
+        continue;
+      }
+      if (standing && isRepeated(given, standing)) continue;
+      const known: Holding = session.known(given.fence) ?? {
+        ...(standing as ClaimStanding),
+        runId: given.runId,
+        claimedMs: 0,
+      };
+      const definition = definitions.get(known.taskId)?.definition;
+      const note = (message: string) =>
+        void notes.push({
+          runId: given.runId,
+          attempt: known.attempt,
+          atMs: nowMs,
+          level: "warn",
+          message,
+          fields: null,
+        });
+      const verdict = verdictOf(given, definition, known.attempt, nowMs, random, note);
+      settlements.push(settlementOf(session.id, given, known, verdict, nowMs));
+    }
+    if (notes.length > 0) await store.runs.writeLogs(notes);
+    if (settlements.length === 0) return;
+    for (const { fence } of settlements) session.drop(fence);
+    const late = await this.#settling.add(settlements);
+    for (const { runId, fence } of settlements)
+      if (late.has(fence)) refused.push(refusal({ runId, fence }, "FENCE_STALE"));
+  }
+
+  /** Never given to anybody. */
+  #release(session: Attached, runs: ClaimedRun[]): void {
+    const nowMs = this.#options.storeClock.now();
+    const settlements = runs.map((run) => {
+      session.drop(run.fence);
+      return settlementOf(session.id, run, { ...run, claimedMs: nowMs }, { kind: "released" }, nowMs);
+    });
+    this.#settling.add(settlements).catch((error) =>
+      // They stay on the book of this session, whose next comparison finds them.
+      this.#options.log.debug({ error: messageOf(error) }, "claims could not be given back"),
+    );
+  }
+
+  // ---- what it is told
+
+  #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
+    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
+    const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
+    const task = this.#options.definitions.get(taskId)?.definition.name ?? "";
+    const dueInMs = dueMs - nowMs;
+    // The payload last: a shell that cannot parse JSON can still cut it out.
+    return { runId, fence, task, attempt, dueInMs, dueMs, slotMs, priority, shard, state, key, payload };
+  }
+
+  #facts(runs: ClaimedRun[]): PollAnswer["tasks"] {
+    return [...new Set(runs.map(({ taskId }) => taskId))].flatMap((taskId) => {
+      const known = this.#options.definitions.get(taskId);
+      if (!known) return [];
+      const { name, timeoutMs, graceMs, onWorkerLost, retry } = known.definition;
+      return [{ task: name, taskId, version: known.version, timeoutMs, graceMs, onWorkerLost, retry }];
+    });
+  }
+}
+
+const isForeign = (standing: ClaimStanding | undefined) =>
+  standing?.standing === "foreign" || standing?.standing === "unknown";
+
+function isHeld(session: Attached, { runId, fence }: Spoken, standings: Map<number, ClaimStanding>): boolean {
+  return session.held.get(fence)?.runId === runId || standings.get(fence)?.standing === "held";
+}
+
+function stale(spoken: Spoken, standings: Map<number, ClaimStanding>): Refusal {
+  const standing = standings.get(spoken.fence)?.standing;
+  return refusal(
+    spoken,
+    standing === "foreign" ? "CLAIM_FOREIGN" : standing === "unknown" ? "RUN_UNKNOWN" : "FENCE_STALE",
+  );
+}
+
+function refusal({ runId, fence }: Spoken, code: ErrorCode): Refusal {
+  const message = {
+    CLAIM_FOREIGN: "this claim is another session's",
+    RUN_UNKNOWN: "no such claim was ever made",
+    FENCE_STALE: "the claim is over; what was said of it is recorded and changes nothing",
+  }[code as "FENCE_STALE"];
+  return { runId, fence, status: statusOf(code), code, message };
+}

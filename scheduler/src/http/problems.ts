@@ -1,0 +1,55 @@
+import { CarillonError, type ErrorCode, errorCodes } from "../errors.ts";
+import type { Problem } from "../worker-protocol.ts";
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  KEY_UNKNOWN: 401,
+  KEY_FORBIDDEN: 403,
+  CLAIM_FOREIGN: 403,
+  RUN_UNKNOWN: 404,
+  SESSION_LOST: 409,
+  NODE_NAME_TAKEN: 409,
+  FENCE_STALE: 409,
+  REQUEST_TOO_LARGE: 413,
+  REQUEST_INVALID: 400,
+  PAYLOAD_NOT_JSON: 400,
+  PAYLOAD_TOO_LARGE: 400,
+  TASK_INVALID: 400,
+  STOPPED: 503,
+};
+
+export const statusOf = (code: ErrorCode): number => statuses[code] ?? (code.startsWith("STORE_") ? 503 : 500);
+
+/** RFC 9457. What is none of ours is a bug, of which only the server's own log tells more. */
+export function problemOf(error: unknown): Problem {
+  if (!(error instanceof CarillonError)) {
+    return {
+      type: "about:blank",
+      title: "Internal error",
+      status: 500,
+      detail: "The server failed; its log says why.",
+    };
+  }
+  const { code, message, hint } = error;
+  return {
+    type: "about:blank",
+    title: errorCodes[code],
+    status: statusOf(code),
+    detail: message,
+    code,
+    ...(hint === "" ? {} : { hint }),
+  };
+}
+
+/** What Fastify refuses by itself, by our codes. */
+export function asCarillonError(error: unknown): unknown {
+  if (error instanceof CarillonError || !(error instanceof Error)) return error;
+  const { code = "", statusCode = 500 } = error as { code?: string; statusCode?: number };
+  if (statusCode === 413 || code === "FST_ERR_CTP_BODY_TOO_LARGE")
+    return new CarillonError("REQUEST_TOO_LARGE", error.message, { cause: error, hint: "Send it in parts." });
+  if (statusCode >= 400 && statusCode < 500)
+    return new CarillonError("REQUEST_INVALID", error.message, { cause: error });
+  // A body that is not what its encoding says it is.
+  if (/^Z_/.test(code))
+    return new CarillonError("REQUEST_INVALID", `the body cannot be unpacked: ${error.message}`, { cause: error });
+  return error;
+}

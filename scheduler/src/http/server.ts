@@ -1,0 +1,134 @@
+import compress from "@fastify/compress";
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { CarillonError, messageOf } from "../errors.ts";
+import { limits } from "../limits.ts";
+import { parseListen } from "../listen.ts";
+import type { Signal } from "../store.ts";
+import { version } from "../version.ts";
+import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
+import type { WorkerKey } from "../worker-store.ts";
+import { Keys } from "./keys.ts";
+import { Poller, type PollerOptions } from "./poller.ts";
+import { asCarillonError, problemOf } from "./problems.ts";
+
+export interface HttpOptions extends PollerOptions {
+  /** host:port; port 0 takes a free one. */
+  listen: string;
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Who may use the route. One that does not say is a bug, found at the start. */
+    access?: "worker";
+  }
+  interface FastifyRequest {
+    workerKey: WorkerKey | null;
+  }
+}
+
+/** Below this packing costs more than it saves. */
+const packFromBytes = 1_024;
+/** For a whole request to arrive: one that trickles in does not hold a connection for ever. */
+const requestMs = 30_000;
+const issuesTold = 3;
+
+/** The server's HTTP side. */
+export class HttpServer {
+  readonly #options: HttpOptions;
+  readonly #poller: Poller;
+  readonly #keys: Keys;
+  readonly #app: FastifyInstance;
+
+  constructor(options: HttpOptions) {
+    this.#options = options;
+    this.#poller = new Poller(options);
+    this.#keys = new Keys(options.store.workers, options.clock);
+    this.#app = fastify({ bodyLimit: limits.pollBytes, requestTimeout: requestMs, forceCloseConnections: "idle" });
+  }
+
+  /** @returns where it listens @throws LISTEN_FAILED */
+  async start(): Promise<string> {
+    const app = this.#app;
+    const { host, port } = parseListen(this.#options.listen);
+    app.addHook("onRoute", ({ config, url, method }) => {
+      if (!config?.access) throw new Error(`the route ${method} ${url} does not say who may use it`);
+    });
+    app.decorateRequest("workerKey", null);
+    // Before the body is read: a stranger's is not.
+    app.addHook("onRequest", async (request) => {
+      request.workerKey = await this.#keys.of(request.headers.authorization);
+    });
+    app.removeContentTypeParser("text/plain");
+    await app.register(compress, {
+      encodings: ["gzip"],
+      requestEncodings: ["gzip", "deflate"],
+      threshold: packFromBytes,
+      zlibOptions: { level: 1 },
+    });
+    app.setErrorHandler((error, request, reply) => {
+      const known = asCarillonError(error);
+      const problem = problemOf(known);
+      if (problem.status === 500)
+        this.#options.log.error({ error: messageOf(error), path: request.url }, "a request failed by a bug");
+      if (problem.status === 401) reply.header("www-authenticate", "Bearer");
+      return reply.code(problem.status).type("application/problem+json").send(problem);
+    });
+    app.setNotFoundHandler((request, reply) => {
+      const problem = problemOf(new CarillonError("REQUEST_INVALID", `there is no ${request.method} ${request.url}`));
+      return reply
+        .code(404)
+        .type("application/problem+json")
+        .send({ ...problem, status: 404 });
+    });
+    app.post(pollPath, { config: { access: "worker" } }, (request) => this.#poll(request));
+    app.get(`${pollPath}/contract`, { config: { access: "worker" } }, () => describeProtocol(version));
+    try {
+      await app.listen({ host, port });
+    } catch (error) {
+      throw new CarillonError("LISTEN_FAILED", `cannot listen at ${this.#options.listen}: ${messageOf(error)}`, {
+        cause: error,
+        hint: "Another process may be listening there, or the address may not be this machine's.",
+      });
+    }
+    const address = app.server.address();
+    const bound = typeof address === "object" && address !== null ? address.port : port;
+    return `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  }
+
+  onSignal(signal: Signal): void {
+    this.#poller.onSignal(signal);
+  }
+
+  /** Polls that wait are answered, so that their workers go elsewhere. */
+  async stop(): Promise<void> {
+    await this.#poller.close();
+    await this.#app.close();
+  }
+
+  async #poll(request: FastifyRequest): Promise<unknown> {
+    const body = checked(request.body);
+    // Who joins may do so with a key that was revoked a moment ago, on this or another server.
+    const key = body.join ? await this.#keys.of(request.headers.authorization, true) : request.workerKey;
+    const gone = new AbortController();
+    const { socket } = request.raw;
+    const onClose = () => gone.abort();
+    socket.once("close", onClose);
+    try {
+      return await this.#poller.poll(key as WorkerKey, body, gone.signal);
+    } finally {
+      socket.off("close", onClose);
+    }
+  }
+}
+
+function checked(body: unknown): PollRequest {
+  const parsed = pollRequest.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const { issues } = parsed.error;
+  const told = issues
+    .slice(0, issuesTold)
+    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
+  throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told.join("; ")}`, {
+    hint: `See docs/worker-protocol.md, or GET ${pollPath}/contract.`,
+  });
+}

@@ -1,0 +1,82 @@
+import { isCarillonError, messageOf } from "../errors.ts";
+import { jsonText } from "../json.ts";
+import type { Random } from "../random.ts";
+import { retryDelay } from "../retry.ts";
+import type { Settlement, Verdict } from "../store.ts";
+import type { TaskDefinition } from "../task.ts";
+import type { GivenVerdict } from "../worker-protocol.ts";
+import type { ClaimStanding } from "../worker-store.ts";
+import type { Holding } from "./sessions.ts";
+
+/** PostgreSQL's jsonb holds no NUL and no half of a surrogate pair. */
+const clean = (text: string) => Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
+
+function errorText({ error, outcome }: GivenVerdict): string {
+  const given = error ?? { message: outcome === "stopped" ? "the worker stopped" : `the worker said ${outcome}` };
+  const parts = Object.entries(given).map(([name, value]) => [name, clean(value)]);
+  return JSON.stringify(Object.fromEntries(parts));
+}
+
+/**
+ * What a worker's word comes to: the task's policy decides here whether there is another try, not the worker. A result
+ * that cannot be kept does not undo the work: `note` is told of it.
+ */
+export function verdictOf(
+  given: GivenVerdict,
+  definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined,
+  attempt: number,
+  nowMs: number,
+  random: Random,
+  note: (message: string) => void,
+): Verdict {
+  switch (given.outcome) {
+    case "released":
+      return { kind: "released" };
+    case "succeeded": {
+      let result: string | null = null;
+      try {
+        result = jsonText(given.result, `run ${given.runId}: result`);
+      } catch (error) {
+        if (!isCarillonError(error)) throw error;
+        note(`the result was not kept: ${messageOf(error)}`);
+      }
+      return { kind: "ended", outcome: "succeeded", result, error: null };
+    }
+    case "cancelled":
+      return { kind: "ended", outcome: "cancelled", result: null, error: errorText(given) };
+    case "stopped":
+      return !definition || definition.onWorkerLost === "fail"
+        ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
+        : { kind: "retry", dueMs: nowMs, error: errorText(given), ask: definition.onWorkerLost === "ask" };
+    case "failed": {
+      const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
+      return delay === null
+        ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
+        : { kind: "retry", dueMs: nowMs + delay, error: errorText(given) };
+    }
+  }
+}
+
+/** A worker says how long ago; the store's clock and the claim bound it. */
+export function settlementOf(
+  sessionId: number,
+  given: Pick<GivenVerdict, "runId" | "fence" | "startedAgoMs" | "endedAgoMs">,
+  { taskId, attempt, linked, claimedMs }: Pick<Holding, "taskId" | "attempt" | "linked" | "claimedMs">,
+  verdict: Verdict,
+  nowMs: number,
+): Settlement {
+  const at = (agoMs: number) => Math.min(nowMs, Math.max(claimedMs, nowMs - agoMs));
+  const endedMs = at(given.endedAgoMs ?? 0);
+  const startedMs = given.startedAgoMs === undefined ? null : Math.min(endedMs, at(given.startedAgoMs));
+  const { runId, fence } = given;
+  return { sessionId, runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
+}
+
+/** The same word twice is no second one: the first answer may have been lost. */
+export function isRepeated({ outcome }: GivenVerdict, { standing, outcome: ended }: ClaimStanding): boolean {
+  if (standing === "released") return outcome === "released";
+  if (standing === "retried") return outcome === "failed" || outcome === "stopped";
+  if (standing !== "ended") return false;
+  // Whatever the worker said of a run whose cancellation was asked for, it ended as cancelled.
+  return (ended === "succeeded") === (outcome === "succeeded");
+}

@@ -1,0 +1,123 @@
+import { type Duration, parseDuration } from "./duration.ts";
+import { CarillonError } from "./errors.ts";
+import { limits } from "./limits.ts";
+import type { Log } from "./log.ts";
+import { checkName } from "./task.ts";
+import { parseKey } from "./worker-key.ts";
+
+export interface RemoteWorkerOptions {
+  /** Where servers listen: one URL or several of one cluster; another is tried when one does not answer. */
+  server?: string | readonly string[];
+  /** A worker key, from `carillon keys create`; else CARILLON_WORKER_KEY. */
+  key?: string;
+  /** The groups whose tasks are run here; default: all that the key allows. */
+  groups?: readonly string[];
+  /** This worker's name in the cluster; default a made one. */
+  name?: string;
+  /** What to know this process by; shown by `carillon nodes`. */
+  labels?: Record<string, string>;
+  /** Handlers at work at once; default 100. */
+  concurrency?: number;
+  /** How long before its time a run may be claimed; default 1 s. */
+  claimAhead?: Duration;
+  /** Silent for this long is taken for dead; default 6 s. */
+  sessionTimeout?: Duration;
+  /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
+  drain?: Duration;
+  /** Stop on SIGTERM and SIGINT; default true. */
+  handleSignals?: boolean;
+  /** Reject when no server answers, instead of waiting for one; default false. */
+  failFast?: boolean;
+  /** Default: warnings and errors to standard error. */
+  log?: Log;
+}
+
+export interface RemoteWorkerSettings {
+  servers: string[];
+  key: string;
+  groups: string[] | null;
+  name: string | null;
+  labels: Record<string, string>;
+  concurrency: number;
+  claimAheadMs: number;
+  sessionTimeoutMs: number;
+  drainMs: number;
+  handleSignals: boolean;
+  failFast: boolean;
+}
+
+type Preset = (given: RemoteWorkerOptions) => RemoteWorkerOptions;
+let preset: Preset = (given) => given;
+
+/** For the command line: until `work` ends, every worker is made with what `decide` makes of its options. */
+export async function presetWorkerOptions<T>(decide: Preset, work: () => Promise<T>): Promise<T> {
+  const before = preset;
+  preset = decide;
+  try {
+    return await work();
+  } finally {
+    preset = before;
+  }
+}
+
+export const withWorkerPreset: Preset = (given) => preset(given);
+
+const optionNames: Record<keyof RemoteWorkerOptions, true> = {
+  server: true,
+  key: true,
+  groups: true,
+  name: true,
+  labels: true,
+  concurrency: true,
+  claimAhead: true,
+  sessionTimeout: true,
+  drain: true,
+  handleSignals: true,
+  failFast: true,
+  log: true,
+};
+
+const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
+
+/** @throws OPTION_INVALID, DURATION_INVALID, TASK_INVALID for a name, KEY_UNKNOWN for a text that is no key */
+export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSettings {
+  for (const key of Object.keys(options)) {
+    if (!(key in optionNames)) {
+      throw wrong(
+        `there is no option ${JSON.stringify(key)}`,
+        `The options are ${Object.keys(optionNames).join(", ")}.`,
+      );
+    }
+  }
+  const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));
+  if (servers.length === 0) throw wrong("a worker needs a server", 'Give server: "http://host:7373", or several.');
+  for (const url of servers) {
+    if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+      throw wrong(`server cannot be ${JSON.stringify(url)}`, "Give an http:// or https:// URL.");
+  }
+  const { concurrency = 100, key = "" } = options;
+  if (!parseKey(key)) {
+    throw new CarillonError("KEY_UNKNOWN", key === "" ? "a worker needs a key" : "that is no worker key", {
+      hint: "Make one with carillon keys create NAME; give it as CARILLON_WORKER_KEY or the option key.",
+    });
+  }
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
+    throw wrong(`concurrency cannot be ${concurrency}`, "Give 1 to 10000.");
+  const claimAheadMs = parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0);
+  if (claimAheadMs > limits.pollAheadMs)
+    throw wrong(`claimAhead cannot be ${claimAheadMs} ms`, `Give at most ${limits.pollAheadMs} ms.`);
+  if (options.name !== undefined) checkName("a worker's name", options.name, 100);
+  return {
+    servers,
+    key,
+    groups: options.groups ? [...options.groups] : null,
+    name: options.name ?? null,
+    labels: { ...options.labels },
+    concurrency,
+    claimAheadMs,
+    sessionTimeoutMs: parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", 1_500),
+    drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
+    handleSignals: options.handleSignals ?? true,
+    failFast: options.failFast ?? false,
+  };
+}

@@ -1,0 +1,148 @@
+import * as http from "node:http";
+import * as https from "node:https";
+import { gzip } from "node:zlib";
+import type { Clock } from "../clock.ts";
+import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { PollAnswer, PollRequest, Problem } from "../worker-protocol.ts";
+import { textOf } from "./unpack.ts";
+
+export interface LineOptions {
+  /** Base URLs of servers that share one store; the first that answers is used until it does not. */
+  servers: readonly string[];
+  key: string;
+  clock: Clock;
+  log: Log;
+  /** How long after its waiting time a poll must be answered. */
+  answerMs: number;
+}
+
+export interface Answered {
+  answer: PollAnswer;
+  beganMono: number;
+  endedMono: number;
+}
+
+/** Below this packing costs more than it saves. */
+const packFromBytes = 1_024;
+const answerBytesMax = 640 * 1024 * 1024;
+const path = "v1/worker/poll";
+
+interface Server {
+  url: URL;
+  agent: http.Agent;
+  /** On this machine nothing is saved by packing. */
+  packs: boolean;
+}
+
+/** Polls over HTTP: to one server, and when that fails from the next poll on to the next one. */
+export class Line {
+  readonly #options: LineOptions;
+  readonly #servers: Server[];
+  #at = 0;
+  #down = false;
+
+  constructor(options: LineOptions) {
+    this.#options = options;
+    this.#servers = options.servers.map((server) => {
+      const url = new URL(path, server.endsWith("/") ? server : `${server}/`);
+      const agent = new (url.protocol === "https:" ? https : http).Agent({ keepAlive: true });
+      return { url, agent, packs: !/^(?:localhost|127\.|\[::1\])/.test(url.hostname) };
+    });
+  }
+
+  /**
+   * @throws SERVER_UNREACHABLE when there was no answer, or one that another server, or a later time, may better; what a
+   * server refuses, by its code
+   */
+  async post(body: PollRequest, signal?: AbortSignal): Promise<Answered> {
+    const at = this.#at;
+    const server = this.#servers[at] as Server;
+    const { clock, log } = this.#options;
+    const beganMono = clock.monotonic();
+    try {
+      const { status, text } = await this.#send(server, body, signal);
+      const endedMono = clock.monotonic();
+      if (status !== 200) throw refusal(status, text);
+      const answer = JSON.parse(text) as PollAnswer;
+      if (this.#down) log.info({ server: server.url.origin }, "a server answers again");
+      this.#down = false;
+      return { answer, beganMono, endedMono };
+    } catch (error) {
+      if (error instanceof CarillonError && error.code !== "SERVER_UNREACHABLE") throw error;
+      if (signal?.aborted) throw new CarillonError("STOPPED", "the poll was given up", { cause: error });
+      // Another poll may have found it out before.
+      if (this.#at === at) this.#at = (at + 1) % this.#servers.length;
+      const fields = { server: server.url.origin, error: messageOf(error) };
+      if (this.#down) log.debug(fields, "a server does not answer");
+      else log.warn(fields, "a server does not answer; going on with the next, and trying again until one does");
+      this.#down = true;
+      throw new CarillonError("SERVER_UNREACHABLE", `${server.url.origin} cannot be reached: ${messageOf(error)}`, {
+        cause: error,
+        hint: "Check the servers' URLs, and that carillon server was started with --listen.",
+      });
+    }
+  }
+
+  close(): void {
+    for (const { agent } of this.#servers) agent.destroy();
+  }
+
+  async #send(
+    { url, agent, packs }: Server,
+    body: PollRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<{ status: number; text: string }> {
+    const { key, clock, answerMs } = this.#options;
+    const plain = Buffer.from(JSON.stringify(body));
+    const packed = packs && plain.length >= packFromBytes ? await pack(plain) : undefined;
+    return new Promise((resolve, reject) => {
+      const request = (url.protocol === "https:" ? https : http).request(url, {
+        method: "POST",
+        agent,
+        ...(signal ? { signal } : {}),
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          "content-length": (packed ?? plain).length,
+          ...(packed ? { "content-encoding": "gzip" } : {}),
+          ...(packs ? { "accept-encoding": "gzip" } : {}),
+        },
+      });
+      const waitMs = (body.waitMs ?? 0) + answerMs;
+      const cancel = clock.after(waitMs, () => request.destroy(new Error(`no answer within ${waitMs} ms`)));
+      const fail = (error: Error) => {
+        cancel();
+        reject(error);
+      };
+      request.on("error", fail);
+      request.on("response", (response) => {
+        textOf(response, answerBytesMax).then((text) => {
+          cancel();
+          resolve({ status: response.statusCode ?? 0, text });
+        }, fail);
+      });
+      request.end(packed ?? plain);
+    });
+  }
+}
+
+function pack(plain: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    gzip(plain, { level: 1 }, (error, packed) => (error ? reject(error) : resolve(packed)));
+  });
+}
+
+/** A server that says that it is not able to now is as good as none. */
+function refusal(status: number, text: string): CarillonError {
+  let problem: Partial<Problem> = {};
+  try {
+    problem = JSON.parse(text) as Problem;
+  } catch {
+    // Not one of our servers' words: a proxy's page.
+  }
+  const what = problem.detail ?? `the server answered ${status}`;
+  const known = problem.code !== undefined && Object.hasOwn(errorCodes, problem.code);
+  if (status >= 500 || !known) return new CarillonError("SERVER_UNREACHABLE", what);
+  return new CarillonError(problem.code as ErrorCode, what, { hint: problem.hint ?? "" });
+}

@@ -1,0 +1,270 @@
+import { type Clock, pause } from "../clock.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import { limits } from "../limits.ts";
+import type { Log } from "../log.ts";
+import type { TurnRequest } from "../route-store.ts";
+import type { ClaimAnswer, ClaimedRun, ClaimRequest, ClaimStore, LogLine, Settlement, TaskRecord } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { defineTask } from "../task.ts";
+import type { GivenVerdict, PollAnswer, TaskFacts } from "../worker-protocol.ts";
+import type { RemoteSession } from "./remote-session.ts";
+
+export interface RemoteClaimsOptions {
+  session: RemoteSession;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  claimAheadMs: number;
+  timeoutMs: number;
+  /** Claims in this process. */
+  held: () => number;
+}
+
+/** Requests stay well below what a server reads. */
+const requestBytesMax = limits.pollBytes / 4;
+/** Trying again cannot help these. */
+const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
+const watchPauseMs = 100;
+const watchesPerTimeout = 6;
+
+/** The claims of one session, asked for and settled over HTTP. */
+export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
+  readonly #options: RemoteClaimsOptions;
+  readonly #records = new Map<number, TaskRecord>();
+  readonly #taskIds = new Map<string, number>();
+  /** Fences whose verdict was answered while the book was being read: an older copy may still show them. */
+  readonly #answered = new Set<number>();
+  #reading = 0;
+  #claiming = false;
+  #stopping = false;
+  #watching: Promise<void> | undefined;
+  readonly #over = new AbortController();
+  readonly #givenUp = new AbortController();
+
+  constructor(options: RemoteClaimsOptions) {
+    this.#options = options;
+  }
+
+  /** For Definitions: what answers told of the tasks of their runs. */
+  async byIds(taskIds: number[]): Promise<TaskRecord[]> {
+    return taskIds.flatMap((taskId) => this.#records.get(taskId) ?? []);
+  }
+
+  /** Waits at the server until there is something. */
+  async claim(request: ClaimRequest): Promise<ClaimAnswer> {
+    const { session, claimAheadMs, storeClock, held } = this.#options;
+    if (this.#stopping) return { runs: [], nextDueMs: null };
+    this.#claiming = true;
+    try {
+      // With claims at stake a silent server must be noticed while they are sure.
+      const waitMs = held() > 0 ? this.#watchMs : limits.pollWaitMs;
+      const want = Math.min(request.limit, limits.runsPerPoll);
+      const answer = await session.poll({ want, aheadMs: claimAheadMs, waitMs }, this.#givenUp.signal);
+      // The server was asked to wait, so now is the time to ask again.
+      return { runs: this.#runsOf(answer), nextDueMs: this.#stopping ? null : storeClock.now() };
+    } finally {
+      this.#claiming = false;
+      this.watch();
+    }
+  }
+
+  async turn(request: TurnRequest): ReturnType<ClaimStore["turn"]> {
+    const { exceptTaskIds, leastPriority, each, afterTaskId } = request;
+    if (this.#stopping) return { runs: [], lastTaskId: afterTaskId };
+    const turn = { exceptTaskIds: exceptTaskIds.slice(0, limits.heldPerSession), leastPriority, each, afterTaskId };
+    const answer = await this.#options.session.poll(
+      { want: Math.min(request.limit, limits.runsPerPoll), turn },
+      this.#givenUp.signal,
+    );
+    return { runs: this.#runsOf(answer), lastTaskId: answer.turnedTo ?? 0 };
+  }
+
+  /** From now on nothing is claimed, nor addressed to this worker; a claim that waits is answered. */
+  async stopClaiming(): Promise<void> {
+    this.#stopping = true;
+    const { session, clock, timeoutMs, log } = this.#options;
+    // A claim may wait at another server, at one that is silent, or for a session that cannot be had. What was claimed
+    // meanwhile goes back with the session.
+    const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
+    this.#over.signal.addEventListener("abort", cancel, { once: true });
+    try {
+      await session.poll({ draining: true, ...(this.#claiming ? { waitMs: 0 } : {}) }, this.#givenUp.signal);
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "no server was told that this worker stops");
+    }
+  }
+
+  /** Ends what watches; verdicts can still be sent. */
+  async close(): Promise<void> {
+    this.#over.abort();
+    await this.#watching;
+  }
+
+  /** While claims are held and no claim waits at a server, something must: it beats, and hears of recalls. */
+  watch(): void {
+    if (this.#watching || this.#over.signal.aborted) return;
+    this.#watching = this.#watch().finally(() => {
+      this.#watching = undefined;
+    });
+  }
+
+  async #watch(): Promise<void> {
+    const { session, held, clock, log } = this.#options;
+    while (!this.#over.signal.aborted && held() > 0) {
+      if (this.#claiming) {
+        await pause(clock, watchPauseMs, this.#over.signal);
+        continue;
+      }
+      try {
+        await session.poll({ waitMs: this.#watchMs }, this.#over.signal);
+      } catch (error) {
+        log.debug({ error: messageOf(error) }, "no server answered; trying the next");
+        await pause(clock, watchPauseMs, this.#over.signal);
+      }
+    }
+  }
+
+  async settle(_sessionId: number, settlements: Settlement[]): Promise<Set<number>> {
+    const nowMs = this.#options.storeClock.now();
+    const refused = new Set<number>();
+    for (const verdicts of inParts(settlements.map((item) => verdictOf(item, nowMs)))) {
+      const answer = await this.#options.session.pollUntilAnswered({ verdicts });
+      if (this.#reading > 0) for (const { fence } of verdicts) this.#answered.add(fence);
+      for (const { fence, code, message, runId } of answer.refused) {
+        refused.add(fence);
+        this.#options.log.debug({ run: runId, fence, code }, message);
+      }
+    }
+    return refused;
+  }
+
+  async settleIn(): Promise<boolean> {
+    throw new CarillonError("STORE_NEEDED", "run.complete needs the store, which a remote worker does not have", {
+      hint: "Return the result from the handler; for a transaction with it run the task in a process with the store.",
+    });
+  }
+
+  async heldBy(): Promise<ClaimedRun[]> {
+    this.#reading++;
+    try {
+      const runs = this.#runsOf(await this.#options.session.poll({ holds: [] }, this.#givenUp.signal));
+      return runs.filter(({ fence }) => !this.#answered.has(fence));
+    } finally {
+      if (--this.#reading === 0) this.#answered.clear();
+    }
+  }
+
+  /** The join that opened the new session has moved them. */
+  adopt(): Promise<ClaimedRun[]> {
+    return this.heldBy();
+  }
+
+  async recalls(): ReturnType<ClaimStore["recalls"]> {
+    return this.#options.session.recalls;
+  }
+
+  async report(_sessionId: number, reports: Parameters<ClaimStore["report"]>[1]): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    const told = reports.map(({ runId, fence, startedMs, progress }) => ({
+      runId,
+      fence,
+      startedAgoMs: Math.max(0, nowMs - startedMs),
+      ...(progress === null ? {} : { progress: JSON.parse(progress) as unknown }),
+    }));
+    for (const part of inParts(told)) await this.#options.session.poll({ reports: part });
+  }
+
+  async writeLogs(lines: LogLine[]): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    const told = lines.map(({ runId, fence = 0, level, message, fields, atMs }) => ({
+      runId,
+      fence,
+      level,
+      message,
+      agoMs: Math.max(0, nowMs - atMs),
+      ...(fields === null ? {} : { fields: fields as Record<string, unknown> }),
+    }));
+    for (const logs of inParts(told)) await this.#options.session.poll({ logs });
+  }
+
+  get #watchMs(): number {
+    return Math.round(this.#options.timeoutMs / watchesPerTimeout);
+  }
+
+  #runsOf({ runs, tasks }: PollAnswer): ClaimedRun[] {
+    for (const facts of tasks) {
+      this.#taskIds.set(facts.task, facts.taskId);
+      if ((this.#records.get(facts.taskId)?.version ?? 0) < facts.version)
+        this.#records.set(facts.taskId, recordOf(facts));
+    }
+    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload, shard, state }) => {
+      const taskId = this.#taskIds.get(task) as number;
+      const version = this.#records.get(taskId)?.version ?? 1;
+      return {
+        runId,
+        taskId,
+        version,
+        fence,
+        attempt,
+        dueMs,
+        slotMs,
+        priority,
+        key,
+        payload: payload as never,
+        shard: shard && [shard.index, shard.total],
+        state: (state ?? null) as never,
+        linked: false,
+      };
+    });
+  }
+}
+
+/** What a worker needs of a task; how it is planned is the servers' matter. */
+function recordOf({ task, taskId, version, timeoutMs, graceMs, onWorkerLost, retry }: TaskFacts): TaskRecord {
+  const definition = {
+    ...defineTask(task),
+    timeoutMs,
+    graceMs,
+    onWorkerLost: onWorkerLost as "retry",
+    retry: retry as ReturnType<typeof defineTask>["retry"],
+  };
+  return { taskId, name: task, version, definition, groupId: 0, paused: null, changedMs: 0, nextSlotMs: null };
+}
+
+function verdictOf({ runId, fence, startedMs, endedMs, verdict }: Settlement, nowMs: number): GivenVerdict {
+  const ago = (ms: number) => Math.max(0, nowMs - ms);
+  const said = {
+    runId,
+    fence,
+    endedAgoMs: ago(endedMs),
+    ...(startedMs === null ? {} : { startedAgoMs: ago(startedMs) }),
+  };
+  if (verdict.kind === "released") return { ...said, outcome: "released" };
+  const error = verdict.error === null ? undefined : (JSON.parse(verdict.error) as NonNullable<GivenVerdict["error"]>);
+  const failure = error === undefined ? {} : { error };
+  if (verdict.kind === "ended" && verdict.outcome === "succeeded") {
+    const result = verdict.result === null ? {} : { result: JSON.parse(verdict.result) as unknown };
+    return { ...said, outcome: "succeeded", ...result };
+  }
+  if (verdict.kind === "ended" && verdict.outcome === "cancelled") return { ...said, outcome: "cancelled", ...failure };
+  if (error?.code === "STOPPED" || error?.code === "SESSION_LOST") return { ...said, outcome: "stopped", ...failure };
+  const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
+  return { ...said, outcome: "failed", retry, ...failure };
+}
+
+/** As many as fit into one request, in order. */
+function* inParts<Item>(items: Item[]): Generator<Item[]> {
+  let part: Item[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const size = JSON.stringify(item).length;
+    if (part.length > 0 && (part.length >= limits.runsPerPoll || bytes + size > requestBytesMax)) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(item);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}

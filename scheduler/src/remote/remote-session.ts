@@ -1,0 +1,236 @@
+import { randomBytes } from "node:crypto";
+import { type Clock, pause } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { madeName } from "../node-name.ts";
+import type { Random } from "../random.ts";
+import type { StoreClock } from "../store-clock.ts";
+import type { GivenRecall, JoinRequest, PollAnswer, PollRequest } from "../worker-protocol.ts";
+import type { Line } from "./line.ts";
+
+export interface RemoteSessionOptions {
+  line: Line;
+  clock: Clock;
+  storeClock: StoreClock;
+  random: Random;
+  log: Log;
+  /** null: a made one. */
+  name: string | null;
+  join: Omit<JoinRequest, "name" | "instance" | "former">;
+  timeoutMs: number;
+  failFast: boolean;
+  /** Claims in this process. */
+  held: () => number;
+}
+
+const firstPauseMs = 100;
+const longestPauseMs = 2_000;
+const nothing = () => undefined;
+
+/**
+ * The membership of a worker that a server keeps alive. Trust is what the server's answers say of it, counted from the
+ * earliest moment at which they can have been written: when the poll was sent, plus what the server says it took. So
+ * neither this machine's clock nor a slow network lengthens it. While nothing is held there is nothing to trust: idle
+ * polls are far apart, and what an answer gives comes with the word on how long it is sure.
+ */
+export class RemoteSession implements Membership {
+  readonly #options: RemoteSessionOptions;
+  readonly #rejoinListeners: ((lost: number, session: number) => void)[] = [];
+  readonly #closing = new AbortController();
+  #node: string;
+  #sessionId = 0;
+  #sureUntilMono = 0;
+  #rejoining: Promise<void> | undefined;
+  #recalls: GivenRecall[] = [];
+  #onRecall: () => void = () => undefined;
+  #lockedOut = false;
+
+  constructor(options: RemoteSessionOptions) {
+    this.#options = options;
+    this.#node = options.name ?? madeName();
+  }
+
+  get node(): string {
+    return this.#node;
+  }
+
+  get sessionId(): number {
+    return this.#sessionId;
+  }
+
+  get recalls(): GivenRecall[] {
+    return this.#recalls;
+  }
+
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  trusted(): boolean {
+    return this.doubtMs() === 0;
+  }
+
+  doubtMs(): number {
+    return this.#options.held() === 0 ? 0 : Math.max(0, this.#options.clock.monotonic() - this.#sureUntilMono);
+  }
+
+  term(): number | null {
+    return null;
+  }
+
+  onRejoin(listener: (lost: number, session: number) => void): void {
+    this.#rejoinListeners.push(listener);
+  }
+
+  onRecall(listener: () => void): void {
+    this.#onRecall = listener;
+  }
+
+  // A remote worker sees no pulses and no members, and never leads.
+  readonly refresh = nothing;
+  readonly heard = nothing;
+  readonly onPulse = nothing;
+  readonly onLeadership = nothing;
+
+  /** @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; SERVER_UNREACHABLE when it is to fail fast */
+  async begin(signal: AbortSignal): Promise<void> {
+    await this.#join(undefined, signal);
+  }
+
+  /** @throws what Line.post does; SESSION_LOST after a new session took the lost one's place */
+  async poll(part: Omit<PollRequest, "session" | "join">, signal?: AbortSignal): Promise<PollAnswer> {
+    if (this.#rejoining) await unless(signal, this.#rejoining);
+    const session = this.#sessionId;
+    try {
+      return await this.#post({ session, ...part }, session, signal);
+    } catch (error) {
+      if (isCarillonError(error, "SESSION_LOST")) await unless(signal, this.#rejoin(session));
+      if (isCarillonError(error, "KEY_UNKNOWN")) this.#tellLockedOut(error);
+      throw error;
+    }
+  }
+
+  /** Repeats a poll that may be repeated until some server answers it. */
+  async pollUntilAnswered(part: Omit<PollRequest, "session" | "join">): Promise<PollAnswer> {
+    for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
+      try {
+        return await this.poll(part);
+      } catch (error) {
+        const passing =
+          isCarillonError(error) && ["SERVER_UNREACHABLE", "SESSION_LOST", "KEY_UNKNOWN"].includes(error.code);
+        if (!passing || this.#closing.signal.aborted) throw error;
+      }
+      await this.#pause(waitMs);
+    }
+  }
+
+  /** What is still to be sent goes on being sent, but no longer for ever. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async leave(): Promise<void> {
+    try {
+      await this.poll({ leave: true });
+    } catch (error) {
+      // The servers find out by silence; nothing is lost but their time.
+      this.#options.log.warn({ error: messageOf(error) }, "could not say goodbye to a server");
+    }
+  }
+
+  async #post(request: PollRequest, session: number | null, signal?: AbortSignal): Promise<PollAnswer> {
+    const { line, storeClock } = this.#options;
+    const { answer, beganMono, endedMono } = await line.post(request, signal);
+    // The round trip alone, as if the server had answered at once; and the answer as if it took no time to come, so that
+    // what is due is started late by that much, and never early.
+    const tookMs = Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
+    storeClock.sample(beganMono + tookMs, answer.nowMs - (endedMono - beganMono - tookMs) / 2, endedMono);
+    if (session === this.#sessionId || session === null)
+      this.#sureUntilMono = Math.max(this.#sureUntilMono, beganMono + tookMs + answer.sureForMs);
+    this.#lockedOut = false;
+    this.#hear(answer.recalls);
+    return answer;
+  }
+
+  /** It tries on, and says once why nothing happens. */
+  #tellLockedOut({ code, hint, message }: CarillonError): void {
+    if (this.#lockedOut) return;
+    this.#lockedOut = true;
+    this.#options.log.error({ node: this.#node, code, hint }, `${message}; this worker is locked out`);
+  }
+
+  /** Every answer has all that are open. */
+  #hear(recalls: GivenRecall[]): void {
+    const before = new Set(this.#recalls.map(({ fence }) => fence));
+    this.#recalls = recalls;
+    if (recalls.some(({ fence }) => !before.has(fence))) this.#onRecall();
+  }
+
+  #rejoin(lost: number): Promise<void> {
+    if (lost !== this.#sessionId) return this.#rejoining ?? Promise.resolve();
+    if (!this.#rejoining) {
+      this.#rejoining = this.#follow(lost).finally(() => {
+        this.#rejoining = undefined;
+      });
+      // Those who wait for it are told; by the time it is given up there may be none.
+      this.#rejoining.catch(() => undefined);
+    }
+    return this.#rejoining;
+  }
+
+  async #follow(lost: number): Promise<void> {
+    const { log } = this.#options;
+    this.#sureUntilMono = 0;
+    log.warn({ node: this.#node, session: lost }, "this worker was taken for dead; joining again");
+    await this.#join(lost, this.#closing.signal);
+    for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
+  }
+
+  async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
+    const { clock, join, failFast, name, timeoutMs } = this.#options;
+    const instance = randomBytes(12).toString("base64url");
+    const beganMono = clock.monotonic();
+    for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
+      if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
+      try {
+        const request = { name: this.#node, instance, timeoutMs, ...join, ...(former === undefined ? {} : { former }) };
+        this.#sessionId = (await this.#post({ join: request }, null)).session;
+        return;
+      } catch (error) {
+        if (!isCarillonError(error)) throw error;
+        const passing =
+          error.code === "SERVER_UNREACHABLE"
+            ? !failFast || former !== undefined
+            : // A former holder of the name gets its timeout to show that it lives.
+              error.code === "NODE_NAME_TAKEN" &&
+              (former !== undefined || clock.monotonic() - beganMono < 2 * timeoutMs);
+        if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
+        // One that had joined goes on trying: a key may be put right, and what runs must hear that it is in doubt.
+        else if (!passing && former === undefined) throw error;
+        if (!passing) this.#tellLockedOut(error);
+      }
+      await this.#pause(waitMs, signal);
+    }
+  }
+
+  #pause(waitMs: number, signal = this.#closing.signal): Promise<void> {
+    return pause(this.#options.clock, waitMs * (0.5 + this.#options.random.next() / 2), signal);
+  }
+}
+
+/** @throws STOPPED when the signal aborts first */
+async function unless<T>(signal: AbortSignal | undefined, awaited: Promise<T>): Promise<T> {
+  if (!signal) return awaited;
+  const over = new AbortController();
+  const stopped = new Promise<never>((_, reject) => {
+    const stop = () => reject(new CarillonError("STOPPED", "the poll was given up"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true, signal: over.signal });
+  });
+  try {
+    return await Promise.race([awaited, stopped]);
+  } finally {
+    over.abort();
+  }
+}

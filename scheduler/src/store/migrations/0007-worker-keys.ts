@@ -1,0 +1,19 @@
+/**
+ * Workers that reach the store by a server: their keys, of which only a hash is kept, and on their sessions whose they are.
+ * `instance` lets a worker that lost the reply to its join find its session; `tasks` are those that it can run, null: any.
+ */
+export const workerKeys = (s: string) => `
+create table ${s}.worker_key (
+  id int generated always as identity primary key,
+  name text not null,
+  groups text[] not null,
+  hash bytea not null,
+  created_ms bigint not null,
+  created_by text not null,
+  revoked_ms bigint
+);
+create unique index worker_key_name on ${s}.worker_key (name) where revoked_ms is null;
+alter table ${s}.session add column key_id int;
+alter table ${s}.session add column instance text;
+alter table ${s}.session add column tasks text[];
+`;

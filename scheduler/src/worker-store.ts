@@ -1,0 +1,90 @@
+import type { SessionIdentity } from "./store.ts";
+
+/**
+ * The part of the store's port that remote workers need: their keys, and their sessions, which a server keeps alive for
+ * them. A session belongs to the key that opened it.
+ */
+export interface WorkerStore {
+  /** @param hash of the key's secret; the secret itself is kept nowhere @throws KEY_NAME_TAKEN */
+  createKey(key: NewKey, nowMs: number): Promise<WorkerKey>;
+  /** Newest first, the revoked ones too. */
+  keys(): Promise<WorkerKey[]>;
+  key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
+  /** Ends its sessions too. Repeatable. @throws KEY_UNKNOWN */
+  revokeKey(name: string, nowMs: number): Promise<WorkerKey>;
+
+  /** Repeatable: the same instance of the same key gets the same session. @returns its number, or who has the name */
+  open(
+    identity: SessionIdentity,
+    of: SessionOwner,
+    nowMs: number,
+  ): Promise<{ sessionId: number } | { takenBy: string }>;
+  /** Beats once, if it has not ended. @returns null when there is no such session of a remote worker */
+  attach(sessionId: number, nowMs: number): Promise<RemoteSession | null>;
+  /** Proof of life for many in one statement. @returns those that have not ended */
+  beat(sessionIds: number[], nowMs: number): Promise<number[]>;
+  /** Claims of these sessions that are asked back. */
+  recalls(sessionIds: number[]): Promise<SessionRecall[]>;
+  /** How many claims each of these sessions has; those with none are left out. */
+  heldCounts(sessionIds: number[]): Promise<Map<number, number>>;
+  /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
+  directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
+  /** What the book says of claims that a worker speaks of: is, or was, each this session's? In the order given. */
+  look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
+  /** Tasks of these groups that have none of these names. */
+  tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
+}
+
+export interface NewKey {
+  name: string;
+  groups: string[];
+  hash: Buffer;
+  createdBy: string;
+}
+
+export interface WorkerKey {
+  keyId: number;
+  name: string;
+  groups: string[];
+  createdMs: number;
+  createdBy: string;
+  revokedMs: number | null;
+}
+
+export interface SessionOwner {
+  keyId: number;
+  instance: string;
+  /** The tasks that it can run; null: any. */
+  tasks: string[] | null;
+}
+
+export interface RemoteSession {
+  sessionId: number;
+  keyId: number;
+  node: string;
+  groups: string[];
+  tasks: string[] | null;
+  timeoutMs: number;
+  ended: boolean;
+}
+
+export interface SessionRecall {
+  sessionId: number;
+  runId: number;
+  fence: number;
+  kind: "cancel" | "withdraw";
+  why: string;
+}
+
+/**
+ * `held`: the session has the claim. `ended`, `retried`, `released`: it had, and said so. `lost`: it had, and the claim was
+ * taken back. `foreign`: another session's. `unknown`: no such claim was ever made.
+ */
+export interface ClaimStanding {
+  standing: "held" | "ended" | "retried" | "released" | "lost" | "foreign" | "unknown";
+  taskId: number;
+  attempt: number;
+  linked: boolean;
+  /** Of one that ended. */
+  outcome: "succeeded" | "failed" | "cancelled" | null;
+}

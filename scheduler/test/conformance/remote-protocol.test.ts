@@ -1,0 +1,404 @@
+import { request } from "node:http";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { limits } from "../../src/limits.ts";
+import type { GivenRun } from "../../src/worker-protocol.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
+import { until } from "../support/store-stage.ts";
+
+const stage = new RemoteStage();
+let key = "";
+let other = "";
+
+beforeAll(async () => {
+  await stage.serve();
+  await stage.serve();
+  key = await stage.key("mine");
+  other = await stage.key("other");
+  await stage.task("echo", { retry: 3 });
+  await stage.task("once");
+  await stage.task("patient", { grace: "10m" });
+  await stage.task("secret", { group: "vault" });
+});
+afterAll(() => stage.close());
+
+const second = () => stage.servers[1] as NonNullable<(typeof stage.servers)[1]>;
+const stateOf = async (runId: number) => (await stage.store.runs.find(runId)).state;
+const lateResults = (runId: number) =>
+  stage.rows<{ fence: number; session_id: number; outcome: number }>(
+    "select fence, session_id, outcome from $s.late_result where run_id = $1",
+    [runId],
+  );
+/** As a reaper does when the worker's session is over: what had come due by then may have been started. */
+async function lose(session: number, endedMs: number): Promise<void> {
+  await stage.store.sessions.end(session, null, endedMs, "test");
+  await stage.store.claims.reclaim(session, 1e12, Date.now(), 100);
+}
+
+describe("a poll", () => {
+  test("claims, says what was claimed, and takes the verdict", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session, "echo", { a: 1 });
+    expect(run).toMatchObject({ task: "echo", attempt: 1, payload: { a: 1 }, slotMs: null, key: null });
+    expect(run.dueInMs).toBeLessThanOrEqual(0);
+    const verdict = said(run, { outcome: "succeeded", result: { b: 2 }, startedAgoMs: 5 });
+    const answer = await stage.poll(key, {
+      session,
+      verdicts: [verdict],
+      logs: [{ runId: run.runId, fence: run.fence, message: "half\u0000way", fields: { n: 1 } }],
+    });
+    expect(answer).toMatchObject({ runs: [], refused: [], recalls: [], lost: [] });
+    const record = await stage.store.runs.find(run.runId);
+    expect(record).toMatchObject({ state: "succeeded", result: { b: 2 }, attempt: 1 });
+    expect(record.startedMs).toBeGreaterThanOrEqual(record.claimedMs as number);
+    expect(await stage.store.runs.logs(run.runId, 9)).toMatchObject([
+      { message: "half\ufffdway", fields: { n: 1 }, attempt: 1 },
+    ]);
+  });
+
+  test("waits, and is answered when a run is enqueued, not when its time is over", async () => {
+    const session = await stage.join(key);
+    const began = performance.now();
+    const waiting = stage.poll(key, { session, want: 5, waitMs: limits.pollWaitMs });
+    await stage.server.enqueue("echo", "wake");
+    const { runs } = await waiting;
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(runs.map(({ payload }) => payload)).toEqual(["wake"]);
+    await stage.poll(key, { session, verdicts: runs.map((run) => said(run)), leave: true });
+  });
+
+  test("with aheadMs takes what is due soon and says when, else only what is due", async () => {
+    const session = await stage.join(key);
+    await stage.server.enqueue("echo", null, { in: 3_000 });
+    expect((await stage.poll(key, { session, want: 5 })).runs).toEqual([]);
+    const { runs } = await stage.poll(key, { session, want: 5, aheadMs: 4_000 });
+    expect(runs).toHaveLength(1);
+    expect((runs[0] as GivenRun).dueInMs).toBeGreaterThan(0);
+    await stage.poll(key, { session, verdicts: runs.map((run) => said(run, { outcome: "released" })) });
+    expect(await stateOf((runs[0] as GivenRun).runId)).toBe("ready");
+    await stage.server.cancel((runs[0] as GivenRun).runId);
+  });
+
+  test("that is newer frees the one that waits", async () => {
+    const session = await stage.join(key);
+    const waiting = stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
+    await until("it waits", async () => {
+      await stage.poll(key, { session, waitMs: 0 });
+      return Promise.race([waiting.then(() => true), new Promise<boolean>((done) => setTimeout(done, 20, false))]);
+    });
+    expect((await waiting).runs).toEqual([]);
+  });
+
+  test("hears of a cancellation at once, and that a withdrawal of what runs is answered", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    const waiting = stage.poll(key, { session, holds: [run.fence], waitMs: limits.pollWaitMs });
+    expect(await stage.store.runs.cancel(run.runId, "enough", Date.now())).toBe("asked");
+    await until("the recall is told", async () => {
+      const { recalls } = await stage.poll(key, { session });
+      return recalls.some(({ kind, why, fence }) => kind === "cancel" && why === "enough" && fence === run.fence);
+    });
+    await waiting;
+    await stage.poll(key, { session, verdicts: [said(run, { outcome: "cancelled", error: { message: "stopped" } })] });
+    expect(await stateOf(run.runId)).toBe("cancelled");
+
+    const kept = await stage.claimed(key, session, "once");
+    const paused = stage.server.pause("once");
+    await until("the withdrawal is told", async () => {
+      const { recalls } = await stage.poll(key, { session });
+      return recalls.some(({ kind }) => kind === "withdraw");
+    });
+    await stage.poll(key, {
+      session,
+      reports: [{ runId: kept.runId, fence: kept.fence, startedAgoMs: 10, progress: 0.5 }],
+    });
+    expect((await paused).started).toEqual([kept.runId]);
+    expect((await stage.store.runs.find(kept.runId)).progress).toBe(0.5);
+    await stage.poll(key, { session, verdicts: [said(kept)] });
+    await stage.server.resume("once");
+  });
+
+  test("a failure is tried again as the task says, not as the worker says", async () => {
+    const session = await stage.join(key, { tasks: ["echo", "once"] });
+    const failed = { outcome: "failed", error: { message: "no \u0000 luck" } };
+    const again = await stage.claimed(key, session, "echo");
+    await stage.poll(key, { session, verdicts: [said(again, failed)] });
+    expect(await stateOf(again.runId)).toBe("ready");
+    await stage.server.cancel(again.runId);
+    const final = await stage.claimed(key, session, "echo");
+    await stage.poll(key, { session, verdicts: [said(final, { ...failed, retry: false })] });
+    expect(await stateOf(final.runId)).toBe("failed");
+    const single = await stage.claimed(key, session, "once");
+    await stage.poll(key, { session, verdicts: [said(single, failed)] });
+    expect(await stage.store.runs.find(single.runId)).toMatchObject({
+      state: "failed",
+      error: { message: "no \ufffd luck" },
+    });
+  });
+
+  test("gives no run of a task that the worker does not name", async () => {
+    const session = await stage.join(key, { tasks: ["once"] });
+    await stage.poll(key, { session, want: 1 });
+    const foreign = await stage.server.enqueue("echo");
+    const { runId } = await stage.server.enqueue("once");
+    const { runs } = await stage.poll(key, { session, want: 10, waitMs: 5_000 });
+    expect(runs.map((run) => run.runId)).toEqual([runId]);
+    await stage.task("late-comer");
+    await stage.server.enqueue("late-comer");
+    expect((await stage.poll(key, { session, want: 10, waitMs: 300 })).runs).toEqual([]);
+    await stage.server.cancel(foreign.runId);
+    await stage.server.remove("late-comer");
+    await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
+  });
+});
+
+describe("answers that are lost", () => {
+  test("a join that is repeated opens one session", async () => {
+    const join = { name: "twin", instance: "abc" };
+    expect(await stage.join(key, join)).toBe(await stage.join(key, join));
+    const { status, body } = await stage.post(key, { join: { ...join, instance: "other" } });
+    expect([status, body.code]).toEqual([409, "NODE_NAME_TAKEN"]);
+  });
+
+  test("claims are given again to one that does not name them, by any server, and not twice to one that does", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    for (const server of [stage.server, second()]) {
+      const again = await stage.poll(key, { session, holds: [] }, server);
+      expect(again.runs.map(({ fence }) => fence)).toEqual([run.fence]);
+      const none = await stage.poll(key, { session, holds: [run.fence], want: 1 }, server);
+      expect([none.runs, none.lost]).toEqual([[], []]);
+    }
+    await stage.poll(key, { session, verdicts: [said(run)] }, second());
+    const after = await stage.poll(key, { session, holds: [run.fence] }, second());
+    expect(after.runs).toEqual([]);
+    expect(await stateOf(run.runId)).toBe("succeeded");
+  });
+
+  test("one whose client went in the middle is not lost: what was claimed for it is given later", async () => {
+    const session = await stage.join(key);
+    const cut = new AbortController();
+    const waiting = stage.post(key, { session, want: 1, waitMs: limits.pollWaitMs }, { signal: cut.signal });
+    cut.abort();
+    await expect(waiting).rejects.toThrow();
+    const { runId } = await stage.server.enqueue("echo");
+    const { runs } = await stage.poll(key, { session, holds: [], want: 1, waitMs: 20_000 });
+    expect(runs.map((run) => run.runId)).toEqual([runId]);
+    await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
+  });
+
+  test("what another server claims for a session that moved on reaches it", async () => {
+    const session = await stage.join(key);
+    await stage.poll(key, { session, want: 1 });
+    // As a server would that hung: the claim is made, and its answer reaches nobody.
+    const { runId } = await stage.server.enqueue("echo", null, { in: 2_000 });
+    const { taskId } = await stage.store.tasks.byName("echo");
+    const { groupId } = (await stage.store.tasks.byIds([taskId]))[0] as { groupId: number };
+    const nowMs = Date.now() + 5_000;
+    const request = { sessionId: session, groupIds: [groupId], exceptTaskIds: [], untilMs: nowMs, limit: 1, nowMs };
+    expect((await stage.store.claims.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
+    const { runs } = await stage.poll(key, { session, want: 1, waitMs: 20_000 });
+    expect(runs.map((run) => run.runId)).toEqual([runId]);
+    await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
+  });
+
+  test("the same verdict twice is applied once, and not refused, by any server", async () => {
+    const session = await stage.join(key);
+    for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
+      const run = await stage.claimed(key, session, "once");
+      const verdicts = [said(run, { outcome })];
+      for (const server of [stage.server, stage.server, second()])
+        expect((await stage.poll(key, { session, verdicts }, server)).refused).toEqual([]);
+      expect(await lateResults(run.runId)).toEqual([]);
+      if (outcome === "released") await stage.server.cancel(run.runId);
+    }
+    const { taskId } = await stage.store.tasks.byName("once");
+    const ended = (await stage.store.tasks.counters([taskId])).get(taskId);
+    const rows = await stage.rows<{ count: number }>("select count(*) from $s.run_history where task_id = $1", [
+      taskId,
+    ]);
+    expect((ended?.succeeded ?? 0) + (ended?.failed ?? 0) + (ended?.cancelled ?? 0)).toBe(rows[0]?.count);
+  });
+});
+
+describe("a session that is lost", () => {
+  test("is said so, and what was not taken back moves to the one that follows", async () => {
+    const name = "comes-back";
+    const session = await stage.join(key, { name });
+    const run = await stage.claimed(key, session, "patient");
+    // Else it would have no grace.
+    await stage.poll(key, { session, reports: [{ runId: run.runId, fence: run.fence, startedAgoMs: 0 }] });
+    await stage.store.sessions.end(session, null, Date.now(), "test");
+    await until("the server knows", async () => (await stage.post(key, { session })).body.code === "SESSION_LOST");
+    const answer = await stage.poll(key, {
+      join: { name, former: session, instance: "1" },
+      holds: [run.fence, 12_345],
+    });
+    expect(answer).toMatchObject({ runs: [], lost: [12_345] });
+    await stage.poll(key, { session: answer.session, verdicts: [said(run)] });
+    expect(await stateOf(run.runId)).toBe("succeeded");
+    const stolen = await stage.post(other, { join: { name: "thief", former: answer.session } });
+    expect([stolen.status, stolen.body.code]).toEqual([403, "KEY_FORBIDDEN"]);
+  });
+
+  test("a verdict of what was taken back is refused, recorded and changes nothing", async () => {
+    for (const [name, endedMs] of [
+      ["late", Date.now() + 60_000],
+      ["never", 1],
+    ] as const) {
+      const session = await stage.join(key, { name });
+      const run = await stage.claimed(key, session);
+      await lose(session, endedMs);
+      const again = await stage.poll(key, { join: { name, former: session, instance: "2" }, holds: [run.fence] });
+      expect(again.lost).toEqual([run.fence]);
+      const { refused } = await stage.poll(key, { session: again.session, verdicts: [said(run)] });
+      expect(refused).toMatchObject([{ fence: run.fence, status: 409, code: "FENCE_STALE" }]);
+      expect(await stateOf(run.runId)).toBe("ready");
+      expect(await lateResults(run.runId)).toEqual([{ fence: run.fence, session_id: again.session, outcome: 0 }]);
+      await stage.server.cancel(run.runId);
+    }
+  });
+});
+
+describe("a rogue", () => {
+  test("without a key, with an unknown or a revoked one gets nowhere", async () => {
+    const revoked = await stage.key("gone");
+    const session = await stage.join(revoked);
+    await stage.store.workers.revokeKey("gone", Date.now());
+    const wrong = `${key.slice(0, -2)}AA`;
+    for (const one of ["", "x", `ck_999_${"A".repeat(43)}`, wrong === key ? `${key.slice(0, -2)}BB` : wrong]) {
+      const { status, body } = await stage.post(one, { join: { name: "rogue" } });
+      expect([status, body.code]).toEqual([401, "KEY_UNKNOWN"]);
+    }
+    expect((await stage.post(revoked, { join: { name: "rogue" } })).body.code).toBe("KEY_UNKNOWN");
+    await until("its session is over", async () => (await stage.post(revoked, { session })).status >= 400);
+    expect((await fetch(`${stage.urlOf()}/v1/worker/poll/contract`)).status).toBe(401);
+  });
+
+  test("with another's session, group, run or fence is refused, and so is what never was", async () => {
+    const [mine, theirs] = [await stage.join(key), await stage.join(other)];
+    const run = await stage.claimed(key, mine);
+    expect(await stage.post(other, { session: mine })).toMatchObject({ status: 403, body: { code: "KEY_FORBIDDEN" } });
+    expect(await stage.post(other, { join: { name: "x", groups: ["vault"] } })).toMatchObject({
+      status: 403,
+      body: { code: "KEY_FORBIDDEN" },
+    });
+    const spoken = [said(run), { ...said(run), fence: run.fence + 1_000 }];
+    for (const body of [
+      { verdicts: spoken },
+      { logs: spoken.map(({ runId, fence }) => ({ runId, fence, message: "x" })) },
+      { reports: spoken.map(({ runId, fence }) => ({ runId, fence, startedAgoMs: 1 })) },
+    ]) {
+      const { refused } = await stage.poll(other, { session: theirs, ...body });
+      expect(refused).toMatchObject([
+        { status: 403, code: "CLAIM_FOREIGN" },
+        { status: 404, code: "RUN_UNKNOWN" },
+      ]);
+    }
+    // A fence that is good belongs to one run.
+    const elsewhere = await stage.poll(key, { session: mine, verdicts: [{ ...said(run), runId: run.runId + 7_777 }] });
+    expect(elsewhere.refused).toMatchObject([{ status: 404, code: "RUN_UNKNOWN" }]);
+    expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "claimed", startedMs: null });
+    expect(await stage.store.runs.logs(run.runId, 9)).toEqual([]);
+    await stage.poll(key, { session: mine, verdicts: [said(run)] });
+    const { runs } = await stage.poll(key, { session: mine, want: 5 });
+    expect(runs).toEqual([]);
+    expect((await stage.post(key, { session: 999_999 })).body.code).toBe("SESSION_LOST");
+  });
+
+  test("with what the contract does not have is told which", async () => {
+    const session = await stage.join(key);
+    for (const [body, what] of [
+      [{ session, wants: 1 }, /wants/],
+      [{ session, verdicts: [{ runId: 1, fence: 1, outcome: "won" }] }, /verdicts\.0\.outcome/],
+      [{ session, want: -1 }, /want/],
+      [{ session, want: 1e9 }, /want/],
+      [{}, /session or join/],
+      [{ session, verdicts: [{ runId: 1, fence: 1.5, outcome: "failed" }] }, /fence/],
+      [{ join: { name: "a\u0000b" } }, /name|NUL/],
+      [{ join: { name: "../etc" } }, /name/],
+      ["[1", /JSON/i],
+      ['{"__proto__": {"x": 1}}', /JSON/],
+    ] as const) {
+      const { status, body: told } = await stage.post(key, body);
+      expect([status, told.detail]).toEqual([400, expect.stringMatching(what)]);
+      expect(told.code).toMatch(/REQUEST_INVALID|TASK_INVALID/);
+    }
+    const text = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "text/plain" },
+      body: "hello",
+    });
+    expect(text.headers.get("content-type")).toMatch("application/problem+json");
+    expect(((await text.json()) as { code: string }).code).toBe("REQUEST_INVALID");
+  });
+
+  test("with a body without end is cut off while it is read, and so is one that unpacks to one", async () => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const told = await new Promise<number>((resolve, reject) => {
+      const call = request(`${stage.urlOf()}/v1/worker/poll`, {
+        method: "POST",
+        headers: { ...headers, "content-length": 2 ** 30 },
+      });
+      call.on("response", ({ statusCode = 0 }) => {
+        resolve(statusCode);
+        call.destroy();
+      });
+      call.on("error", reject);
+      call.write(" ");
+    });
+    expect(told).toBe(413);
+    const sent = await new Promise<number>((resolve) => {
+      const call = request(`${stage.urlOf()}/v1/worker/poll`, { method: "POST", headers });
+      const block = Buffer.alloc(1024 * 1024, 0x20);
+      let bytes = 0;
+      // The server closes: with its answer, or before that is read.
+      const over = () => {
+        call.destroy();
+        resolve(bytes);
+      };
+      const more = () => {
+        if (call.destroyed || bytes >= 2 ** 30) return over();
+        bytes += block.length;
+        call.write(block, () => setImmediate(more));
+      };
+      call.on("response", over);
+      call.on("error", over);
+      more();
+    });
+    expect(sent).toBeLessThan(4 * limits.pollBytes);
+    const bomb = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
+      method: "POST",
+      headers: { ...headers, "content-encoding": "gzip" },
+      body: gzipSync(Buffer.alloc(8 * limits.pollBytes, 0x20)),
+    });
+    expect([bomb.status, ((await bomb.json()) as { code: string }).code]).toEqual([413, "REQUEST_TOO_LARGE"]);
+  });
+
+  test("with a result that is too large has done its run, without a result", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    const result = "x".repeat(limits.payloadBytes + 1);
+    await stage.poll(key, { session, verdicts: [said(run, { outcome: "succeeded", result })] });
+    expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "succeeded", result: null });
+    expect((await stage.store.runs.logs(run.runId, 9))[0]?.message).toMatch(/result was not kept/);
+  });
+
+  test("packed bodies are read, answers are packed where that is wanted", async () => {
+    const session = await stage.join(key);
+    const answer = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "content-encoding": "gzip" },
+      body: gzipSync(JSON.stringify({ session })),
+    });
+    expect(answer.status).toBe(200);
+    const contract = await fetch(`${stage.urlOf()}/v1/worker/poll/contract`, {
+      headers: { authorization: `Bearer ${key}`, "accept-encoding": "gzip" },
+    });
+    expect(contract.headers.get("content-encoding")).toBe("gzip");
+    const described = (await contract.json()) as { openapi: string; paths: Record<string, object> };
+    expect(described.openapi).toBe("3.1.0");
+    expect(JSON.stringify(described.paths["/v1/worker/poll"])).toMatch(/"additionalProperties":false.*"verdicts"/s);
+    expect((await fetch(`${stage.urlOf()}/nowhere`, { headers: { authorization: `Bearer ${key}` } })).status).toBe(404);
+  });
+});

@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Run } from "../../src/handler.ts";
+import { limits } from "../../src/limits.ts";
+import { type RemoteWorker, worker } from "../../src/remote-worker.ts";
+import type { GivenRun } from "../../src/worker-protocol.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+
+const stage = new RemoteStage();
+let key = "";
+const workers: RemoteWorker[] = [];
+
+beforeAll(async () => {
+  await stage.serve();
+  await stage.serve();
+  key = await stage.key("mine");
+  await stage.task("pinned", { route: { pin: "chosen" } });
+  await stage.task("parts", { route: { shards: 4 } });
+  await stage.task("loaded", { route: "least-loaded" });
+  await stage.task("old");
+  await stage.task("young");
+  await stage.task("asks", { onWorkerLost: "ask" });
+  for (const name of ["spawn", "fanOut", "continueAs", "saveState", "inputs", "reads"]) await stage.task(name);
+});
+afterAll(async () => {
+  await Promise.all(workers.map((one) => one.stop()));
+  await stage.close();
+});
+
+const second = () => stage.servers[1] as NonNullable<(typeof stage.servers)[1]>;
+const recordOf = (runId: number) => stage.store.runs.find(runId);
+const enqueue = async (task: string, payload: unknown = null) => (await stage.server.enqueue(task, payload)).runId;
+const ended = (runId: number) =>
+  until(`run ${runId} has ended`, async () => (await recordOf(runId)).endedMs !== null, 30_000);
+const addressed = (runId: number, node: string) =>
+  until(`run ${runId} is addressed to ${node}`, async () => (await recordOf(runId)).addressee === node, 30_000);
+async function make(name: string, tasks: Record<string, (run: Run) => unknown>, concurrency = 10) {
+  const { log } = recordingLog();
+  const one = worker({ server: stage.urlOf(), key, name, concurrency, handleSignals: false, log, drain: "5s" });
+  for (const [task, handler] of Object.entries(tasks)) one.task(task, handler);
+  workers.push(one);
+  return one.start();
+}
+
+test("what is addressed to a session reaches it and no other, whether its poll waits or not, at any server", async () => {
+  const chosen = await stage.join(key, { name: "chosen" });
+  const another = await stage.join(key);
+  const waiting = stage.poll(key, { session: chosen, want: 2, waitMs: limits.pollWaitMs });
+  const idle = stage.poll(key, { session: another, want: 2, waitMs: 3_000 });
+  const runId = await enqueue("pinned");
+  const { runs } = await waiting;
+  expect(runs.map((run) => run.runId)).toEqual([runId]);
+  await stage.poll(key, { session: chosen, verdicts: runs.map((run) => said(run)) });
+  expect((await recordOf(runId)).state).toBe("succeeded");
+
+  const quiet = await enqueue("pinned");
+  await addressed(quiet, "chosen");
+  expect((await stage.poll(key, { session: another, want: 2 })).runs).toEqual([]);
+  // This server did not know the session when its run was addressed.
+  const found = await stage.poll(key, { session: chosen, want: 2 }, second());
+  expect(found.runs.map((run) => run.runId)).toEqual([quiet]);
+  await stage.poll(key, { session: chosen, verdicts: found.runs.map((run) => said(run)) });
+  expect((await idle).runs).toEqual([]);
+  for (const session of [chosen, another]) await stage.poll(key, { session, leave: true });
+});
+
+test("what is addressed to one that stops, and not claimed, goes to others", async () => {
+  const tasks = ["loaded"];
+  const stopping = await stage.join(key, { name: "stopping", tasks, concurrency: 1 });
+  const runId = await enqueue("loaded");
+  await addressed(runId, "stopping");
+  await stage.poll(key, { session: stopping, draining: true });
+  const next = await stage.join(key, { name: "next", tasks });
+  const { runs } = await stage.poll(key, { session: next, want: 1, waitMs: limits.pollWaitMs });
+  expect(runs.map((run) => run.runId)).toEqual([runId]);
+  await stage.poll(key, { session: next, verdicts: runs.map((run) => said(run)), leave: true });
+  await stage.poll(key, { session: stopping, leave: true });
+});
+
+test("a run is addressed only to a worker that names its task, and its parts say which they are", async () => {
+  const seen: Run["shard"][] = [];
+  const part = (run: Run) => void seen.push(run.shard);
+  const other = await stage.join(key, { name: "other", tasks: ["young"] });
+  const [one, two] = [await make("one", { parts: part }), await make("two", { parts: part })];
+  await enqueue("parts");
+  await until("all parts have run", () => seen.length === 4, 30_000);
+  expect(seen.map((shard) => shard?.index).sort()).toEqual([0, 1, 2, 3]);
+  expect(seen.every((shard) => shard?.total === 4)).toBe(true);
+  expect((await stage.poll(key, { session: other, want: 4, leave: true })).runs).toEqual([]);
+  await Promise.all([one.stop(), two.stop()]);
+});
+
+test("tasks take turns: a run behind thousands of older ones of another task does not wait for them", async () => {
+  const { taskId, groupId } = await stage.store.tasks.byName("old");
+  const nowMs = Date.now();
+  await stage.rows(
+    `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
+     select nextval('$s.run_id'), $1::bigint - 600000 + i, $1, $2, $3, 1, 2, 5, 2 from generate_series(1, 5000) i`,
+    [nowMs, taskId, groupId],
+  );
+  let olds = 0;
+  const old = async () => {
+    olds++;
+    await sleep(20);
+  };
+  const one = await make("full", { old, young: () => undefined }, 2);
+  await until("it is busy", () => olds > 10, 30_000);
+  const runId = await enqueue("young");
+  await ended(runId);
+  // In the order of their times all of them would have come before it.
+  expect(olds).toBeLessThan(4_000);
+  const stopped = one.stop();
+  await stage.server.remove("old");
+  await stopped;
+});
+
+test("a run that was cut short by its worker's stop waits for a decision where its task asks for one", async () => {
+  const session = await stage.join(key, { tasks: ["asks"] });
+  const run = await stage.claimed(key, session, "asks");
+  const verdicts = [said(run, { outcome: "stopped" })];
+  for (const server of [stage.server, second()])
+    expect((await stage.poll(key, { session, verdicts }, server)).refused).toEqual([]);
+  expect((await recordOf(run.runId)).state).toBe("undecided");
+  await stage.server.decide(run.runId, "retry");
+  const { runs } = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
+  expect(runs).toMatchObject([{ runId: run.runId, attempt: 2, shard: null, state: null }]);
+  await stage.poll(key, { session, verdicts: [said(runs[0] as GivenRun)], leave: true });
+});
+
+test("what a run had kept is handed on; what needs the store is refused, and says what to do", async () => {
+  const one = await make("storeless", {
+    spawn: (run) => run.spawn("old"),
+    fanOut: (run) => run.fanOut([{ task: "old" }], { join: "old" }),
+    continueAs: (run) => run.continueAs(1),
+    saveState: (run) => run.saveState(1),
+    inputs: (run) => run.inputs(),
+  });
+  for (const task of ["spawn", "fanOut", "continueAs", "saveState", "inputs"]) {
+    const runId = await enqueue(task);
+    await ended(runId);
+    expect(await recordOf(runId), task).toMatchObject({ state: "failed", error: { code: "STORE_NEEDED" } });
+  }
+  await one.stop();
+
+  const session = await stage.join(key, { name: "first", tasks: ["reads"] });
+  const run = await stage.claimed(key, session, "reads");
+  // As a process with the store does.
+  expect(await stage.store.flow.saveState(run.runId, run.fence, '{"page":7}')).toBe(true);
+  await stage.poll(key, { session, verdicts: [said(run, { outcome: "stopped" })], leave: true });
+  const reader = await make("reader", { reads: (again) => again.state });
+  await ended(run.runId);
+  expect(await recordOf(run.runId)).toMatchObject({ state: "succeeded", attempt: 2, result: { page: 7 } });
+  await reader.stop();
+});

@@ -1,0 +1,290 @@
+import { createServer, type Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Run } from "../../src/handler.ts";
+import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/remote-worker.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { RemoteStage } from "../support/remote-stage.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+
+const stage = new RemoteStage();
+let key = "";
+const workers: RemoteWorker[] = [];
+
+beforeAll(async () => {
+  await stage.serve();
+  await stage.serve();
+  key = await stage.key("mine");
+  for (const name of ["echo", "slow", "deaf", "strict", "tx"]) await stage.task(name, { grace: "10m" });
+  await stage.task("flaky", { retry: { attempts: 3, delay: "10ms" } });
+});
+afterAll(async () => {
+  await Promise.all(workers.map((one) => one.stop()));
+  await stage.close();
+});
+
+function make(options: RemoteWorkerOptions = {}): RemoteWorker {
+  const one = worker({
+    server: stage.urlOf(),
+    key,
+    handleSignals: false,
+    log: recordingLog().log,
+    drain: "10s",
+    ...options,
+  });
+  workers.push(one);
+  return one;
+}
+const ended = (runId: number) =>
+  until(`run ${runId} has ended`, async () => (await stage.store.runs.find(runId)).endedMs !== null, 30_000);
+const enqueue = async (task: string, payload?: unknown, options = {}) =>
+  (await stage.server.enqueue(task, payload, options)).runId;
+const untilAborted = (run: Run) =>
+  new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
+
+describe("a worker without a store", () => {
+  test("runs what it has handlers for, with the same Run as in process", async () => {
+    const seen: unknown[] = [];
+    const one = make({ name: "remote-1", labels: { zone: "eu" } })
+      .task("echo", (run, payload) => {
+        run.log.info("ding", { n: run.attempt });
+        run.progress(0.5);
+        seen.push([run.id, run.task, run.attempt, run.fence > 0, run.slot, run.signal.aborted]);
+        return payload;
+      })
+      .task("flaky", (run) => {
+        if (run.attempt < 3) throw new Error(`try ${run.attempt}`);
+        return run.attempt;
+      })
+      .task("strict", { payload: z.object({ n: z.number() }) }, (_run, { n }) => n + 1)
+      .task("tx", (run) => run.complete({ query: async () => ({ rows: [] }) }))
+      .task("slow", untilAborted);
+    await one.start();
+    expect(one.node).toBe("remote-1");
+    const [member] = (await stage.store.sessions.members()).members.filter(({ node }) => node === "remote-1");
+    expect(member).toMatchObject({
+      role: "worker",
+      groups: ["default"],
+      labels: { zone: "eu" },
+      capacity: 100,
+      pid: process.pid,
+    });
+
+    const runId = await enqueue("echo", { a: [1] });
+    await ended(runId);
+    expect(await stage.store.runs.find(runId)).toMatchObject({
+      state: "succeeded",
+      result: { a: [1] },
+      node: "remote-1",
+    });
+    expect(seen).toEqual([[runId, "echo", 1, true, null, false]]);
+    await until("its log is there", async () => (await stage.store.runs.logs(runId, 9)).length === 1);
+    const flaky = await enqueue("flaky");
+    await ended(flaky);
+    expect(await stage.store.runs.find(flaky)).toMatchObject({ state: "succeeded", attempt: 3, result: 3 });
+    const [good, bad, needy] = [
+      await enqueue("strict", { n: 1 }),
+      await enqueue("strict", { n: "x" }),
+      await enqueue("tx"),
+    ];
+    await Promise.all([good, bad, needy].map(ended));
+    expect(await stage.store.runs.find(good)).toMatchObject({ result: 2 });
+    expect(await stage.store.runs.find(bad)).toMatchObject({ state: "failed", error: { code: "PAYLOAD_INVALID" } });
+    expect(await stage.store.runs.find(needy)).toMatchObject({ state: "failed", error: { code: "STORE_NEEDED" } });
+    const slow = await enqueue("slow");
+    await until("it runs", async () => (await stage.store.runs.find(slow)).state === "claimed");
+    expect(["stopping", "cancelled"]).toContain(await stage.server.cancel(slow, "enough"));
+    await ended(slow);
+    expect((await stage.store.runs.find(slow)).state).toBe("cancelled");
+    await one.stop();
+    const left = (await stage.store.sessions.members()).members.map(({ node }) => node);
+    expect(left).not.toContain("remote-1");
+  });
+
+  test("with a clock that is an hour off starts each run when it is due by the store's", async () => {
+    const realNow = Date.now;
+    for (const offMs of [3_600_000, -3_600_000]) {
+      Date.now = () => realNow() + offMs;
+      let one: RemoteWorker;
+      try {
+        const started = new Map<number, number>();
+        one = make().task("echo", (run) => void started.set(run.id, realNow()));
+        await one.start();
+        const dueMs = realNow() + 1_500;
+        Date.now = realNow;
+        const runId = await enqueue("echo", null, { at: new Date(dueMs) });
+        await ended(runId);
+        const record = await stage.store.runs.find(runId);
+        expect(started.get(runId)).toBeGreaterThanOrEqual(record.dueMs - 20);
+        // Told as how long ago, so it is as exact as the way there and back.
+        expect(record.startedMs).toBeGreaterThanOrEqual(record.dueMs - 1_000);
+        expect(record.startedMs).toBeLessThan(record.dueMs + 5_000);
+      } finally {
+        Date.now = realNow;
+      }
+      await one.stop();
+    }
+  });
+
+  test("that stops finishes what runs, gives back the rest, and repeats nothing", async () => {
+    const starts: number[] = [];
+    const held: Run[] = [];
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const one = make({ claimAhead: "60s" }).task("slow", async (run) => {
+      starts.push(run.id);
+      held.push(run);
+      await gate;
+      return "done";
+    });
+    await one.start();
+    const runIds: number[] = [];
+    for (let i = 0; i < 6; i++) runIds.push(await enqueue("slow", null, i < 2 ? {} : { in: "40s" }));
+    const claimed = async (count: number) => {
+      const rows = await stage.rows<{ count: number }>("select count(*) from $s.run where state = 3");
+      return rows[0]?.count === count;
+    };
+    await until("two run, and four are claimed ahead", async () => starts.length === 2 && (await claimed(6)));
+    const stopped = one.stop();
+    await until("the rest is given back", () => claimed(2));
+    expect(held.every(({ signal }) => !signal.aborted)).toBe(true);
+    release();
+    await stopped;
+    const records = await Promise.all(runIds.map((runId) => stage.store.runs.find(runId)));
+    expect(records.filter(({ state }) => state === "succeeded").map(({ runId }) => runId)).toEqual(starts);
+    expect(records.filter(({ state }) => state === "ready")).toHaveLength(4);
+    expect(starts).toHaveLength(2);
+    await Promise.all(records.map(({ state, runId }) => (state === "ready" ? stage.server.cancel(runId) : null)));
+  });
+
+  test("goes on at another server when one hangs or answers are cut, and nothing runs twice", async () => {
+    const proxy = await StoreProxy.before(stage.urlOf());
+    const starts: number[] = [];
+    const one = make({
+      server: [proxy.url, stage.urlOf(stage.servers[1])],
+      sessionTimeout: "3s",
+    }).task("echo", async (run) => {
+      starts.push(run.id);
+      await sleep(5);
+    });
+    await one.start();
+    const runIds: number[] = [];
+    for (let round = 0; round < 8; round++) {
+      for (let i = 0; i < 5; i++) runIds.push(await enqueue("echo"));
+      await sleep(30);
+      if (round % 3 === 0) proxy.cut();
+      if (round === 4) proxy.hang();
+      if (round === 6) proxy.heal();
+    }
+    await Promise.all(runIds.map(ended));
+    await one.stop();
+    await proxy.close();
+    expect(starts.toSorted((a, b) => a - b)).toEqual(runIds);
+    const states = await Promise.all(runIds.map(async (runId) => (await stage.store.runs.find(runId)).state));
+    expect(new Set(states)).toEqual(new Set(["succeeded"]));
+  });
+
+  test("whose session was ended comes back with what it still has", async () => {
+    let aborted = 0;
+    const one = make({ name: "phoenix" }).task("slow", async (run) => {
+      run.signal.addEventListener("abort", () => aborted++);
+      await sleep(4_000);
+      return "done";
+    });
+    await one.start();
+    const runId = await enqueue("slow");
+    await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
+    const member = (await stage.store.sessions.members()).members.find(({ node }) => node === "phoenix");
+    await stage.store.sessions.end(member?.sessionId as number, null, Date.now(), "test");
+    await ended(runId);
+    expect(await stage.store.runs.find(runId)).toMatchObject({ state: "succeeded", attempt: 1, result: "done" });
+    expect(aborted).toBe(0);
+    await one.stop();
+  });
+});
+
+test("a worker whose key is revoked is told to stop what it runs, and says that it is locked out", async () => {
+  const { log, lines } = recordingLog();
+  await stage.task("guarded", { onWorkerLost: "fail" });
+  let told: unknown;
+  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log, drain: 0 }).task(
+    "guarded",
+    async (run) => {
+      await untilAborted(run).catch((reason) => {
+        told = reason;
+        throw reason;
+      });
+    },
+  );
+  await one.start();
+  const runId = await enqueue("guarded");
+  await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
+  await stage.store.workers.revokeKey("brief", Date.now());
+  await until("the handler is told", () => told !== undefined, 30_000);
+  expect(told).toMatchObject({ code: "SESSION_LOST" });
+  await until("it says so", () =>
+    lines.some(({ level, fields }) => level === "error" && fields.code === "KEY_UNKNOWN"),
+  );
+  await ended(runId);
+  expect(await stage.store.runs.find(runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+  await one.stop();
+});
+
+describe("a worker that cannot begin", () => {
+  test("says why", async () => {
+    expect(() => worker({ key })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(() => worker({ server: stage.urlOf(), key, claimAhead: "1h" })).toThrow(
+      expect.objectContaining({ code: "OPTION_INVALID" }),
+    );
+    expect(() => worker({ server: "ftp://x", key })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(() => worker({ server: stage.urlOf(), key: "letmein" })).toThrow(
+      expect.objectContaining({ code: "KEY_UNKNOWN" }),
+    );
+    expect(() =>
+      make()
+        .task("a", () => 1)
+        .task("a", () => 1),
+    ).toThrow(expect.objectContaining({ code: "TASK_DUPLICATE" }));
+    await expect(make().start()).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    const forbidden = make({ groups: ["vault"] }).task("a", () => 1);
+    await expect(forbidden.start()).rejects.toMatchObject({ code: "KEY_FORBIDDEN" });
+    const wrong = key.endsWith("A") ? `${key.slice(0, -1)}Q` : `${key.slice(0, -1)}A`;
+    await expect(
+      make({ key: wrong })
+        .task("a", () => 1)
+        .start(),
+    ).rejects.toMatchObject({ code: "KEY_UNKNOWN" });
+    const nobody = make({ server: "http://127.0.0.1:9", failFast: true }).task("a", () => 1);
+    await expect(nobody.start()).rejects.toMatchObject({ code: "SERVER_UNREACHABLE" });
+  });
+
+  test("a server that cannot listen says so, and refuses an address that others reach without a proxy", async () => {
+    const taken: Server = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => taken.once("listening", resolve));
+    const { port } = taken.address() as { port: number };
+    const { carillon } = await import("../../src/carillon.ts");
+    const { postgres } = await import("../support/servers.ts");
+    const options = { store: postgres().url, schema: stage.schema, worker: false, handleSignals: false };
+    const one = carillon({ ...options, listen: `127.0.0.1:${port}` });
+    await expect(one.start()).rejects.toMatchObject({ code: "LISTEN_FAILED" });
+    await one.stop();
+    taken.close();
+    for (const listen of ["0.0.0.0:0", "[::]:7373", "10.0.0.7:80", "node.example:7373"])
+      expect(() => carillon({ ...options, listen })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    for (const listen of ["nowhere", "127.0.0.1:99999", ""])
+      expect(() => carillon({ ...options, listen, behindProxy: true })).toThrow(
+        expect.objectContaining({ code: "OPTION_INVALID" }),
+      );
+    expect(carillon({ ...options, listen: "0.0.0.0:0", behindProxy: true }).listening).toBe(null);
+  });
+
+  test("a key's name is taken once, and revoking what is not there says so", async () => {
+    await expect(stage.key("mine")).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
+    await expect(stage.store.workers.revokeKey("none", 1)).rejects.toMatchObject({ code: "KEY_UNKNOWN" });
+    const [listed] = (await stage.store.workers.keys()).filter(({ name }) => name === "mine");
+    expect(JSON.stringify(listed)).not.toContain("hash");
+  });
+});

@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import type { Store } from "../../src/store.ts";
+import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../src/worker-key.ts";
+import type { GivenRun, PollAnswer, Problem } from "../../src/worker-protocol.ts";
+import { postgres } from "./servers.ts";
+import { type Line, numbers, recordingLog } from "./store-stage.ts";
+
+export type Answer = { status: number; body: PollAnswer & Problem };
+
+/** A server that listens, on a schema of its own, and what a worker would send it. */
+export class RemoteStage {
+  readonly schema = `remote_${randomBytes(5).toString("hex")}`;
+  readonly sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 4 });
+  readonly lines: Line[] = [];
+  readonly servers: Carillon[] = [];
+  store: Store = undefined as unknown as Store;
+
+  /** The first, or another one of the same cluster. */
+  async serve(options: { sessionTimeout?: number } = {}): Promise<Carillon> {
+    const { log, lines } = recordingLog();
+    const server = carillon({
+      store: postgres().url,
+      schema: this.schema,
+      worker: false,
+      listen: "127.0.0.1:0",
+      handleSignals: false,
+      log,
+      ...options,
+    });
+    this.servers.push(server);
+    await server.start();
+    this.store = (await (this.servers[0] as Carillon).open()).store;
+    this.lines.push(...lines);
+    return server;
+  }
+
+  get server(): Carillon {
+    return this.servers[0] as Carillon;
+  }
+
+  urlOf(server = this.server): string {
+    return `http://${server.listening}`;
+  }
+
+  async key(name: string, groups = ["default"]): Promise<string> {
+    const secret = makeSecret();
+    const made = await this.store.workers.createKey({ name, groups, hash: hashOfSecret(secret), createdBy: "test" }, 1);
+    return keyText(made.keyId, secret);
+  }
+
+  async task(name: string, options: TaskOptions = {}): Promise<void> {
+    await this.server.save(defineTask(name, options));
+  }
+
+  async post(
+    key: string,
+    body: unknown,
+    { server = this.server, signal }: { server?: Carillon; signal?: AbortSignal } = {},
+  ) {
+    const response = await fetch(`${this.urlOf(server)}/v1/worker/poll`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      ...(signal ? { signal } : {}),
+    });
+    return { status: response.status, body: (await response.json()) as Answer["body"] };
+  }
+
+  /** @throws when it is refused */
+  async poll(key: string, body: object, server = this.server): Promise<PollAnswer> {
+    const { status, body: answer } = await this.post(key, body, { server });
+    if (status !== 200) throw new Error(`${status} ${answer.code}: ${answer.detail}`);
+    return answer;
+  }
+
+  async join(key: string, join: object = {}): Promise<number> {
+    const name = `w-${randomBytes(4).toString("hex")}`;
+    return (await this.poll(key, { join: { name, ...join } })).session;
+  }
+
+  /** Enqueues a run and claims it. */
+  async claimed(key: string, session: number, task = "echo", payload: unknown = null): Promise<GivenRun> {
+    await this.server.enqueue(task, payload);
+    const { runs } = await this.poll(key, { session, want: 1, waitMs: 20_000 });
+    return runs[0] as GivenRun;
+  }
+
+  async rows<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.sql.query(text.replaceAll("$s", this.schema), values)).rows as Row[];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.servers.map((server) => server.stop()));
+    await this.sql.query(`drop schema if exists ${this.schema} cascade`);
+    await this.sql.end();
+  }
+}
+
+export const said = ({ runId, fence }: GivenRun, verdict: object = { outcome: "succeeded" }) => ({
+  runId,
+  fence,
+  ...verdict,
+});
