@@ -49,6 +49,7 @@ export class LogBuffer {
     try {
       while (this.#lines.length > 0) {
         const batch = this.#lines.slice(0, linesPerFlush);
+        const sent = batch.length;
         const last = batch.at(-1);
         if (this.#dropped > 0 && last) {
           batch.push({
@@ -60,7 +61,8 @@ export class LogBuffer {
           this.#dropped = 0;
         }
         await this.#write(batch);
-        this.#lines = this.#lines.slice(linesPerFlush);
+        // What was added while they were on their way stays.
+        this.#lines = this.#lines.slice(sent);
       }
     } catch (error) {
       this.#log.debug({ error: messageOf(error), lines: this.#lines.length }, "run logs wait for the store");
