@@ -159,13 +159,14 @@ export function startUser(
 
 /** One statement on a connection of its own. */
 export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client(url);
+  // Of a server that died while something was written to it, pg may never tell that the connection has ended.
+  const limits = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
+  const client = new pg.Client({ connectionString: url, ...limits });
   client.on("error", () => undefined); // the statement fails by itself
   await client.connect();
   try {
     return (await client.query(text)).rows as Record<string, unknown>[];
   } finally {
-    // Of a server that died while something was written to it, pg may never tell that the connection has ended.
     await Promise.race([client.end().catch(() => undefined), pause(1_000, undefined, { ref: false })]);
   }
 }
