@@ -167,6 +167,7 @@ export async function query(url: string, text: string): Promise<Record<string, u
   try {
     return (await client.query(text)).rows as Record<string, unknown>[];
   } finally {
+    // Nor whether it has ended here; the server is gone either way.
     await Promise.race([client.end().catch(() => undefined), pause(1_000, undefined, { ref: false })]);
   }
 }
