@@ -4,6 +4,7 @@
  * Pure: the store keeps calendars (see calendar-store.ts), every node computes alike. See docs/calendars.md.
  */
 import { CarillonError } from "./errors.ts";
+import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
 import type { Judgement, Schedule } from "./schedule.ts";
 import { type Zone, zoneOf } from "./zone.ts";
@@ -112,29 +113,11 @@ function whyNot(calendar: Calendar, day: number): string {
 }
 
 /** A schedule whose slots on other days are told to be skipped, each at its own time. */
-class SkippingSchedule implements Schedule {
-  readonly #base: Schedule;
-  readonly #calendar: Calendar;
-  readonly #days: RunDays;
-  constructor(base: Schedule, calendar: Calendar, days: RunDays) {
-    this.#base = base;
-    this.#calendar = calendar;
-    this.#days = days;
-  }
-  next(afterMs: number): number | null {
-    return this.#base.next(afterMs);
-  }
-  previous(beforeMs: number): number | null {
-    return this.#base.previous(beforeMs);
-  }
-  words(): string {
-    return this.#base.words();
-  }
-  judge(slotMs: number, dueMs: number): Judgement | undefined {
-    const day = localDayOf(this.#days.zone, slotMs);
-    return this.#days.allows(day) ? undefined : { dueMs, skipped: whyNot(this.#calendar, day) };
-  }
-}
+const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
+  judgedSchedule(base, (slotMs, dueMs) => {
+    const day = localDayOf(days.zone, slotMs);
+    return days.allows(day) ? undefined : { dueMs, skipped: whyNot(calendar, day) };
+  });
 
 /**
  * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
@@ -309,7 +292,7 @@ export class MovingSchedule implements Schedule {
 /** What a task's rule makes of its schedule. */
 export function calendarSchedule(base: Schedule, rule: CalendarRule, calendar: Calendar): Schedule {
   const days = runDays(calendar, rule.on);
-  if (rule.otherwise === "skip") return new SkippingSchedule(base, calendar, days);
+  if (rule.otherwise === "skip") return skipping(base, calendar, days);
   return new MovingSchedule(base, calendar, days, rule.otherwise === "next" ? 1 : -1);
 }
 

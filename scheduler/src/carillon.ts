@@ -27,7 +27,7 @@ import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
 import { nextSlots } from "./schedule.ts";
-import { type CarillonOptions, longestBeatMs, type Settings, settingsOf, withPreset } from "./settings.ts";
+import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { EnqueueWrite, Signal, Store, TaskRecord } from "./store.ts";
@@ -86,7 +86,7 @@ export class Carillon {
     this.#surroundings = surroundings;
     this.#clock = surroundings.clock;
     this.#storeClock = new StoreClock(this.#clock);
-    const options = withPreset(given);
+    const options = carillonPreset.applied(given);
     this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
     this.#options = options;

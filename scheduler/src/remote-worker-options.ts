@@ -2,6 +2,7 @@ import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { limits } from "./limits.ts";
 import type { Log } from "./log.ts";
+import { Preset } from "./preset.ts";
 import { checkName } from "./task.ts";
 import { parseKey } from "./worker-key.ts";
 
@@ -46,21 +47,8 @@ export interface RemoteWorkerSettings {
   failFast: boolean;
 }
 
-type Preset = (given: RemoteWorkerOptions) => RemoteWorkerOptions;
-let preset: Preset = (given) => given;
-
-/** For the command line: until `work` ends, every worker is made with what `decide` makes of its options. */
-export async function presetWorkerOptions<T>(decide: Preset, work: () => Promise<T>): Promise<T> {
-  const before = preset;
-  preset = decide;
-  try {
-    return await work();
-  } finally {
-    preset = before;
-  }
-}
-
-export const withWorkerPreset: Preset = (given) => preset(given);
+/** Of every worker by HTTP. */
+export const workerPreset = new Preset<RemoteWorkerOptions>();
 
 const optionNames: Record<keyof RemoteWorkerOptions, true> = {
   server: true,

@@ -13,7 +13,7 @@ import { RemoteSession } from "./remote/remote-session.ts";
 import {
   type RemoteWorkerOptions,
   type RemoteWorkerSettings,
-  withWorkerPreset,
+  workerPreset,
   workerSettingsOf,
 } from "./remote-worker-options.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
@@ -60,7 +60,7 @@ export class RemoteWorker {
 
   /** @throws OPTION_INVALID, DURATION_INVALID, KEY_UNKNOWN */
   constructor(given: RemoteWorkerOptions) {
-    const options = withWorkerPreset({ ...given });
+    const options = workerPreset.applied({ ...given });
     const key = options.key ?? process.env.CARILLON_WORKER_KEY;
     this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
     this.#log = options.log ?? standardErrorLog;

@@ -3,6 +3,7 @@ import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { checkListen } from "./listen.ts";
 import type { Log } from "./log.ts";
+import { Preset } from "./preset.ts";
 import { checkName } from "./task.ts";
 
 export interface CommandOptions {
@@ -103,24 +104,8 @@ export interface Settings {
   listen: string | null;
 }
 
-type Preset = (given: CarillonOptions) => CarillonOptions;
-let preset: Preset = (given) => given;
-
-/**
- * For the command line: until `work` ends, every Carillon is made with what `decide` makes of its options. A file that
- * starts its Carillon by itself is then under the operator's options too, which nothing said later could be.
- */
-export async function presetOptions<T>(decide: Preset, work: () => Promise<T>): Promise<T> {
-  const before = preset;
-  preset = decide;
-  try {
-    return await work();
-  } finally {
-    preset = before;
-  }
-}
-
-export const withPreset: Preset = (given) => preset(given);
+/** Of every Carillon. */
+export const carillonPreset = new Preset<CarillonOptions>();
 
 const shortestTimeoutMs = 1_500;
 /** However long the timeout: a pulse also tells what a lost signal would have told. */

@@ -2,8 +2,9 @@
 import { type BlackoutWindow, blackedOut } from "./blackout.ts";
 import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, weekdayOf } from "./calendar.ts";
 import { CarillonError } from "./errors.ts";
+import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
-import { at, compileSchedule, type Judgement, type Schedule, type ScheduleSpec } from "./schedule.ts";
+import { at, compileSchedule, type Schedule, type ScheduleSpec } from "./schedule.ts";
 import { zoneName } from "./zone.ts";
 
 export interface CalendarOptions {
@@ -114,30 +115,14 @@ export const isCalendarName = (name: unknown): name is string =>
   typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name);
 export const calendarNameHint = "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.";
 
-class BlackedOutSchedule implements Schedule {
-  readonly #base: Schedule;
-  readonly #windows: readonly BlackoutWindow[];
-  constructor(base: Schedule, windows: readonly BlackoutWindow[]) {
-    this.#base = base;
-    this.#windows = windows;
-  }
-  next(afterMs: number): number | null {
-    return this.#base.next(afterMs);
-  }
-  previous(beforeMs: number): number | null {
-    return this.#base.previous(beforeMs);
-  }
-  words(): string {
-    return this.#base.words();
-  }
-  judge(slotMs: number, dueMs: number): Judgement | undefined {
-    const before = this.#base.judge?.(slotMs, dueMs);
+const blackedOutSchedule = (base: Schedule, windows: readonly BlackoutWindow[]): Schedule =>
+  judgedSchedule(base, (slotMs, dueMs) => {
+    const before = base.judge?.(slotMs, dueMs);
     if (before?.skipped !== undefined) return before;
-    const after = blackedOut(this.#windows, dueMs);
+    const after = blackedOut(windows, dueMs);
     if (!after || !before) return after ?? before;
     return { ...after, ...(after.skipped === undefined ? { note: `${before.note}; ${after.note}` } : {}) };
-  }
-}
+  });
 
 /** The schedule of a task as it is planned: its own, under its calendar and its blackout windows. */
 export function plannedSchedule(
@@ -146,7 +131,7 @@ export function plannedSchedule(
 ): Schedule {
   const plain = compileSchedule(schedule);
   const moved = rule && calendar ? calendarSchedule(plain, rule, calendar) : plain;
-  return blackout ? new BlackedOutSchedule(moved, blackout) : moved;
+  return blackout ? blackedOutSchedule(moved, blackout) : moved;
 }
 
 /** Slots that a change of the task or its calendar puts into the past, where nobody would plan them. */

@@ -9,8 +9,8 @@ import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import * as carillonModule from "../index.ts";
 import * as workerModule from "../remote-worker.ts";
 import { RemoteWorker } from "../remote-worker.ts";
-import { presetWorkerOptions, type RemoteWorkerOptions } from "../remote-worker-options.ts";
-import { type CarillonOptions, presetOptions } from "../settings.ts";
+import { type RemoteWorkerOptions, workerPreset } from "../remote-worker-options.ts";
+import { type CarillonOptions, carillonPreset } from "../settings.ts";
 
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
 
@@ -20,7 +20,7 @@ const wanted = "Export what carillon() gives, for example: export const tower = 
  * @throws FILE_INVALID, and what the file's own calls of Carillon throw
  */
 export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
-  const { shown, loaded } = await loadModule(path, (work) => presetOptions(decide, work));
+  const { shown, loaded } = await loadModule(path, (work) => carillonPreset.during(decide, work));
   const towers = new Set<Carillon>();
   for (const [name, value] of Object.entries(loaded)) {
     if (value instanceof Carillon) towers.add(value);
@@ -40,7 +40,7 @@ export async function loadWorkers(
   path: string,
   decide: (given: RemoteWorkerOptions) => RemoteWorkerOptions,
 ): Promise<RemoteWorker[]> {
-  const { shown, loaded } = await loadModule(path, (work) => presetWorkerOptions(decide, work));
+  const { shown, loaded } = await loadModule(path, (work) => workerPreset.during(decide, work));
   const workers = Object.values(loaded).filter((value) => value instanceof RemoteWorker);
   if (workers.length > 0) return [...new Set(workers)];
   throw invalid(
