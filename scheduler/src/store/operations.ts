@@ -94,8 +94,15 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
             now,
           ],
         );
-        if (!row) throw new Error("an operation that was just written is not there");
-        return row.id;
+        if (row) return row.id;
+        // Another process began it between this statement's snapshot and its insert.
+        const [other] = await database.query<{ id: number }>(
+          "operation-begun",
+          `select id from ${s}.operation where token = $1`,
+          [token],
+        );
+        if (!other) throw new Error("an operation that was just written is not there");
+        return other.id;
       });
     },
 

@@ -196,7 +196,7 @@ describe("a worker without a store", () => {
     });
     await one.start();
     const runId = await enqueue("slow");
-    await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
+    await until("its start is reported", async () => (await stage.store.runs.find(runId)).startedMs !== null);
     const member = (await stage.store.sessions.members()).members.find(({ node }) => node === "phoenix");
     await stage.store.sessions.end(member?.sessionId as number, null, Date.now(), "test");
     await ended(runId);
