@@ -31,6 +31,8 @@ const reason = "defined in code";
 export class DefinedTasks {
   readonly #defined = new Map<string, Defined>();
   readonly #taskIds = new Map<string, number>();
+  /** Under way: however many ask for a name at once, the store is asked once. */
+  readonly #asked = new Map<string, Promise<void>>();
 
   /** @throws TASK_DUPLICATE, TASK_INVALID */
   add(defined: Defined): void {
@@ -56,15 +58,25 @@ export class DefinedTasks {
     return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
   }
 
-  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. */
+  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
+    let asked = this.#asked.get(name);
+    if (!asked) {
+      // A failure is told to all who share it, and whoever asks afterwards asks anew.
+      asked = this.#learn(name, registry).finally(() => this.#asked.delete(name));
+      this.#asked.set(name, asked);
+    }
+    await asked;
+    return this.#taskIds.get(name) as number;
+  }
+
+  async #learn(name: string, registry: Registry): Promise<void> {
     const { tasks } = registry;
     const defined = this.#defined.get(name);
     if (defined) await this.#register(this.#withUpstream(defined.definition), registry);
     else this.#taskIds.set(name, (await tasks.byName(name)).taskId);
-    return this.#taskIds.get(name) as number;
   }
 
   /** A thousand definitions cost one statement when the store has them, two when it has never had them. */

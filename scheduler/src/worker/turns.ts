@@ -21,7 +21,7 @@ export interface TurnsOptions {
   overdue: DueQueue;
   pace: Pace;
   request(limit: number): ClaimRequest;
-  take(runs: ClaimedRun[]): Promise<void>;
+  take<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer>;
   /** The turn may have been taken and its reply lost. */
   failed(): void;
 }
@@ -72,16 +72,16 @@ export class Turns {
     if (!membership.trusted()) return;
     const asked = request(runsPerTurn);
     try {
-      const { runs, lastTaskId } = await claims.turn({
+      const turn = {
         ...asked,
         untilMs: asked.nowMs,
         exceptTaskIds: [...asked.exceptTaskIds, ...overdue.taskIds],
         leastPriority: overdue.priority,
         each: Math.min(pace.startable(4 * turnMs), runsOfOneTask),
         afterTaskId: this.#afterTaskId,
-      });
+      };
+      const { lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
-      if (runs.length > 0) await take(runs);
     } catch (error) {
       failed();
       log.debug({ error: messageOf(error) }, "a turn could not be taken; the next one comes");

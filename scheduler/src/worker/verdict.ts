@@ -73,13 +73,15 @@ export function settlementOf({ claim, startedMs }: HeldRun, verdict: Verdict, en
   return { runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
 }
 
-/** What is told of a run, without what became of it. */
+/** What is told of a run: that it started, or what became of the attempt. */
 export function noticed(
   { id, task, attempt, claim, startedMs }: HeldRun,
-  kind: RunNotice["kind"],
   nowMs: number,
-): Omit<RunNotice, "outcome" | "error"> {
+  verdict?: Exclude<Verdict, { kind: "released" }>,
+): RunNotice {
   const { slotMs, dueMs } = claim;
-  const endedMs = kind === "started" ? null : nowMs;
-  return { kind, runId: id, task, attempt, slotMs, dueMs, startedMs: startedMs ?? dueMs, endedMs };
+  const told = { runId: id, task, attempt, slotMs, dueMs, startedMs: startedMs ?? dueMs };
+  if (!verdict) return { ...told, kind: "started", endedMs: null, outcome: null, error: null };
+  const outcome = verdict.kind === "ended" ? verdict.outcome : "failed";
+  return { ...told, kind: verdict.kind, endedMs: nowMs, outcome, error: verdict.error };
 }

@@ -3,12 +3,13 @@ import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { FlowStore } from "../flow.ts";
-import type { Handler, RunNotice } from "../handler.ts";
+import type { Handler } from "../handler.ts";
 import { Heap } from "../heap.ts";
 import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
 import { Blockage } from "./blockage.ts";
 import { call } from "./call.ts";
 import { DueQueue } from "./due-queue.ts";
+import { EndedMeanwhile } from "./ended-meanwhile.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { Idle } from "./idle.ts";
 import { LogBuffer } from "./log-buffer.ts";
@@ -51,6 +52,7 @@ export class Worker implements RunHost {
   /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new Heap<HeldRun>();
+  readonly #ended = new EndedMeanwhile();
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
   readonly #pace: Pace;
@@ -93,7 +95,7 @@ export class Worker implements RunHost {
       overdue: this.#overdue,
       pace: this.#pace,
       request: (limit) => this.#request(limit),
-      take: (runs) => this.#takeAll(runs),
+      take: (ask) => this.#takeFrom(ask),
       failed: () => {
         this.#lostReply = true;
       },
@@ -180,10 +182,7 @@ export class Worker implements RunHost {
     void flushed.finally(() => written.abort());
     await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
     if (!written.signal.aborted)
-      this.#options.log.warn(
-        { runs: this.#held.size },
-        "stopped while the store is away; it will take the claims back",
-      );
+      this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away: it takes the claims back");
   }
 
   /** Whatever waits, save what is due within so many ms and can be started by then. */
@@ -245,8 +244,7 @@ export class Worker implements RunHost {
     if (room <= 0 || !membership.trusted()) return guardMs;
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
-    const { runs, nextDueMs } = await claims.claim(this.#request(limit));
-    await this.#takeAll(runs);
+    const { runs, nextDueMs } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
     this.#turns.claimed(runs.length >= limit);
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
@@ -264,11 +262,16 @@ export class Worker implements RunHost {
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, nowMs };
   }
 
-  async #takeAll(runs: ClaimedRun[]): Promise<void> {
-    await this.#options.definitions.ensure(runs);
-    for (const claim of runs) this.#take(claim);
-    this.#armDue();
-    if (this.#recallsOpen) void this.#answerRecalls();
+  /** Asks for runs and takes them, save what has ended here since the answer was true. */
+  #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
+    return this.#ended.during(async (ended) => {
+      const answer = await ask();
+      await this.#options.definitions.ensure(answer.runs);
+      for (const claim of answer.runs) if (!ended.has(claim.fence)) this.#take(claim);
+      this.#armDue();
+      if (this.#recallsOpen) void this.#answerRecalls();
+      return answer;
+    });
   }
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
@@ -324,7 +327,7 @@ export class Worker implements RunHost {
         this.#abort(run, "timeout", new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
       );
     }
-    this.#notice(run, "started", null, null);
+    this.#options.onNotice?.(noticed(run, this.now()));
     call(
       this.#options.handlerOf(definition) as Handler,
       run.handed,
@@ -353,8 +356,7 @@ export class Worker implements RunHost {
 
   #send(run: HeldRun, verdict: Verdict): void {
     this.#outbox.add(settlementOf(run, verdict, this.now()));
-    if (verdict.kind === "ended") this.#notice(run, "ended", verdict.outcome, verdict.error);
-    else if (verdict.kind === "retry") this.#notice(run, "retry", "failed", verdict.error);
+    if (verdict.kind !== "released") this.#options.onNotice?.(noticed(run, this.now(), verdict));
   }
 
   #acknowledged(settlements: Settlement[], refused: Set<number>): void {
@@ -364,6 +366,7 @@ export class Worker implements RunHost {
       }
       this.#held.get(fence)?.on(refused.has(fence) ? "refused" : "acknowledged");
       this.#held.delete(fence);
+      this.#ended.add(fence);
     }
     this.#idle.look();
     // Room again: there may be more than the last claim could hold.
@@ -449,11 +452,7 @@ export class Worker implements RunHost {
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
     // Should the session live on after all, the store's book still has what is dropped here.
     if (run.state === "waiting") this.#lostReply = true;
-    this.#abort(
-      run,
-      "session lost",
-      sessionLost("this process's session is in doubt; another may have the run by now"),
-    );
+    this.#abort(run, "session lost", sessionLost("this process's session is in doubt; another may have the run"));
   }
 
   /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
@@ -465,34 +464,36 @@ export class Worker implements RunHost {
 
   /** Brings the store's book and this process together after a lost session or a lost reply. */
   async #adopt(lost: number, session: number): Promise<void> {
-    const { claims, definitions, log } = this.#options;
-    this.#adopting = lost !== session;
+    const { claims } = this.#options;
+    const moved = lost !== session;
+    this.#adopting = moved;
+    const had = [...this.#held.values()];
+    // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
+    this.#lostReply = false;
     try {
-      const book = lost === session ? await claims.heldBy(session) : await claims.adopt(lost, session);
-      const fences = new Set(book.map(({ fence }) => fence));
-      if (lost !== session) {
-        const taken = sessionLost("the claim was taken back while this process's session was lost");
-        for (const run of this.#held.values()) {
-          if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);
-        }
-        // Reports made under the new session before this found nothing.
-        for (const run of this.#held.values()) run.reported = false;
-        this.#adopting = false;
-        log.info({ session, kept: book.length }, "took over the claims of this process's lost session");
-      }
-      await definitions.ensure(book);
-      for (const claim of book) this.#take(claim);
-      this.#lostReply = false;
-      this.#armDue();
+      await this.#takeFrom(async () => {
+        const runs = moved ? await claims.adopt(lost, session) : await claims.heldBy(session);
+        if (moved) this.#dropTaken(had, runs);
+        return { runs };
+      });
     } catch (error) {
-      log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
+      this.#options.log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.#lostReply = true;
-      if (lost === session) this.#fetchIn(guardMs);
+      if (!moved) this.#fetchIn(guardMs);
       else this.clock.after(guardMs, () => void this.#adopt(lost, this.#options.membership.sessionId));
     }
   }
 
-  #notice(run: HeldRun, kind: RunNotice["kind"], outcome: RunNotice["outcome"], error: string | null): void {
-    this.#options.onNotice?.({ ...noticed(run, kind, this.now()), outcome, error });
+  /** Of what the lost session had, drops what the store has taken back. */
+  #dropTaken(had: HeldRun[], book: ClaimedRun[]): void {
+    const kept = new Set(book.map(({ fence }) => fence));
+    const taken = sessionLost("the claim was taken back while this process's session was lost");
+    for (const run of had) {
+      if (run.state !== "settling" && !kept.has(run.fence)) this.#abort(run, "session lost", taken);
+      // Reports made under the new session before this found nothing.
+      run.reported = false;
+    }
+    this.#adopting = false;
+    this.#options.log.info({ kept: kept.size }, "took over the claims of this process's lost session");
   }
 }

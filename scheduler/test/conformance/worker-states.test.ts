@@ -35,9 +35,15 @@ class Bench {
   readonly worker: Worker;
   /** What the store's book says this process has, when it comes back after losing its session. */
   adopted: ClaimedRun[] = [];
-  #offered = true;
+  /** Readings of that book, and claims, which the test answers; undefined: answered at once. */
+  readings: ((failed?: Error) => void)[] | undefined;
+  claiming: ((failed?: Error) => void)[] | undefined;
+  /** What the next claim brings. */
+  offers: ClaimedRun[];
 
-  constructor(options: TaskOptions = {}) {
+  /** @param claiming where its claims wait for an answer, from the first one on */
+  constructor(options: TaskOptions = {}, claiming?: Bench["claiming"]) {
+    this.claiming = claiming;
     const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
     const record = {
       taskId: 1,
@@ -51,11 +57,12 @@ class Bench {
     };
     const plain = { version: 1, attempt: 1, slotMs: null, key: null, payload: null, priority: 5, linked: false };
     this.run = { runId: 10, taskId: 1, fence: 100, dueMs: startMs + 500, ...plain };
+    this.offers = [this.run];
     const claims = {
       claim: async (_request: ClaimRequest) => {
         this.claims++;
-        const runs = this.#offered ? [this.run] : [];
-        this.#offered = false;
+        const runs = this.offers.splice(0);
+        await this.#answered(this.claiming);
         return { runs, nextDueMs: null };
       },
       turn: async () => ({ runs: [], lastTaskId: 0 }),
@@ -66,8 +73,8 @@ class Bench {
         });
       },
       settleIn: async () => true,
-      heldBy: async () => this.adopted,
-      adopt: async () => this.adopted,
+      heldBy: () => this.#read(),
+      adopt: () => this.#read(),
       recalls: async () => this.recalls,
       report: async (_session: number, reports: { fence: number }[]) =>
         void this.reports.push(...reports.map(({ fence }) => fence)),
@@ -108,6 +115,17 @@ class Bench {
       writeLogs: async () => undefined,
       ...{ groupIds: [1], concurrency: 10, claimAheadMs: 1_000 },
     });
+  }
+
+  /** The book as it stands when it is asked for, however late the answer comes. */
+  async #read(): Promise<ClaimedRun[]> {
+    const book = [...this.adopted];
+    await this.#answered(this.readings);
+    return book;
+  }
+
+  async #answered(by: ((failed?: Error) => void)[] | undefined): Promise<void> {
+    if (by) await new Promise<void>((resolve, reject) => by.push((failed) => (failed ? reject(failed) : resolve())));
   }
 
   kinds(): string[] {
@@ -308,6 +326,73 @@ describe("a worker follows the claim table:", () => {
     bench.finish("done");
     await until("the verdict", () => bench.settled.length === 1);
     expect(bench.kinds()).toEqual(["succeeded"]);
+  });
+
+  it.each(["a lost reply", "a lost session"])(
+    "does not start a run again from a book that was read before the run ended, after %s",
+    async (after) => {
+      const bench = await into("running");
+      bench.adopted = [bench.run];
+      bench.readings = [];
+      if (after === "a lost session") bench.rejoin(1, 2);
+      else {
+        bench.claiming = [];
+        bench.worker.nudge(bench.worker.now());
+        await until("a claim", () => bench.claiming?.length === 1);
+        bench.claiming.shift()?.(new Error("the connection broke"));
+        bench.claiming = undefined;
+        await settleDown();
+        bench.clock.advance(250);
+      }
+      await until("the book to be read", () => bench.readings?.length === 1);
+      bench.finish("done");
+      await until("the verdict", () => bench.settled.length === 1);
+      bench.answers.shift()?.(false);
+      await until("it is gone", () => bench.worker.held === 0);
+      bench.readings.shift()?.();
+      await settleDown();
+      bench.clock.advance(1_000);
+      await settleDown();
+      expect(bench.starts, "started once").toBe(1);
+      expect(bench.worker.held).toBe(0);
+    },
+  );
+
+  it("what it claimed in the new session while the old one's claims were moved stays its own", async () => {
+    const bench = await into("running");
+    bench.adopted = [bench.run];
+    bench.readings = [];
+    bench.rejoin(1, 2);
+    bench.offers = [{ ...bench.run, runId: 11, fence: 101 }];
+    bench.worker.nudge(bench.worker.now());
+    await until("the claim", () => bench.worker.held === 2);
+    bench.readings.shift()?.();
+    await settleDown();
+    expect(bench.worker.held).toBe(2);
+    expect(bench.aborts).toEqual([]);
+    bench.clock.advance(10);
+    expect(bench.starts).toBe(2);
+  });
+
+  it("does not start a run again from a claim's reply that came after the book had told of it and it had ended", async () => {
+    const claiming: NonNullable<Bench["claiming"]> = [];
+    const bench = new Bench({}, claiming);
+    benches.push(bench);
+    await until("the claim", () => claiming.length === 1);
+    bench.claiming = undefined;
+    bench.adopted = [bench.run];
+    bench.rejoin(1, 2);
+    await until("it is taken from the book", () => bench.worker.held === 1);
+    bench.clock.advance(500);
+    expect(bench.starts).toBe(1);
+    bench.finish("done");
+    await until("the verdict", () => bench.settled.length === 1);
+    bench.answers.shift()?.(false);
+    await until("it is gone", () => bench.worker.held === 0);
+    claiming.shift()?.();
+    await settleDown();
+    bench.clock.advance(1_000);
+    expect(bench.starts, "started once").toBe(1);
   });
 
   it("asks again only when a pulse tells of what it can claim: a signal that was lost costs a beat", async () => {

@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { DefinedTasks, type Registry } from "./defined-tasks.ts";
+import { Definitions } from "./definitions.ts";
+import { CarillonError } from "./errors.ts";
+import { silentLog } from "./log.ts";
+import type { TaskRecord, TaskStore } from "./store.ts";
+import { defineTask, type TaskDefinition } from "./task.ts";
+
+/** A store that counts what it is asked, and answers when the test says so. */
+function stage() {
+  const asked: string[] = [];
+  const answers: ((failed?: Error) => void)[] = [];
+  const answered = () =>
+    new Promise<void>((resolve, reject) => answers.push((failed) => (failed ? reject(failed) : resolve())));
+  const tasks = {
+    byName: async (name: string) => {
+      asked.push(`byName ${name}`);
+      await answered();
+      return { taskId: 7, name } as TaskRecord;
+    },
+    saveAll: async (definitions: readonly TaskDefinition[]) => {
+      asked.push(`saveAll ${definitions.map(({ name }) => name)}`);
+      await answered();
+      return definitions.map((definition) => ({ taskId: 8, name: definition.name, definition }) as TaskRecord);
+    },
+  } as unknown as TaskStore;
+
+  const registry: Registry = { tasks, definitions: new Definitions(tasks), author: "test", nowMs: 0, log: silentLog };
+  return { asked, answers, registry };
+}
+
+it.each([
+  ["of a task that another process defines", "byName far"],
+  ["of a task that this process defines", "saveAll far"],
+])("10,000 who ask at once for the number %s ask the store once", async (_, question) => {
+  const { asked, answers, registry } = stage();
+  const defined = new DefinedTasks();
+  if (question.startsWith("saveAll"))
+    defined.add({ definition: defineTask("far"), schema: undefined, handler: async () => undefined });
+  const all = Promise.all(Array.from({ length: 10_000 }, () => defined.taskId("far", registry)));
+  expect(answers).toHaveLength(1);
+  answers[0]?.();
+  expect(new Set(await all).size).toBe(1);
+  await defined.taskId("far", registry);
+  expect(asked).toEqual([question]);
+});
+
+it("a failure is told to all who share it, and the next one asks anew", async () => {
+  const { asked, answers, registry } = stage();
+  const defined = new DefinedTasks();
+  const all = Promise.allSettled([defined.taskId("far", registry), defined.taskId("far", registry)]);
+  answers[0]?.(new CarillonError("TASK_UNKNOWN", "there is no such task"));
+  expect((await all).map((one) => one.status === "rejected" && one.reason.code)).toEqual([
+    "TASK_UNKNOWN",
+    "TASK_UNKNOWN",
+  ]);
+  const again = defined.taskId("far", registry);
+  answers[1]?.();
+  expect(await again).toBe(7);
+  expect(asked).toEqual(["byName far", "byName far"]);
+});
