@@ -6,11 +6,12 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { fail, installDependencies, npm, ready, root, say, Trouble } from "./ready.mjs";
-import { kinds, obtain, startServers } from "./servers.mjs";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { nodeOfLine } from "./node-line.mjs";
+import { fail, installDependencies, npm, ready, requireNode, root, say, Trouble } from "./ready.mjs";
+import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 
-/** What questions are put to; all others to PostgreSQL. */
+/** What other questions are put to; all that are not named to PostgreSQL. */
 const servers = new Map([
   ["zookeeper", ["zookeeper"]],
   ["delay-queue", ["zookeeper"]],
@@ -21,6 +22,13 @@ const servers = new Map([
   ["completions", ["postgres", "redis"]],
 ]);
 
+/**
+ * Questions put to peers as well, on PostgreSQL and Redis. Two of the peers want Node 22 or newer, so all of it, Carillon
+ * too, is measured on the newer of our two lines of Node.
+ */
+const contests = new Set(["drain", "enqueue", "latency", "limit"]);
+const peersNeedNode = 22;
+
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */
 const withServices = new Map([
   ["failover", ["zookeeper", "redis"]],
@@ -28,7 +36,7 @@ const withServices = new Map([
 ]);
 
 /** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
-const withPackages = new Set(["zookeeper", "locks"]);
+const withPackages = new Set(["zookeeper", "locks", ...contests]);
 
 /**
  * A peer that is compiled when it is installed is compiled here, for it was named: every other package is installed
@@ -61,6 +69,13 @@ async function main() {
       `usage: npm run bench -- QUESTION [ARGUMENT…]; the questions: ${questions.join(", ") || "none yet"}`,
     );
   }
+  if (contests.has(question) && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
+    requireNode();
+    installDependencies();
+    const { path } = nodeOfLine("24");
+    process.exitCode = await foreground(path, [fileURLToPath(import.meta.url), question, ...args], {});
+    return;
+  }
   ready();
   if (withPackages.has(question) && !args.includes("--no-peers")) installPeers(question);
   const program = join(root, "bench/dist", `${question}.js`);
@@ -70,7 +85,8 @@ async function main() {
     Object.assign(process.env, obtain(/** @type {import("./servers.mjs").ServerKind} */ (kinds[service])).env);
   }
   const wanted = [];
-  for (const name of servers.get(question) ?? ["postgres"]) {
+  const redis = contests.has(question) && !args.includes("--no-peers");
+  for (const name of servers.get(question) ?? ["postgres", ...(redis ? ["redis"] : [])]) {
     const kind = kinds[name];
     if (!kind) throw new Trouble(`there is no server called ${name}`);
     if (process.env[benchVariable(kind)]) Object.assign(process.env, kind.find()?.env);

@@ -36,7 +36,7 @@ export function nodeOfLine(line) {
   const program = join(folder, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
   let version = versionOf(program);
   if (version === undefined) {
-    say(`installing Node ${line} (${name}) for the tests`);
+    say(`installing Node ${line} (${name}) for this`);
     mkdirSync(folder, { recursive: true });
     const flags = ["--prefix", folder, "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
     const installed = npm(["install", ...flags, `${name}@${line}`], folder);

@@ -81,11 +81,15 @@ function verdict({ figure, atMost, atLeast }: Aim, runs: Figures[]): string {
   return `${bounds.filter(Boolean).join(" ")} ${reached ? "reached" : "NOT REACHED"}`;
 }
 
+/** A question about the machine alone has nothing of Carillon's. */
+const runsOf = ({ carillon, limit }: Report): number => carillon.length || limit.length;
+
 /** The last line, for programs. */
-export function jsonLine({ question, carillon, peers, limit, machine }: Report): string {
+export function jsonLine(report: Report): string {
+  const { question, carillon, peers, limit, machine } = report;
   return JSON.stringify({
     question,
-    runs: carillon.length,
+    runs: runsOf(report),
     carillon: summary(carillon),
     peers: Object.fromEntries(Object.entries(peers).map(([who, runs]) => [who, summary(runs)])),
     limit: summary(limit),
@@ -96,7 +100,7 @@ export function jsonLine({ question, carillon, peers, limit, machine }: Report):
 /** Table and notes unless only the JSON is wanted, then the JSON line. */
 export function print(report: Report, jsonOnly: boolean): void {
   if (!jsonOnly) {
-    const runs = report.carillon.length;
+    const runs = runsOf(report);
     console.log(
       `\n${report.question}, ${runs} ${runs === 1 ? "run" : "runs: median (min–max); of what must not happen the most"}`,
     );

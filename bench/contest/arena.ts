@@ -1,0 +1,91 @@
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+import { type Books, type ContenderModule, moduleOf, type Order } from "./contender.ts";
+import { Entrant } from "./entrant.ts";
+import { tellRedis } from "./redis.ts";
+
+const lookMs = 20;
+const patienceMs = 120_000;
+
+/** One contender's place for one measurement: a database of its own, an empty Redis, and its processes. */
+export class Arena {
+  readonly who: string;
+  readonly client: pg.Client;
+  readonly books: Books;
+  readonly #order: Omit<Order, "role">;
+  readonly #entrants: Entrant[] = [];
+  readonly #server: string;
+
+  private constructor(order: Omit<Order, "role">, client: pg.Client, module: ContenderModule, server: string) {
+    this.who = order.who;
+    this.client = client;
+    this.#order = order;
+    this.#server = server;
+    this.books = module.books(order, async <Row>(text: string) => (await client.query(text)).rows as Row[]);
+  }
+
+  static async open(given: Pick<Order, "who" | "profile" | "history">): Promise<Arena> {
+    const server = variable("CARILLON_BENCH_POSTGRES_URL");
+    const redis = process.env.CARILLON_BENCH_REDIS_URL ?? "";
+    if (given.who === "bullmq") await tellRedis(redis, "FLUSHALL");
+    const database = `bench_${process.pid}_${given.who.replaceAll("-", "_")}`;
+    await once(server, `drop database if exists ${database} with (force)`, `create database ${database}`, "checkpoint");
+    const url = new URL(server);
+    url.pathname = `/${database}`;
+    const client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    return new Arena({ ...given, postgres: url.href, redis }, client, await moduleOf(given.who), server);
+  }
+
+  async enter(role: Order["role"]): Promise<Entrant> {
+    const entrant = await Entrant.enter({ ...this.#order, role });
+    this.#entrants.push(entrant);
+    return entrant;
+  }
+
+  /** Waits until so many were handled by these. */
+  async handled(by: Entrant[], count: number): Promise<void> {
+    await until(`${count} to be handled`, this.who, async () => {
+      const counts = await Promise.all(by.map((entrant) => entrant.ask("handled")));
+      return counts.reduce((a, b) => a + b, 0) >= count;
+    });
+  }
+
+  /** Waits until its own tables have nothing left to do. */
+  async acknowledged(): Promise<void> {
+    await until("its tables to be empty", this.who, async () => (await this.books.left()) === 0);
+  }
+
+  async close(): Promise<void> {
+    for (const entrant of this.#entrants) await entrant.close();
+    const database = this.client.database;
+    await this.client.end();
+    await once(this.#server, `drop database if exists ${database} with (force)`);
+  }
+}
+
+async function until(what: string, who: string, condition: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`${who}: waited ${patienceMs} ms in vain for ${what}`);
+    await pause(lookMs);
+  }
+}
+
+async function once(url: string, ...texts: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const text of texts) await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
+function variable(name: string): string {
+  const value = process.env[name];
+  if (value) return value;
+  throw new Error(`${name} is not set; start this by \`npm run bench -- QUESTION\``);
+}
+
+export { variable };

@@ -1,0 +1,28 @@
+/** What the measuring process asks of a process under test, and what it is answered. */
+export interface Calls {
+  /** Connects; all of its own that it makes once is there then. */
+  open(): void;
+  /** Adds so many, numbered from `from`, in calls of `batch`. @returns how long that took */
+  add(order: AddOrder): number;
+  /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added */
+  addOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
+  work(): void;
+  everyMinute(order: { tasks: number }): void;
+  /** So far. */
+  handled(): number;
+  /** Of all that was handled: its number, and when its handler began by the monotonic clock. */
+  notes(): Float64Array;
+  usage(): { cpuUs: number; rssBytes: number };
+  stop(): void;
+}
+
+export interface AddOrder {
+  from: number;
+  count: number;
+  batch: number;
+  /** Epoch milliseconds of the first, and how much later each next one is due; absent: at once. */
+  due?: { fromMs: number; everyMs: number };
+}
+
+export type Ask = { seq: number; call: keyof Calls; order?: unknown };
+export type Answer = { seq: number; value: unknown } | { seq: number; failed: string };

@@ -1,0 +1,43 @@
+/**
+ * Carillon as a user would have it: defaults all through, one task of no options, `enqueue` for each run. With its whole
+ * history; `history: "none"` is the task's own option, for a line beside peers who keep none.
+ */
+import { carillon, cron } from "carillon";
+import { type Books, type Contender, type Order, type Query, taskName } from "./contender.ts";
+
+export async function open(order: Order): Promise<Contender> {
+  const runs = order.role === "runs";
+  const tower = carillon({ store: order.postgres, scheduler: runs, worker: runs, handleSignals: false });
+  let handle: (id: number) => void = () => undefined;
+  const cronTasks = (tasks: number) => {
+    for (let task = 0; task < tasks; task++)
+      tower.task(`${taskName}-${task}`, { schedule: cron("* * * * *") }, () => handle(task));
+  };
+  const task = tower.task<number>(taskName, {}, (_run, id) => handle(id));
+  await tower.open();
+  return {
+    add: (added) =>
+      Promise.all(added.map(({ id, dueMs }) => task.enqueue(id, dueMs === undefined ? {} : { at: dueMs }))),
+    async work(given) {
+      handle = given;
+      await tower.start();
+    },
+    async everyMinute(tasks, given) {
+      handle = given;
+      cronTasks(tasks);
+      await tower.start();
+    },
+    stop: () => tower.stop(),
+  };
+}
+
+export function books(_order: unknown, query: Query): Books {
+  const number = async (text: string) => (await query<{ n: number }>(text))[0]?.n ?? Number.NaN;
+  return {
+    left: () => number("select count(*)::int as n from carillon.run"),
+    ended: () =>
+      number(
+        "select sum(succeeded)::int as n from (select succeeded from carillon.tally union all select succeeded from carillon.tally_delta) x",
+      ),
+  };
+}

@@ -1,0 +1,136 @@
+/** One call of a bench that has peers: its flags, each contender in turn, run by run, and the report. */
+import { parseArgs } from "node:util";
+import pg from "pg";
+import { type Figures, rounded } from "../measure/figures.ts";
+import { type Aim, machine, print, type Report, summary } from "../measure/report.ts";
+import { serverTitle } from "../measure/server.ts";
+import { variable } from "./arena.ts";
+import { contenders } from "./contender.ts";
+import { tellRedis } from "./redis.ts";
+
+/** A number that a flag can set: its default, and what it is with `--quick`. */
+export type Sizes = Record<string, { usual: number; quick: number }>;
+
+export interface Question<Given extends Sizes> {
+  name: string;
+  sizes: Given;
+  /** Default 3. */
+  runs?: number;
+  aims?: Aim[];
+  /** Figures to compare with the best peer's: whether more of it is better, or less. */
+  compared?: Record<string, "more" | "less">;
+  /** One contender's figures of one run. */
+  measure(who: string, sizes: Record<keyof Given, number>): Promise<Figures>;
+  /** What the machine reaches with no scheduler in the way, measured in each run. */
+  limit?(sizes: Record<keyof Given, number>): Promise<Figures>;
+  /** Who takes part; default all. */
+  who?: readonly string[];
+  notes?: string[];
+}
+
+export async function contest<Given extends Sizes>(question: Question<Given>, args = process.argv.slice(2)) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      runs: { type: "string" },
+      only: { type: "string" },
+      quick: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      peers: { type: "boolean", default: false },
+      "no-peers": { type: "boolean", default: false },
+      ...Object.fromEntries(Object.keys(question.sizes).map((name) => [name, { type: "string" as const }])),
+    },
+  });
+  const given = values as Record<string, string | boolean | undefined>;
+  const quick = given.quick === true;
+  const sizes = Object.fromEntries(
+    Object.entries(question.sizes).map(([name, { usual, quick: few }]) => [
+      name,
+      whole(name, given[name] ?? (quick ? few : usual)),
+    ]),
+  ) as Record<keyof Given, number>;
+  const runs = whole("runs", given.runs ?? (quick ? 1 : (question.runs ?? 3)));
+  const all: readonly string[] = question.who ?? contenders;
+  const named = typeof given.only === "string" ? given.only.split(",") : undefined;
+  const chosen = all.filter((who) => named?.includes(who) ?? (who === "carillon" || given["no-peers"] !== true));
+  if ((chosen.length === 0 && all.length > 0) || named?.some((name) => !all.includes(name)))
+    throw new Error(`--only takes names of ${all.join(", ")}, with commas between them`);
+
+  const report: Report = {
+    question: question.name,
+    ...{ carillon: [], peers: {}, limit: [], aims: question.aims ?? [], notes: [...(question.notes ?? [])] },
+    machine: machine(await servers(chosen.includes("bullmq"))),
+  };
+  const tell = (who: string, run: number, figures: Figures) => {
+    const told = Object.entries(figures).map(([name, value]) => `${name} ${rounded(value)}`);
+    if (given.json !== true) console.error(`${who} ${run}/${runs}: ${told.join(", ")}`);
+  };
+  for (let run = 1; run <= runs; run++) {
+    if (question.limit) {
+      const figures = await question.limit(sizes);
+      tell("limit", run, figures);
+      report.limit.push(figures);
+    }
+    for (const who of chosen) {
+      const figures = await question.measure(who, sizes);
+      tell(who, run, figures);
+      if (who === "carillon") {
+        report.carillon.push(figures);
+        if (wrong(figures)) process.exitCode = 1;
+      } else {
+        report.peers[who] ??= [];
+        report.peers[who].push(figures);
+      }
+    }
+  }
+  if (process.exitCode === 1) report.notes.push("IT DOES NOT ADD UP: runs were lost or doubled, see above.");
+  report.notes.push(...comparisons(report, question.compared ?? {}));
+  print(report, given.json === true);
+  return report;
+}
+
+const wrong = (figures: Figures) =>
+  Object.entries(figures).some(([name, value]) => /^(?:lost|doubled|early)(?:_|$)/.test(name) && value !== 0);
+
+/** How Carillon's figures stand to the best peer's, and to the limit. */
+export function comparisons({ carillon, peers, limit }: Report, compared: Record<string, "more" | "less">): string[] {
+  const ours = summary(carillon);
+  const bare = summary(limit);
+  return Object.entries(compared).flatMap(([name, better]) => {
+    const own = ours[name];
+    if (own === undefined) return [];
+    const theirs = Object.entries(peers).flatMap(([who, runs]) => {
+      // What a peer keeps at its own settings is all it has: that stands beside our line without history too.
+      const value = summary(runs)[name] ?? summary(runs)[name.replace("_no_history", "")];
+      return value === undefined ? [] : [{ who, value }];
+    });
+    theirs.sort((a, b) => (better === "more" ? b.value - a.value : a.value - b.value));
+    const [best] = theirs;
+    const share = (a: number, b: number) => rounded(Number((a / b).toPrecision(3)));
+    const bound = bare[name] ?? bare[name.replace("_2_processes", "")];
+    const words = [
+      best && `${share(own, best.value)} × the best peer (${best.who}, ${best.value})`,
+      bound !== undefined && `${share(own, bound)} × the limit (${bound})`,
+    ].filter(Boolean);
+    return words.length === 0 ? [] : [`${name}: ${own}, ${words.join(", ")}`];
+  });
+}
+
+async function servers(redis: boolean): Promise<string> {
+  const client = new pg.Client({ connectionString: variable("CARILLON_BENCH_POSTGRES_URL") });
+  await client.connect();
+  try {
+    const title = await serverTitle(client);
+    if (!redis) return title;
+    const info = await tellRedis(variable("CARILLON_BENCH_REDIS_URL"), "INFO server");
+    return `${title}, Redis ${/redis_version:(\S+)/.exec(info)?.[1]}, appendfsync everysec`;
+  } finally {
+    await client.end();
+  }
+}
+
+function whole(name: string, text: string | number | boolean): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number above 0, not ${text}`);
+  return value;
+}

@@ -1,0 +1,41 @@
+import type { Figures } from "../measure/figures.ts";
+import type { Entrant } from "./entrant.ts";
+
+/** When each number's handler began, by the monotonic clock; of several beginnings the first. */
+export interface Notes {
+  began: Map<number, number>;
+  /** Numbers handled more than once. */
+  doubled: Set<number>;
+}
+
+export async function notesOf(entrants: Entrant[]): Promise<Notes> {
+  const began = new Map<number, number>();
+  const doubled = new Set<number>();
+  for (const entrant of entrants) {
+    const notes = await entrant.ask("notes");
+    for (let i = 0; i < notes.length; i += 2) {
+      const [id, atMs] = [notes[i] as number, notes[i + 1] as number];
+      const before = began.get(id);
+      if (before !== undefined) doubled.add(id);
+      began.set(id, before === undefined ? atMs : Math.min(before, atMs));
+    }
+  }
+  return { began, doubled };
+}
+
+/** Of the numbers from `from` on: never begun, begun twice. */
+export function accounted({ began, doubled }: Notes, from: number, count: number): Figures {
+  let lost = 0;
+  let twice = 0;
+  for (let id = from; id < from + count; id++) {
+    if (!began.has(id)) lost++;
+    if (doubled.has(id)) twice++;
+  }
+  return { lost, doubled: twice };
+}
+
+export function first({ began }: Notes): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const atMs of began.values()) least = Math.min(least, atMs);
+  return least;
+}

@@ -1,0 +1,75 @@
+/** A process under test: one contender, and notes of when its handlers began. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { AddOrder, Answer, Ask, Calls } from "./calls.ts";
+import { monotonicMs } from "./clock.ts";
+import { type Contender, moduleOf, type Order } from "./contender.ts";
+
+const order = JSON.parse(process.argv[2] ?? "{}") as Order;
+let contender: Contender | undefined;
+const notes: number[] = [];
+const handle = (id: number) => void notes.push(id, monotonicMs());
+
+const opened = (): Contender => {
+  if (!contender) throw new Error("asked before it was opened");
+  return contender;
+};
+
+type Answers = { [Call in keyof Calls]: (order: never) => Promise<ReturnType<Calls[Call]>> };
+
+const answers: Answers = {
+  async open() {
+    contender = await (await moduleOf(order.who)).open(order);
+  },
+  async add({ from, count, batch, due }: AddOrder) {
+    const began = performance.now();
+    for (let at = 0; at < count; at += batch) {
+      const runs = Array.from({ length: Math.min(batch, count - at) }, (_, i) => ({
+        id: from + at + i,
+        ...(due ? { dueMs: due.fromMs + (at + i) * due.everyMs } : {}),
+      }));
+      await opened().add(runs);
+    }
+    return performance.now() - began;
+  },
+  async addOneByOne({ from, count, pauseMs }: { from: number; count: number; pauseMs: number }) {
+    const added = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      added[i] = monotonicMs();
+      await opened().add([{ id: from + i }]);
+      await pause(pauseMs * (0.5 + Math.random()));
+    }
+    return added;
+  },
+  async work() {
+    await opened().work(handle);
+  },
+  async everyMinute({ tasks }: { tasks: number }) {
+    const begin = opened().everyMinute;
+    if (!begin) throw new Error(`${order.who} has nothing that comes again`);
+    await begin(tasks, handle);
+  },
+  handled: async () => notes.length / 2,
+  notes: async () => Float64Array.from(notes),
+  async usage() {
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    return { cpuUs: userCPUTime + systemCPUTime, rssBytes: process.memoryUsage.rss() };
+  },
+  async stop() {
+    await contender?.stop();
+  },
+};
+
+// Without the one who measures there is nobody to work for.
+const abandoned = () => process.exit(1);
+process.on("disconnect", abandoned);
+process.on("message", async ({ seq, call, order: given }: Ask) => {
+  let answer: Answer;
+  try {
+    answer = { seq, value: await answers[call](given as never) };
+  } catch (error) {
+    answer = { seq, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+  process.send?.(answer, () => {
+    if (call === "stop") process.exit("failed" in answer ? 1 : 0);
+  });
+});
