@@ -101,13 +101,17 @@ export class DefinedTasks {
 
   async #register(some: TaskDefinition[], { tasks, definitions, author, nowMs, log }: Registry): Promise<void> {
     const edits: Record<string, string[]> = {};
+    const bundles: Record<string, string> = {};
     for (const record of await tasks.saveAll(some, { author, reason, nowMs })) {
       definitions.remember(record);
       this.#taskIds.set(record.name, record.taskId);
-      if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);
+      if (record.bundle !== undefined) bundles[record.name] = record.bundle;
+      else if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);
     }
     if (Object.keys(edits).length > 0)
       log.warn({ edits }, "these tasks were edited by hand: what the code says of those parts is not used");
+    if (Object.keys(bundles).length > 0)
+      log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
   }
 
   /** A schedule whose slots would all fail on their payload is refused before it fires. @throws PAYLOAD_INVALID */

@@ -34,6 +34,8 @@ export const limits = {
   lastYear: 2200,
   /** A crontab to import; the largest that cron itself would read is far below. */
   crontabBytes: 1024 * 1024,
+  /** A file of tasks, or an export of another scheduler's. */
+  taskFileBytes: 8 * 1024 * 1024,
   crontabLineLength: 16 * 1024,
   /** One line of a command's output; the rest of the line is cut and marked. */
   commandLineBytes: 16 * 1024,

@@ -1,3 +1,4 @@
+import type { AppliedStore } from "./applied-store.ts";
 import type { Calendar } from "./calendar.ts";
 import type { CalendarStore } from "./calendar-store.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
@@ -47,6 +48,7 @@ export interface Store {
   readonly operations: OperationStore;
   readonly calendars: CalendarStore;
   readonly workers: WorkerStore;
+  readonly applied: AppliedStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -71,6 +73,8 @@ export interface TaskRecord {
   nextSlotMs: number | null;
   /** Of the task's own calendar, as it is now. */
   calendar?: Calendar;
+  /** Whose files define it: see applied-store.ts. */
+  bundle?: string;
 }
 
 export interface VersionRecord {
@@ -91,6 +95,8 @@ export interface Change {
   author: string;
   reason: string;
   nowMs: number;
+  /** Of a task that is stored because a bundle's files say so: the bundle owns it from then on. */
+  bundle?: string;
 }
 
 export interface Counters {
@@ -132,7 +138,8 @@ export interface TaskStore {
   /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
   pause(name: string, change: Change): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change): Promise<void>;
-  remove(name: string, change: Change): Promise<{ recalled: number[] }>;
+  /** @param expectedVersion as in `save` */
+  remove(name: string, change: Change, expectedVersion?: number | null): Promise<{ recalled: number[] }>;
   /** Exact: equal to the rows that ended. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /** Folds counter rows together. @returns how many were folded */

@@ -69,6 +69,18 @@ export function keepEdits(defined: TaskDefinition, present: TaskDefinition | und
   return over({ ...defined, ...only(present, names) }, only(defined, names));
 }
 
+/** What its definer says: the definition with no part edited. */
+export const beneath = (definition: TaskDefinition): TaskDefinition => reverted(definition, editedParts(definition));
+
+/** The definition as one whose definer says `defined`: whatever it says otherwise counts as edited by hand. */
+export function laidOver(definition: TaskDefinition, defined: TaskDefinition): TaskDefinition {
+  const parts = new Set(
+    Object.keys({ ...definition, ...defined, asDefined: null }) as (TaskPart | "name" | "asDefined")[],
+  );
+  const names = [...parts].filter((part): part is TaskPart => part !== "name" && part !== "asDefined");
+  return over(definition, only(beneath(defined), names));
+}
+
 /** The definition with these parts as its definer says; others stay edited. */
 export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefinition {
   const beneath = only(present.asDefined ?? {}, names);

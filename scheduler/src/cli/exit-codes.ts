@@ -14,6 +14,9 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
+/** What `diff` and `apply --plan` end with when there is something to do, as diff(1) would; wrong usage of these is 1. */
+export const changesExit: ExitCode = 2;
+
 const notFound = new Set<ErrorCode>([
   "TASK_UNKNOWN",
   "RUN_UNKNOWN",

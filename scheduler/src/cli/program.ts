@@ -7,6 +7,7 @@ import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
+import { addFileCommands, tellsChanges } from "./file-commands.ts";
 import { importCrontabs } from "./import-crontab.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
 import { serve } from "./node-commands.ts";
@@ -38,12 +39,12 @@ export async function main(args: string[]): Promise<ExitCode> {
   } catch (error) {
     if (!(error instanceof CommanderError)) {
       terminal.failure(error);
-      return exitCodeOf(error);
+      return tellsChanges(args, exitCodeOf(error));
     }
     if (error.code === "commander.helpDisplayed" || error.code === "commander.version") return exitCodes.ok;
     // A command that needs one more word has shown its help already.
     if (error.code !== "commander.help") terminal.failure(usageError(error, args, program));
-    return exitCodes.usage;
+    return tellsChanges(args, exitCodes.usage);
   }
 }
 
@@ -293,6 +294,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
       doing(namedOr("cancel", (runs, options: BulkOptions) => cancelRuns(runs.map(runNumber), options, terminal))),
     );
   addOperations({ add, family, doing, tasks, runs, terminal });
+  addFileCommands({ add, doing, program, terminal });
 
   add(
     runs,

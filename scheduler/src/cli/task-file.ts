@@ -49,6 +49,23 @@ export async function loadWorkers(
   );
 }
 
+/** What a module of tasks exports: `tasks` and perhaps `bundle`, or both in its default export. @throws FILE_INVALID */
+export async function loadTasksModule(path: string): Promise<unknown> {
+  const { shown, loaded } = await loadModule(path, (work) => work());
+  const { tasks, bundle, default: whole } = loaded;
+  if (tasks !== undefined) return { tasks, ...(bundle === undefined ? {} : { bundle }) };
+  if (whole !== undefined && !(whole instanceof Carillon)) return whole;
+  if (Object.values(loaded).some((value) => value instanceof Carillon))
+    throw invalid(
+      `${shown} exports a Carillon, whose tasks are stored when it starts`,
+      "To apply tasks, export their options: export const tasks = { settle: { schedule: … } };",
+    );
+  throw invalid(
+    `${shown} exports no tasks${exportsText(loaded)}`,
+    "Such as export const tasks = { settle: { schedule: … } };",
+  );
+}
+
 const exportsText = (loaded: object) => {
   const names = Object.keys(loaded);
   return names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : "";

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import { type Log, silentLog } from "../log.ts";
 import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
+import { appliedStore } from "./applied.ts";
 import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
 import { Database } from "./database.ts";
@@ -85,6 +86,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     graceLocks: graceLockStore(database),
     locks: lockStore(database),
     workers: workerStore(database),
+    applied: appliedStore(database),
     clock,
     close: () => database.close(),
   };

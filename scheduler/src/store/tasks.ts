@@ -9,10 +9,12 @@ import { definitionText, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
 import { isKeyed, isRouted } from "../task-policies.ts";
 import { staleTask } from "../task-versions.ts";
+import { isApplied, markApplied, markRemoved } from "./applied.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
+import { rehang } from "./rehang.ts";
 import { notifySql } from "./signals.ts";
 import { lockUpstream, saveUpstream } from "./upstream.ts";
 import { skipPassed, type Withdrawal, withdraw } from "./withdraw.ts";
@@ -35,6 +37,8 @@ interface TaskRow {
   deleted_ms: number | null;
   changed_ms: number;
   next_slot_ms: number | null;
+  bundle: string | null;
+  applied_version: number | null;
 }
 
 const asRecord = (row: TaskRow): TaskRecord => ({
@@ -47,12 +51,13 @@ const asRecord = (row: TaskRow): TaskRecord => ({
     row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
   changedMs: Number(row.changed_ms),
   nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
+  ...(row.bundle === null ? {} : { bundle: row.bundle }),
 });
 
 export function taskStore(database: Database): TaskStore & { replan: Replanning } {
   const s = database.schema;
   const fields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
-                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms`;
+                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version`;
   const from = `${s}.task t join ${s}.plan p on p.task_id = t.id`;
 
   /** A group keeps its number for ever. */
@@ -82,8 +87,9 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
         `select ${fields} from ${from} where t.name = any($1)`,
         [[...byName.keys()]],
       );
+      // What a bundle's files define, code does not define as well: see docs/as-code.md.
       const isSo = (row: TaskRow, defined: TaskDefinition | undefined) =>
-        defined && row.definition_text === definitionText(keepEdits(defined, row.definition));
+        row.bundle !== null || (defined && row.definition_text === definitionText(keepEdits(defined, row.definition)));
       const records = await asRecords(
         present.filter((row) => row.deleted_ms === null && isSo(row, byName.get(row.name))),
       );
@@ -169,13 +175,9 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       return { recalled: await recallClaimed(taskId) };
     },
 
-    async remove(name, change) {
-      const { taskId } = await stop(name, "removed", change, async (client, id) => {
-        await client.query(`update ${s}.task set deleted_ms = $2, changed_ms = $2 where id = $1`, [
-          id,
-          Math.round(change.nowMs),
-        ]);
-      });
+    async remove(name, change, expectedVersion = null) {
+      const mark = (client: SqlClient, id: number) => markRemoved(client, s, id, change);
+      const { taskId } = await stop(name, "removed", change, mark, expectedVersion);
       return { recalled: await recallClaimed(taskId) };
     },
 
@@ -267,7 +269,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     const [present] = await read(name);
     const wanted = make(live(present)?.definition);
     const wantedText = definitionText(wanted);
-    if (present && live(present)?.definition_text === wantedText) {
+    if (present && live(present)?.definition_text === wantedText && isApplied(present, change)) {
       if (expectedVersion !== null && expectedVersion !== present.version) throw await stale(name, expectedVersion);
       return { record: (await asRecords([present]))[0] as TaskRecord, changed: false };
     }
@@ -284,7 +286,13 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       const definition = make(live(row)?.definition);
       const text = definitionText(definition);
       if (definition.calendar?.name !== calendar?.name) calendar = await calendars.in(client, definition, true);
-      if (live(row)?.definition_text === text) return { record: withCalendar(asRecord(row), calendar), changed: false };
+      if (live(row)?.definition_text === text) {
+        await markApplied(client, s, row.id, row.version, change);
+        return {
+          record: withCalendar(asRecord({ ...row, bundle: change.bundle ?? row.bundle }), calendar),
+          changed: false,
+        };
+      }
       // Someone edited the group since it was read: its number is asked for outside of a transaction.
       if (definition.group !== wanted.group) return undefined;
       if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
@@ -350,10 +358,11 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       `insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms) values ($1, $2, $3, $4, $5, $6)`,
       [row.id, version, JSON.stringify(definition), change.author, change.reason, now],
     );
+    await markApplied(client, s, row.id, version, change);
     const paused = row.paused_ms !== null && row.deleted_ms === null;
     await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
     if (definition.after ?? row.definition.after) await saveUpstream(client, s, row.id, definition);
-    if (row.version > 0) await rehang(client, row.id, gate, isRouted(definition) ? 0 : groupId, isKeyed(definition));
+    if (row.version > 0) await rehang(client, s, row.id, gate, isRouted(definition) ? 0 : groupId, isKeyed(definition));
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
     const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);
     await settleGates(client, s, [row.id], change.nowMs, false);
@@ -365,30 +374,10 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       definition,
       changed_ms: now,
       next_slot_ms: nextSlotMs,
+      bundle: change.bundle ?? row.bundle,
       deleted_ms: null,
       paused_ms: paused ? row.paused_ms : null,
     });
-  }
-
-  /** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
-  async function rehang(
-    client: SqlClient,
-    taskId: number,
-    gate: number,
-    groupId: number,
-    keyed: boolean,
-  ): Promise<void> {
-    // Whoever writes many runs does it in the order of their numbers, so that no two can wait for each other. What is
-    // ready goes back to be given a place again: the limit may be another one now.
-    await client.query(
-      `with live as materialized (
-         select id from ${s}.run where task_id = $1 and (gate <> $2 or group_id <> $3 or ($2 > 0 and state = 2) or ($4 and limit_key is null))
-         order by id for update)
-       update ${s}.run r set gate = $2, group_id = $3, limit_key = case when $4 then coalesce(limit_key, key, '') else limit_key end,
-              state = case when state = 2 and $2 > 0 and attempt = 0 then 0 when state = 0 and $2 = 0 then 2 else state end
-       from live where r.id = live.id`,
-      [taskId, gate, groupId, keyed],
-    );
   }
 
   /** Sets the plan's next slot: the first after now that the ledger does not have. */
@@ -446,10 +435,12 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     how: Extract<Withdrawal, "paused" | "removed">,
     change: Change,
     mark: (client: SqlClient, taskId: number) => Promise<unknown>,
+    expectedVersion: number | null = null,
   ): Promise<{ taskId: number }> {
     return database.transaction(async (client) => {
       const row = await lock(client, name);
       if (row.deleted_ms !== null) throw unknown(name);
+      if (expectedVersion !== null && expectedVersion !== row.version) throw await stale(name, expectedVersion, client);
       if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
       const now = Math.round(change.nowMs);
       await account(client, row, now, `${how} before it could be planned`);

@@ -3,7 +3,17 @@ import type { Signal, Store } from "../store.ts";
 
 const parts = [
   ...(["sessions", "tasks", "plans", "runs", "claims", "history"] as const),
-  ...(["graceLocks", "locks", "deadLetters", "operations", "calendars", "routes", "flow", "workers"] as const),
+  ...([
+    "graceLocks",
+    "locks",
+    "deadLetters",
+    "operations",
+    "calendars",
+    "routes",
+    "flow",
+    "workers",
+    "applied",
+  ] as const),
 ];
 /** In real time. */
 const deafAfterMs = 5_000;

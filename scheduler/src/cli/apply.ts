@@ -1,0 +1,197 @@
+import { createHash } from "node:crypto";
+import { createInterface } from "node:readline/promises";
+import { type Applied, applyPlan } from "../apply.ts";
+import { type ApplyPlan, acting, type PlanStep, planApply } from "../apply-plan.ts";
+import { CarillonError } from "../errors.ts";
+import { type Json, sortedJson } from "../json.ts";
+import { compileSchedule } from "../schedule.ts";
+import type { FieldChange } from "../written-task.ts";
+import { partText } from "./edit-task.ts";
+import { changesExit, type ExitCode, exitCodes } from "./exit-codes.ts";
+import { readTaskFiles, tellProblems } from "./read-tasks.ts";
+import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { cut, pad, plain, widthOf } from "./text.ts";
+import { ageText } from "./times.ts";
+
+export interface ApplyOptions extends CommonOptions {
+  bundle?: string;
+  prune?: boolean;
+  adopt?: boolean;
+  overwriteEdits?: boolean;
+  plan?: boolean;
+  expectPlan?: string;
+  reason?: string;
+  author?: string;
+  yes?: boolean;
+}
+
+/** Shows what is to be done, and does it. A plan with a step that cannot be done is not begun. */
+export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
+  const { prune = false, adopt = false, overwriteEdits = false } = options;
+  const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
+  if (problems.length > 0) {
+    tellProblems(problems, terminal);
+    return options.plan ? exitCodes.failed : exitCodes.usage;
+  }
+  if (prune && !named)
+    throw new CarillonError("USAGE", "--prune needs a bundle that has a name", {
+      hint: "Name it with --bundle, or in the files (bundle: billing): what others applied without a name would be removed too.",
+    });
+  const work = async (opened: Opened): Promise<ExitCode> => {
+    const { store, nowMs } = opened;
+    const names = definitions.map(({ name }) => name);
+    const present = await store.applied.read(names, bundle);
+    const plan = planApply(definitions, present, { bundle, prune, adopt, overwriteEdits });
+    const id = planId(plan);
+    if (options.expectPlan !== undefined && options.expectPlan !== id) {
+      throw new CarillonError(
+        "TASK_STALE",
+        `the plan is ${id} by now, not ${options.expectPlan}: tasks or files were changed`,
+        {
+          hint: "Look at carillon diff again, and apply what it shows.",
+        },
+      );
+    }
+    const refused = plan.steps.filter(({ kind }) => kind === "refused");
+    if (!terminal.json) printPlan(plan, id, nowMs(), terminal);
+    if (options.plan || refused.length > 0 || acting(plan).length === 0) {
+      if (terminal.json) terminal.object(planObject(plan, id, []));
+      if (refused.length > 0) return exitCodes.failed;
+      return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
+    }
+    if (!(options.yes || (await goOn(terminal)))) return exitCodes.failed;
+    const by = { author: options.author ?? operator(), reason: options.reason ?? "", nowMs };
+    const applied = await applyPlan(store, plan, by);
+    if (terminal.json) terminal.object(planObject(plan, id, applied));
+    else printApplied(applied, terminal);
+    return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
+  };
+  return withStore(options, work, { make: !options.plan });
+}
+
+/** The same for the same steps from the same versions. */
+const planId = ({ bundle, steps }: ApplyPlan): string => {
+  const content = steps
+    .filter(({ kind }) => kind !== "none")
+    .map(({ task, kind, version, definition }) => [task, kind, version, definition ?? null]);
+  return createHash("sha256")
+    .update(sortedJson([bundle, content]))
+    .digest("hex")
+    .slice(0, 12);
+};
+
+/** Where nobody can be asked, the command line has said it. */
+async function goOn(terminal: Terminal): Promise<boolean> {
+  if (terminal.json || !process.stdin.isTTY || !process.stdout.isTTY) return true;
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  const answer = await lines.question("Go on? [y/N] ").finally(() => lines.close());
+  if (/^y(?:es)?$/i.test(answer.trim())) return true;
+  terminal.aside("nothing was done");
+  return false;
+}
+
+const signs = { create: "+", change: "~", adopt: "»", remove: "-", none: "=", refused: "!" } as const;
+
+function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal): void {
+  const { style } = terminal;
+  const paint = {
+    create: style.good,
+    change: style.warning,
+    adopt: style.warning,
+    remove: style.bad,
+    refused: style.bad,
+    none: style.dim,
+  };
+  const shown = plan.steps.filter(({ kind, drift }) => kind !== "none" || drift.length > 0);
+  const width = Math.max(8, ...shown.map(({ task }) => Math.min(50, widthOf(plain(task)))));
+  for (const step of shown) {
+    const name = pad(cut(plain(step.task), 50), width);
+    terminal.line(
+      `${paint[step.kind](`${signs[step.kind]} ${name}`)}  ${style.dim(plain(stepText(step, now)))}`.trimEnd(),
+    );
+    for (const change of step.changes) terminal.line(`    ${changeText(change)}`);
+    printDrift(step, terminal);
+    if (step.hint) terminal.line(`    ${style.dim("hint:")} ${plain(step.hint)}`);
+  }
+  const count = (kind: PlanStep["kind"]) => plan.steps.filter((step) => step.kind === kind).length;
+  const words = {
+    create: "to create",
+    change: "to change",
+    adopt: "to adopt",
+    remove: "to remove",
+    refused: "refused",
+    none: "unchanged",
+  };
+  const told = (Object.keys(words) as PlanStep["kind"][]).flatMap((kind) =>
+    count(kind) > 0 ? [`${count(kind)} ${words[kind]}`] : [],
+  );
+  terminal.line(`bundle ${plain(plan.bundle)}: ${told.length === 0 ? "no tasks" : told.join(", ")}; plan ${id}`);
+  if (plan.left.length > 0)
+    terminal.aside(
+      `not in the files any more, and left as they are without --prune: ${plan.left.map(plain).join(", ")}`,
+    );
+}
+
+function stepText(step: PlanStep, now: number): string {
+  if (step.why) return step.why;
+  if (step.kind === "create") return step.definition ? compileSchedule(step.definition.schedule).words() : "";
+  const by = step.by ? `, by ${step.by.author} ${ageText(step.by.changedMs, now)}` : "";
+  return `version ${step.version}${by}${step.by?.reason ? ` (${step.by.reason})` : ""}`;
+}
+
+function printDrift({ drift, keepsEdits, kind, definition }: PlanStep, terminal: Terminal): void {
+  for (const { part, applied, stored } of drift) {
+    const [was, is] = [{ [part]: applied }, { [part]: stored }];
+    const becomes = kind === "remove" ? "" : keepsEdits ? "; it stays so" : "; it is put back";
+    const files =
+      keepsEdits && definition?.asDefined && part in definition.asDefined ? definition.asDefined : undefined;
+    const says =
+      files && sortedJson(files[part]) !== sortedJson(applied) ? `, the files say ${partText(files, part, is)}` : "";
+    terminal.line(
+      terminal.style.warning(
+        `    edited by hand: ${part} ${partText(was, part, is)} → ${partText(is, part, was)}${says}${becomes}`,
+      ),
+    );
+  }
+}
+
+function changeText({ path, was, is }: FieldChange): string {
+  return `${plain(path)}: ${valueText(was)} → ${valueText(is)}`;
+}
+
+const valueText = (value: Json | undefined): string => {
+  if (value === undefined || value === null) return "none";
+  return plain(typeof value === "string" ? (value === "" ? '""' : value) : JSON.stringify(value));
+};
+
+function printApplied(applied: Applied[], terminal: Terminal): void {
+  const { style } = terminal;
+  const past = { create: "created", change: "changed", adopt: "adopted", remove: "removed" } as Record<string, string>;
+  for (const { step, error } of applied) {
+    if (!error) continue;
+    terminal.line(`${style.bad(`! ${plain(step.task)}: ${error.code}:`)} ${plain(error.message)}`);
+    if (error.hint !== "") terminal.line(`    ${style.dim("hint:")} ${plain(error.hint)}`);
+  }
+  const done = applied.filter(({ error }) => !error);
+  const counts = Object.entries(past).flatMap(([kind, word]) => {
+    const many = done.filter(({ step }) => step.kind === kind).length;
+    return many > 0 ? [`${many} ${word}`] : [];
+  });
+  const failed = applied.length - done.length;
+  terminal.line([...counts, ...(failed > 0 ? [style.bad(`${failed} not done`)] : [])].join(", "));
+}
+
+const planObject = ({ bundle, steps, left }: ApplyPlan, plan: string, applied: Applied[]) => ({
+  plan,
+  bundle,
+  steps: steps.map(({ definition: _, by, ...step }) => ({
+    ...step,
+    ...(by ? { by: { author: by.author, reason: by.reason, changed: new Date(by.changedMs).toISOString() } } : {}),
+  })),
+  left,
+  applied: applied.map(({ step: { task, kind }, version, error }) => ({
+    ...{ task, kind, version },
+    ...(error ? { error: { code: error.code, message: error.message, hint: error.hint } } : {}),
+  })),
+});

@@ -1,0 +1,70 @@
+import { writeFileSync } from "node:fs";
+import { CarillonError, messageOf } from "../errors.ts";
+import type { TaskRecord } from "../store.ts";
+import { editedParts } from "../task-edits.ts";
+import { writeYaml } from "../task-files/write.ts";
+import { writtenTask } from "../written-task.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface ExportOptions extends CommonOptions {
+  group?: string;
+  bundle?: string;
+  output?: string;
+}
+
+/** The tasks as they are now, edits by hand among them; all, when nothing is said. */
+export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
+  return withStore(options, async ({ store }) => {
+    const found = names.length > 0 ? await store.tasks.byNames(names) : await store.tasks.list();
+    const missing = names.find((name) => !found.some((record) => record.name === name));
+    if (missing !== undefined) await store.tasks.byName(missing);
+    const tasks = found
+      .filter(({ definition }) => options.group === undefined || definition.group === options.group)
+      .filter(({ bundle }) => options.bundle === undefined || bundle === options.bundle)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    if (terminal.json) {
+      const written = Object.fromEntries(tasks.map(({ name, definition }) => [name, writtenTask(definition)]));
+      terminal.object({ ...(options.bundle === undefined ? {} : { bundle: options.bundle }), tasks: written });
+      return exitCodes.ok;
+    }
+    const text = writeYaml(
+      tasks.map((record) => ({
+        name: record.name,
+        written: writtenTask(record.definition),
+        comment: remarksOn(record),
+      })),
+      options.bundle ?? null,
+    );
+    writeOut(text, options.output, terminal);
+    if (options.output !== undefined) terminal.aside(`${tasks.length} tasks written to ${options.output}`);
+    return exitCodes.ok;
+  });
+}
+
+/** What a file cannot say of a task. */
+function remarksOn({ definition, paused, bundle }: TaskRecord): string {
+  const edits = editedParts(definition);
+  return [
+    ...(paused ? [`paused by ${paused.by}${paused.why === "" ? "" : `: ${paused.why}`}`] : []),
+    ...(edits.length > 0 ? [`edited by hand: ${edits.join(", ")}`] : []),
+    ...(bundle === undefined ? [] : [`of the bundle ${bundle}`]),
+  ].join("\n");
+}
+
+/** @throws FILE_INVALID */
+export function writeOut(text: string, file: string | undefined, terminal: Terminal): void {
+  if (file === undefined || file === "-") {
+    terminal.line(text.trimEnd());
+    return;
+  }
+  try {
+    writeFileSync(file, text);
+  } catch (cause) {
+    throw new CarillonError("FILE_INVALID", `${file} cannot be written: ${messageOf(cause)}`, {
+      hint: "Give the path of a file in a folder that exists and that you may write to.",
+      cause,
+    });
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * A bundle is a name under which files define tasks. A task that an apply stored belongs to its bundle until it is removed;
+ * `applied_version` is the version that the last apply wrote or found equal, so what it said can be read from the versions.
+ */
+export const bundles = (s: string) => `
+alter table ${s}.task
+  add column bundle text,
+  add column applied_version int,
+  add column deleted_by text,
+  add column deleted_why text;
+create index task_bundle on ${s}.task (bundle) where bundle is not null;
+`;

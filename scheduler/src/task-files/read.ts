@@ -1,0 +1,131 @@
+/** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
+import { isMap, isNode, isScalar, LineCounter, type Node, type ParsedNode, parseDocument } from "yaml";
+import { CarillonError, isCarillonError } from "../errors.ts";
+import type { TaskDefinition } from "../task.ts";
+import { pathOf, readWritten } from "../written-task.ts";
+
+export interface FileProblem {
+  file: string;
+  /** From 1; null: the file has none, or it is not known. */
+  line: number | null;
+  /** "tasks.settle.retry.attempts" */
+  path: string;
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export interface ReadFile {
+  file: string;
+  /** That the file names; null: none. */
+  bundle: string | null;
+  tasks: { definition: TaskDefinition; line: number | null }[];
+  problems: FileProblem[];
+}
+
+type LineOf = (path: readonly string[]) => number | null;
+const topNames = ["bundle", "tasks"];
+
+export function readYaml(file: string, text: string): ReadFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", logLevel: "silent" });
+  const [error] = document.errors;
+  if (error) {
+    const line = lines.linePos(error.pos[0]).line;
+    const hint = "Mend the YAML there: indentation by spaces, a space after each colon, texts with : or # in quotes.";
+    return failed({ file, line, path: "", code: "FILE_INVALID", message: `not YAML: ${error.message}`, hint });
+  }
+  const lineOf: LineOf = (path) => {
+    let node: ParsedNode | Node | null = document.contents;
+    let offset = isNode(node) ? node.range?.[0] : undefined;
+    for (const name of path) {
+      if (!isMap(node)) break;
+      const pair = node.items.find(({ key }) => (isScalar(key) ? String(key.value) : String(key)) === name);
+      if (!pair) break;
+      if (isNode(pair.key)) offset = pair.key.range?.[0] ?? offset;
+      node = pair.value as Node | null;
+    }
+    return offset === undefined ? null : lines.linePos(offset).line;
+  };
+  let content: unknown;
+  try {
+    content = document.toJS({ maxAliasCount: 100 });
+  } catch (cause) {
+    const message = `not a file of tasks: ${(cause as Error).message}`;
+    return failed({
+      file,
+      line: null,
+      path: "",
+      code: "FILE_INVALID",
+      message,
+      hint: "Write out what the aliases stand for.",
+    });
+  }
+  return readTasks(file, content, lineOf);
+}
+
+/** @param content what the file says: { bundle, tasks: { name: options } } */
+export function readTasks(file: string, content: unknown, lineOf: LineOf = () => null): ReadFile {
+  const problem = (path: string[], code: string, message: string, hint: string): FileProblem => ({
+    ...{ file, line: lineOf(path), path: path.join("."), code, message, hint },
+  });
+  if (!isObject(content))
+    return failed(
+      problem([], "FILE_INVALID", "has no tasks", "Begin with tasks:, and below it a name and its options."),
+    );
+  const read: ReadFile = { file, bundle: null, tasks: [], problems: [] };
+  for (const name of Object.keys(content).filter((name) => !topNames.includes(name))) {
+    const hint = `A file has ${topNames.join(" and ")}; tasks stand below tasks:.`;
+    read.problems.push(problem([name], "FILE_INVALID", `there is no ${JSON.stringify(name)} here`, hint));
+  }
+  const { bundle, tasks = {} } = content;
+  if (bundle !== undefined) {
+    try {
+      read.bundle = checkBundle(bundle);
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      read.problems.push(problem(["bundle"], error.code, error.message, error.hint));
+    }
+  }
+  // A file whose last task was taken out: "tasks:" and nothing below.
+  const entries = tasks === null ? [] : isObject(tasks) ? Object.entries(tasks) : undefined;
+  if (!entries) {
+    read.problems.push(
+      problem(["tasks"], "FILE_INVALID", "tasks must hold names", "Such as tasks: { settle: { … } }."),
+    );
+    return read;
+  }
+  for (const [name, written] of entries) {
+    try {
+      read.tasks.push({ definition: readWritten(name, written ?? {}), line: lineOf(["tasks", name]) });
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      const path = pathOf(name, error);
+      const message = error.message.startsWith(`task ${name}: `)
+        ? error.message.slice(`task ${name}: `.length)
+        : error.message;
+      const { code, hint } = error;
+      const where = ["tasks", name, ...(path === "" ? [] : path.split("."))];
+      read.problems.push(problem(where, code, message, hint));
+    }
+  }
+  return read;
+}
+
+/** @throws OPTION_INVALID */
+export function checkBundle(name: unknown): string {
+  if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
+  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${JSON.stringify(name)}`, {
+    hint: "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.",
+  });
+}
+
+const failed = (problem: FileProblem): ReadFile => ({
+  file: problem.file,
+  bundle: null,
+  tasks: [],
+  problems: [problem],
+});
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

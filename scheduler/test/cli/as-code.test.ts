@@ -1,0 +1,101 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ask, file, folder, here, json, start } from "./process.ts";
+
+const yaml = (timeout: string, more = "") => `bundle: billing
+tasks:
+  settle:
+    schedule: { cron: "0 2 * * *", zone: Asia/Shanghai }
+    timeout: ${timeout}
+  beat: { schedule: { every: 5m } }
+${more}`;
+
+describe("apply, diff, export", () => {
+  it("plan, apply, drift, prune: exit codes and what is told", async () => {
+    await file("billing.yaml", yaml("1h", "  old: {}\n"));
+    const first = await ask("apply", "billing.yaml", "--reason", "begin");
+    expect([first.code, first.stderr]).toEqual([0, ""]);
+    expect(first.stdout).toMatch(/^\+ settle {2,}at 02:00 every day, Asia\/Shanghai$/m);
+    expect(first.stdout).toMatch(/^bundle billing: 3 to create; plan [\da-f]{12}\n3 created$/m);
+    expect((await ask("diff", "billing.yaml")).code).toBe(0);
+    expect((await json("tasks", "show", "settle")).versions).toMatchObject([{ version: 1, reason: "begin" }]);
+
+    expect((await ask("tasks", "edit", "beat", "--set", "priority=8", "--reason", "hurry")).code).toBe(0);
+    await file("billing.yaml", yaml("2h"));
+    const diff = await ask("diff", "billing.yaml", "--prune");
+    expect(diff.code).toBe(2);
+    expect(diff.stdout).toMatch(/^~ settle {2,}version 1, by /m);
+    expect(diff.stdout).toMatch(/^ {4}timeout: 1h → 2h$/m);
+    expect(diff.stdout).toMatch(/^= beat {2,}version 2, by .* \(hurry\)$/m);
+    expect(diff.stdout).toMatch(/^ {4}edited by hand: priority 5 → 8; it stays so$/m);
+    expect(diff.stdout).toMatch(/^- old /m);
+    const [, id = ""] = /plan ([\da-f]{12})/.exec(diff.stdout) ?? [];
+    expect((await ask("diff", "billing.yaml")).stderr).toContain("left as they are without --prune: old");
+
+    const other = await ask("apply", "billing.yaml", "--prune", "--expect-plan", "000000000000");
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining("TASK_STALE")]);
+    const applied = await json("apply", "billing.yaml", "--prune", "--expect-plan", id, "--author", "ci");
+    expect(applied.applied).toEqual([
+      { task: "settle", kind: "change", version: 2 },
+      { task: "old", kind: "remove", version: 1 },
+    ]);
+    expect((await json("tasks", "show", "settle")).versions[0]).toMatchObject({ author: "ci", parts: ["timeoutMs"] });
+
+    const over = await ask("apply", "billing.yaml", "--plan", "--overwrite-edits");
+    expect([over.code, over.stdout]).toEqual([2, expect.stringContaining("priority 5 → 8; it is put back")]);
+    const out = await ask("export", "--bundle", "billing", "--output", "out.yaml");
+    expect([out.code, out.stderr]).toEqual([0, expect.stringContaining("2 tasks written to out.yaml")]);
+    expect(await readFile(join(folder, "out.yaml"), "utf8")).toContain("# edited by hand: priority\n");
+    expect((await ask("apply", "out.yaml", "--overwrite-edits")).code).toBe(0);
+    expect((await ask("diff", "out.yaml")).stdout).toMatch(/2 unchanged; plan/);
+  });
+
+  it("modules, several files, mistakes with their lines, and who owns what", async () => {
+    await file(
+      "more.ts",
+      `import { every, type TaskOptions } from "carillon";\nexport const bundle = "m";\nexport const tasks: Record<string, TaskOptions> = { tick: { schedule: every("1m") } };\n`,
+    );
+    await file("wrong.yaml", 'tasks:\n  tick: {}\n  bad:\n    retry: { attempts: 0 }\n  "no zone": {}\n');
+    const wrong = await ask("apply", "more.ts", "wrong.yaml");
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toMatch(
+      /^wrong\.yaml:4: TASK_INVALID: tasks\.bad\.retry\.attempts: retry\.attempts cannot be 0\n {2}hint: /m,
+    );
+    expect(wrong.stderr).toMatch(/^wrong\.yaml:2: TASK_DUPLICATE: tasks\.tick: the task tick is in more\.ts already$/m);
+    await file("nameless.yaml", "tasks:\n  x: {}\n");
+    const refused = [
+      ["diff wrong.yaml", 1, ""],
+      ["diff wrong.yaml --nonsense", 1, "USAGE"],
+      ["apply nowhere.yaml", 2, "FILE_INVALID"],
+      ["apply tasks.ts", 2, "exports a Carillon"],
+      ["apply nameless.yaml --prune", 2, "--prune needs a bundle"],
+    ] as const;
+    const told = await Promise.all(refused.map(([line]) => ask(...line.split(" "))));
+    expect(told.map(({ code }) => code)).toEqual(refused.map(([, code]) => code));
+    for (const [at, [, , text]] of refused.entries()) expect(told[at]?.stderr).toContain(text);
+    expect((await ask("apply", "more.ts", "--yes")).code).toBe(0);
+    await file("thief.yaml", "bundle: thief\ntasks:\n  tick: {}\n");
+    const thief = await ask("apply", "thief.yaml");
+    expect([thief.code, thief.stdout]).toEqual([1, expect.stringContaining("it belongs to the bundle m")]);
+    const [tick, nobody] = await Promise.all([ask("export", "tick"), ask("export", "nobody")]);
+    expect([tick?.stdout, nobody?.code]).toEqual([expect.stringContaining("schedule: { every: 1m }"), 3]);
+  });
+
+  it("asks on a terminal, and what was changed meanwhile is refused", async () => {
+    await file("one.yaml", "tasks:\n  one: { priority: 1 }\n");
+    expect((await ask("apply", "one.yaml")).code).toBe(0);
+    await file("one.yaml", "tasks:\n  one: { priority: 2 }\n");
+    const asked = start(["apply", "one.yaml", ...here()], { columns: 100 });
+    await asked.says(/Go on\?/);
+    expect((await ask("tasks", "edit", "one", "--set", "timeout=1m")).code).toBe(0);
+    asked.type("y\n");
+    expect((await asked.ended()).code).toBe(1);
+    expect(asked.stdout).toMatch(/TASK_STALE:.* task one is at version 2/);
+    const again = start(["apply", "one.yaml", ...here()], { columns: 100 });
+    await again.says(/Go on\?/);
+    again.type("n\n");
+    expect((await again.ended()).code).toBe(1);
+    expect((await json("tasks", "show", "one")).definition).toMatchObject({ priority: 1, timeoutMs: 60_000 });
+  });
+});
