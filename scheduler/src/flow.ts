@@ -51,19 +51,44 @@ export interface LateResult {
   error: Json;
 }
 
-/** The port for runs that come from runs, and for what an operator decides. */
-export interface FlowStore {
+/** A claim by which a handler asks. */
+export interface AskingRun {
+  runId: number;
+  fence: number;
+}
+
+/** What a handler's run asks for: of the store, or where its worker has none, of a server. */
+export interface RunFlow {
   /** @throws TASK_UNKNOWN */
-  taskId(name: string): Promise<number>;
+  taskId(name: string, asking: AskingRun): Promise<number>;
   /**
    * Makes runs that have `parent` as their parent, under its claim. Repeatable: a child that is there, ended or not, is
-   * found by its key. @throws FENCE_STALE when the claim is no longer this one, TASK_UNKNOWN
+   * found by its key. @throws FENCE_STALE when the claim is no longer this one, TASK_UNKNOWN, OPTION_INVALID when there
+   * would be more than limits.children of them
    */
-  spawn(parent: { runId: number; fence: number }, children: ChildWrite[], nowMs: number): Promise<Enqueued[]>;
+  spawn(parent: AskingRun, children: ChildWrite[], nowMs: number): Promise<Enqueued[]>;
   /** Keeps a claimed run's state until the run ends; null forgets it. Repeatable. @returns whether the claim still stood */
   saveState(runId: number, fence: number, state: string | null): Promise<boolean>;
-  /** What a run comes from: the children that it joins, the runs it comes after, or the run it goes on from. */
-  inputs(runId: number): Promise<RunInput[]>;
+  /**
+   * What a run comes from: the children that it joins, the runs it comes after, or the run it goes on from.
+   * @throws FENCE_STALE
+   */
+  inputs(asking: AskingRun): Promise<RunInput[]>;
+}
+
+/** Of what a run comes from: what has a higher number than this, so many, and so many bytes of results; one at least. */
+export interface InputsPage {
+  afterRunId: number;
+  limit: number;
+  bytes: number;
+}
+
+/** The port for runs that come from runs, and for what an operator decides. */
+export interface FlowStore extends RunFlow {
+  taskId(name: string): Promise<number>;
+  /** In the order of their numbers. @param of without a fence: for whoever looks */
+  inputs(of: { runId: number; fence?: number }): Promise<RunInput[]>;
+  inputsPage(of: AskingRun, page: InputsPage): Promise<{ inputs: RunInput[]; more: boolean }>;
   /** Decides what is undecided. @throws RUN_UNKNOWN, RUN_STATE */
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number): Promise<void>;
   /** Where a run comes from and what came of it; of its children the first so many. */

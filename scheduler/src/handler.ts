@@ -38,7 +38,8 @@ export interface Run {
    * Makes a run of a task as this run's child, at once. A child has one key among its parent's children of that task, so
    * that another attempt of the parent, spawning it again, finds it there. Without a key it is numbered in the order of
    * calls: then give an attempt no other order than the one before it had.
-   * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…
+   * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…; in a remote worker KEY_FORBIDDEN
+   * for a task of a group that its key does not allow
    */
   spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
   /**
@@ -48,7 +49,10 @@ export interface Run {
   fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
   /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
-  /** What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from. */
+  /**
+   * What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from.
+   * @throws FENCE_STALE
+   */
   inputs(): Promise<RunInput[]>;
 }
 

@@ -11,6 +11,11 @@ export const limits = {
   upstreamTasks: 100,
   /** Of one run. */
   children: 10_000,
+  /** That one statement makes, or one poll of a remote worker asks for. */
+  childrenAtOnce: 1_000,
+  /** Of what a run comes from, in one answer to a remote worker: so many, and so much of their results and errors. */
+  inputsPerPoll: 1_000,
+  inputBytesPerPoll: 8 * 1024 * 1024,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,

@@ -9,6 +9,7 @@ import { validatePayload } from "./payload.ts";
 import { systemRandom } from "./random.ts";
 import { Line } from "./remote/line.ts";
 import { RemoteClaims } from "./remote/remote-claims.ts";
+import { RemoteFlow } from "./remote/remote-flow.ts";
 import { RemoteSession } from "./remote/remote-session.ts";
 import {
   type RemoteWorkerOptions,
@@ -153,10 +154,12 @@ export class RemoteWorker {
       line.close();
       throw error;
     }
-    const claims = new RemoteClaims({ ...shared, session, claimAheadMs, held });
+    const flow = new RemoteFlow(session);
+    const claims = new RemoteClaims({ ...shared, session, flow, claimAheadMs, held });
     const worker = new Worker({
       ...shared,
       claims,
+      flow,
       writeLogs: (lines) => claims.writeLogs(lines),
       membership: session,
       definitions: new Definitions(claims),

@@ -330,8 +330,8 @@ export type Verdict =
       /** Only of a success: written with it. */
       onward?: Onward;
     }
-  /** `ask`: not before an operator says so. */
-  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean }
+  /** `ask`: not before an operator says so. `askedMs`: what `dueMs` has of the handler's `retryAfterMs`, for who sets it anew. */
+  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean; askedMs?: number }
   | { kind: "released" };
 
 export interface Settlement {

@@ -45,18 +45,37 @@ const failure = z.strictObject({
   thrown: z.string().max(limits.errorTextLength).optional(),
 });
 
+const onward = z
+  .union([
+    z
+      .strictObject({ join: name, payload: z.unknown().optional() })
+      .describe("One run of this task, once every child of the run has ended."),
+    z
+      .strictObject({
+        continueAs: z.strictObject({ payload: z.unknown().optional(), state: z.unknown().optional() }),
+      })
+      .describe("The next run of its chain: of the same task, with the same key and slot."),
+  ])
+  .describe("Of a success: what it begins, in the write that ends it. One that cannot be begun fails the attempt.");
+
 /** `stopped`: cut short by the worker's own end; then the task's onWorkerLost decides. */
 export const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped"] as const;
 
-const verdict = z.strictObject({
-  ...claimed,
-  outcome: z.enum(verdictOutcomes),
-  result: z.unknown().optional(),
-  error: failure.optional(),
-  retry: z.boolean().optional().describe("Of a failure: false when another try cannot help; default true."),
-  startedAgoMs: agoMs.optional(),
-  endedAgoMs: agoMs.optional(),
-});
+const verdict = z
+  .strictObject({
+    ...claimed,
+    outcome: z.enum(verdictOutcomes),
+    result: z.unknown().optional(),
+    onward: onward.optional(),
+    error: failure.optional(),
+    retry: z.boolean().optional().describe("Of a failure: false when another try cannot help; default true."),
+    retryAfterMs: agoMs.optional().describe("Of a failure: another try comes no sooner, or than the task's maxDelay."),
+    startedAgoMs: agoMs.optional(),
+    endedAgoMs: agoMs.optional(),
+  })
+  .refine(({ outcome, onward }) => outcome === "succeeded" || onward === undefined, {
+    message: "only a success goes on",
+  });
 
 const report = z.strictObject({ ...claimed, startedAgoMs: agoMs, progress: z.unknown().optional() });
 
@@ -66,6 +85,33 @@ const logLine = z.strictObject({
   message: z.string().max(limits.errorTextLength),
   fields: z.record(z.string(), z.unknown()).optional(),
   agoMs: agoMs.optional(),
+});
+
+const savedState = z.strictObject({
+  ...claimed,
+  state: z
+    .unknown()
+    .refine((given) => given !== undefined, { message: "is missing" })
+    .describe("For the attempts after this one, until the run ends; null forgets it."),
+});
+
+const child = z.strictObject({
+  task: name,
+  key: text(limits.keyLength)
+    .min(1)
+    .describe("One child of its parent has it among those of its task: asked for again, it is found."),
+  payload: z.unknown().optional(),
+});
+
+const spawn = z.strictObject({
+  ...claimed,
+  children: z.array(child).max(limits.childrenAtOnce).describe("All of them are made, or none."),
+  join: name.optional().describe("The task that is to join them: it must exist, or none is made."),
+});
+
+const inputsOf = z.strictObject({
+  ...claimed,
+  afterRunId: z.int().min(0).optional().describe("The last `runId` that was told, where there are more; default 0."),
 });
 
 const turn = z
@@ -102,13 +148,23 @@ export const pollRequest = z
     verdicts: z.array(verdict).max(limits.runsPerPoll).optional(),
     reports: z.array(report).max(limits.heldPerSession).optional(),
     logs: z.array(logLine).max(limits.runsPerPoll).optional(),
+    states: z.array(savedState).max(limits.runsPerPoll).optional(),
+    spawns: z.array(spawn).max(limits.childrenAtOnce).optional(),
+    inputsOf: inputsOf.optional().describe("Asks what this run comes from."),
     turn: turn.optional(),
     draining: z.boolean().optional().describe("It stops: what is addressed to it and not claimed goes to others."),
     leave: z.boolean().optional().describe("Ends the session, after everything else."),
   })
   .refine(({ session, join }) => (session === undefined) !== (join === undefined), {
     message: "give either session or join",
-  });
+  })
+  .refine(
+    ({ spawns = [] }) => spawns.reduce((sum, { children }) => sum + children.length, 0) <= limits.childrenAtOnce,
+    {
+      message: `more than ${limits.childrenAtOnce} children at once`,
+      path: ["spawns"],
+    },
+  );
 
 const run = z.strictObject({
   ...claimed,
@@ -137,7 +193,36 @@ const task = z.strictObject({
   retry: z.unknown(),
 });
 
-const refusal = z.strictObject({ ...claimed, status: z.int(), code: z.string(), message: z.string() });
+const refusal = z.strictObject({
+  ...claimed,
+  part: z.enum(["verdict", "report", "log", "state", "spawn", "inputs"]).describe("Of the request."),
+  status: z.int(),
+  code: z.string(),
+  message: z.string(),
+});
+
+const spawned = z.strictObject({
+  ...claimed,
+  children: z
+    .array(z.strictObject({ runId: number, created: z.boolean().describe("False: it was there already.") }))
+    .describe("In the order in which they were asked for."),
+});
+
+const input = z.strictObject({
+  runId: number,
+  task: name,
+  key: z.string().nullable().describe("Of a child: the key under which it was spawned."),
+  slotMs: z.number().nullable(),
+  outcome: z.enum(["succeeded", "failed", "cancelled", "skipped"]),
+  result: z.unknown(),
+  error: z.unknown(),
+});
+
+const inputs = z.strictObject({
+  ...claimed,
+  inputs: z.array(input).describe("In the order of their numbers."),
+  more: z.boolean().describe("Ask on, after the last of these."),
+});
 
 const recall = z.strictObject({ ...claimed, kind: z.enum(["cancel", "withdraw"]), why: z.string() });
 
@@ -150,7 +235,11 @@ export const pollAnswer = z.strictObject({
   tasks: z.array(task).describe("Of the tasks of these runs."),
   recalls: z.array(recall).describe("Asked back. cancel: stop it; withdraw: release it, unless it has started."),
   turnedTo: z.int().optional().describe("Of a turn: where the next one goes on; 0: the round is complete."),
-  refused: z.array(refusal).describe("What was said of claims that are not, or no longer, this session's."),
+  spawned: z.array(spawned).optional().describe("Of `spawns`, but for those in `refused`."),
+  inputs: inputs.optional().describe("Of `inputsOf`, unless it is in `refused`."),
+  refused: z
+    .array(refusal)
+    .describe("What was said of claims that are not, or no longer, this session's, or asks what cannot be."),
   lost: z.array(number).describe("Of the fences that the request named: no longer this session's."),
 });
 
@@ -164,6 +253,11 @@ export type GivenVerdict = z.infer<typeof verdict>;
 export type GivenRecall = z.infer<typeof recall>;
 export type GivenLog = z.infer<typeof logLine>;
 export type Refusal = z.infer<typeof refusal>;
+export type GivenSpawn = z.infer<typeof spawn>;
+export type GivenState = z.infer<typeof savedState>;
+export type Spawned = z.infer<typeof spawned>;
+export type AskedInputs = z.infer<typeof inputsOf>;
+export type GivenInputs = z.infer<typeof inputs>;
 
 /** RFC 9457, with one of our codes. */
 export const problem = z.object({

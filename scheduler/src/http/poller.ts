@@ -10,6 +10,7 @@ import type { StoreClock } from "../store-clock.ts";
 import { checkName } from "../task.ts";
 import type { GivenLog, GivenVerdict, JoinRequest, PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
 import type { ClaimStanding, WorkerKey } from "../worker-store.ts";
+import { FlowCalls, type Refuse } from "./flow-calls.ts";
 import { Lanes } from "./lanes.ts";
 import { statusOf } from "./problems.ts";
 import { type Attached, type Holding, Sessions, sessionOver } from "./sessions.ts";
@@ -41,6 +42,7 @@ export class Poller {
   readonly #sessions: Sessions;
   readonly #settling: Settling;
   readonly #lanes: Lanes;
+  readonly #flow: FlowCalls;
   #closed = false;
 
   constructor(options: PollerOptions) {
@@ -52,6 +54,7 @@ export class Poller {
     });
     this.#settling = new Settling(options.store.claims, now, options.log);
     this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
+    this.#flow = new FlowCalls(options.store, options.storeClock);
   }
 
   onSignal(signal: Signal): void {
@@ -88,7 +91,7 @@ export class Poller {
     if (request.draining) await this.#options.store.routes.drain(session.id);
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
-    await this.#listen(session, request, refused);
+    const { spawned, inputs } = await this.#listen(key, session, request, refused);
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
     let turnedTo: number | undefined;
@@ -99,7 +102,8 @@ export class Poller {
       turnedTo = turn.lastTaskId;
     } else if (!request.join) {
       if (request.want) runs.push(...session.ungiven.splice(0));
-      const answerNow = runs.length + refused.length + found.lost.length > 0;
+      const answerNow =
+        runs.length + refused.length + found.lost.length > 0 || spawned !== undefined || inputs !== undefined;
       runs = runs.concat(await this.#runsFor(session, request, gone, answerNow));
     }
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
@@ -118,6 +122,8 @@ export class Poller {
         session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
       ),
       ...(turnedTo === undefined ? {} : { turnedTo }),
+      ...(spawned ? { spawned } : {}),
+      ...(inputs ? { inputs } : {}),
       refused,
       lost: found.lost,
     };
@@ -226,17 +232,41 @@ export class Poller {
 
   // ---- what the worker tells
 
-  async #listen(session: Attached, request: PollRequest, refused: Refusal[]): Promise<void> {
-    const { verdicts = [], reports = [], logs = [] } = request;
-    if (verdicts.length + reports.length + logs.length === 0) return;
+  async #listen(
+    key: WorkerKey,
+    session: Attached,
+    request: PollRequest,
+    refused: Refusal[],
+  ): Promise<Pick<PollAnswer, "spawned" | "inputs">> {
+    const { verdicts = [], reports = [], logs = [], states = [], spawns = [], inputsOf } = request;
+    const asked = inputsOf ? [inputsOf] : [];
+    const flows = [...states, ...spawns, ...asked];
+    if (verdicts.length + reports.length + logs.length + flows.length === 0) return {};
     // A verdict on what is not held may be an old one said again. A log line may come a little after its run's end.
     const standings = await this.#look(session, [
       ...verdicts.filter(({ runId, fence }) => session.held.get(fence)?.runId !== runId),
-      ...[...reports, ...logs].filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
+      ...[...reports, ...logs, ...flows].filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
     ]);
     await this.#report(session, reports, standings, refused);
     await this.#writeLogs(session, logs, standings, refused);
-    await this.#settle(session, verdicts, standings, refused);
+    const held = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
+      some.filter((one) => isHeld(session, one, standings) || !refused.push(stale(one, part, standings)));
+    const failed = new Set<number>();
+    const refuse: Refuse = (claim, part, error) => {
+      failed.add(claim.fence);
+      refused.push(refusal(claim, part, error.code, error.message));
+    };
+    await this.#flow.save(held(states, "state"), refuse);
+    const spawned = spawns.length > 0 ? await this.#flow.spawn(key, held(spawns, "spawn"), refuse) : undefined;
+    const [ask] = held(asked, "inputs");
+    const inputs = ask && (await this.#flow.inputs(ask, refuse));
+    // A success that came with what was not done, such as children for its join, would not be what its worker means.
+    const unmeant = verdicts.filter(({ outcome, fence }) => outcome === "succeeded" && failed.has(fence));
+    for (const { runId, fence } of unmeant)
+      refused.push(refusal({ runId, fence }, "verdict", "REQUEST_INVALID", "what was asked for with it was refused"));
+    const meant = unmeant.length === 0 ? verdicts : verdicts.filter((one) => !unmeant.includes(one));
+    await this.#settle(key, session, meant, standings, refused);
+    return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}) };
   }
 
   /** What the book says of claims that this server does not know. */
@@ -256,7 +286,7 @@ export class Poller {
   ): Promise<void> {
     const nowMs = this.#options.storeClock.now();
     const good = reports.filter(
-      (report) => isHeld(session, report, standings) || !refused.push(stale(report, standings)),
+      (report) => isHeld(session, report, standings) || !refused.push(stale(report, "report", standings)),
     );
     if (good.length === 0) return;
     await this.#options.store.claims.report(
@@ -279,7 +309,7 @@ export class Poller {
     const lines: LogLine[] = [];
     for (const line of logs) {
       const attempt = session.known(line.fence)?.attempt ?? standings.get(line.fence)?.attempt ?? 1;
-      if (isForeign(standings.get(line.fence))) refused.push(stale(line, standings));
+      if (isForeign(standings.get(line.fence))) refused.push(stale(line, "log", standings));
       else {
         const fields = jsonText(line.fields, `run ${line.runId}: log fields`);
         const { runId, level = "info", message, agoMs = 0 } = line;
@@ -297,6 +327,7 @@ export class Poller {
   }
 
   async #settle(
+    key: WorkerKey,
     session: Attached,
     verdicts: GivenVerdict[],
     standings: Map<number, ClaimStanding>,
@@ -310,13 +341,16 @@ export class Poller {
     await definitions.ensure(
       holdings.flatMap((one) => (one && one.taskId > 0 ? [{ taskId: one.taskId, version: 1 }] : [])),
     );
+    const onwards = await this.#flow.onwards(key, verdicts);
     for (const given of verdicts) {
       const standing = standings.get(given.fence);
       if (isForeign(standing)) {
-        refused.push(stale(given, standings));
+        refused.push(stale(given, "verdict", standings));
         continue;
       }
-      if (standing && isRepeated(given, standing)) continue;
+      // What goes on is settled again: the server that did so may have died before it tied up what comes after the commit.
+      const goesOn = given.onward !== undefined && standing?.outcome === "succeeded";
+      if (standing && !goesOn && isRepeated(given, standing)) continue;
       const known: Holding = session.known(given.fence) ?? {
         ...(standing as ClaimStanding),
         runId: given.runId,
@@ -332,7 +366,7 @@ export class Poller {
           message,
           fields: null,
         });
-      const verdict = verdictOf(given, definition, known.attempt, nowMs, random, note);
+      const verdict = verdictOf(given, definition, known.attempt, nowMs, random, note, onwards.get(given.fence));
       settlements.push(settlementOf(session.id, given, known, verdict, nowMs));
     }
     if (notes.length > 0) await store.runs.writeLogs(notes);
@@ -340,7 +374,7 @@ export class Poller {
     for (const { fence } of settlements) session.drop(fence);
     const late = await this.#settling.add(settlements);
     for (const { runId, fence } of settlements)
-      if (late.has(fence)) refused.push(refusal({ runId, fence }, "FENCE_STALE"));
+      if (late.has(fence)) refused.push(refusal({ runId, fence }, "verdict", "FENCE_STALE"));
   }
 
   /** Never given to anybody. */
@@ -384,19 +418,26 @@ function isHeld(session: Attached, { runId, fence }: Spoken, standings: Map<numb
   return session.held.get(fence)?.runId === runId || standings.get(fence)?.standing === "held";
 }
 
-function stale(spoken: Spoken, standings: Map<number, ClaimStanding>): Refusal {
+function stale(spoken: Spoken, part: Refusal["part"], standings: Map<number, ClaimStanding>): Refusal {
   const standing = standings.get(spoken.fence)?.standing;
   return refusal(
     spoken,
+    part,
     standing === "foreign" ? "CLAIM_FOREIGN" : standing === "unknown" ? "RUN_UNKNOWN" : "FENCE_STALE",
   );
 }
 
-function refusal({ runId, fence }: Spoken, code: ErrorCode): Refusal {
-  const message = {
-    CLAIM_FOREIGN: "this claim is another session's",
-    RUN_UNKNOWN: "no such claim was ever made",
-    FENCE_STALE: "the claim is over; what was said of it is recorded and changes nothing",
-  }[code as "FENCE_STALE"];
-  return { runId, fence, status: statusOf(code), code, message };
+const overWords: Partial<Record<ErrorCode, string>> = {
+  CLAIM_FOREIGN: "this claim is another session's",
+  RUN_UNKNOWN: "no such claim was ever made",
+  FENCE_STALE: "the claim is over; what was said of it changes nothing",
+};
+
+function refusal(
+  { runId, fence }: Spoken,
+  part: Refusal["part"],
+  code: ErrorCode,
+  message = overWords[code] ?? "",
+): Refusal {
+  return { runId, fence, part, status: statusOf(code), code, message };
 }

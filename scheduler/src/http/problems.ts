@@ -6,6 +6,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   KEY_FORBIDDEN: 403,
   CLAIM_FOREIGN: 403,
   RUN_UNKNOWN: 404,
+  TASK_UNKNOWN: 404,
   SESSION_LOST: 409,
   NODE_NAME_TAKEN: 409,
   FENCE_STALE: 409,
@@ -14,6 +15,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   PAYLOAD_NOT_JSON: 400,
   PAYLOAD_TOO_LARGE: 400,
   TASK_INVALID: 400,
+  OPTION_INVALID: 400,
   STOPPED: 503,
 };
 

@@ -1,4 +1,5 @@
-import { isCarillonError, messageOf } from "../errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import type { Onward } from "../flow.ts";
 import { jsonText } from "../json.ts";
 import type { Random } from "../random.ts";
 import { retryDelay } from "../retry.ts";
@@ -19,7 +20,8 @@ function errorText({ error, outcome }: GivenVerdict): string {
 
 /**
  * What a worker's word comes to: the task's policy decides here whether there is another try, not the worker. A result
- * that cannot be kept does not undo the work: `note` is told of it.
+ * that cannot be kept does not undo the work: `note` is told of it. What goes on as something that cannot be begun has
+ * failed, as it would by the same call in process.
  */
 export function verdictOf(
   given: GivenVerdict,
@@ -28,11 +30,20 @@ export function verdictOf(
   nowMs: number,
   random: Random,
   note: (message: string) => void,
+  onward?: Onward | CarillonError,
 ): Verdict {
+  const failed = (error: string): Verdict => {
+    const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
+    if (!definition || delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+    const askedMs = Math.min(given.retryAfterMs ?? 0, definition.retry.maxDelayMs);
+    return { kind: "retry", dueMs: nowMs + Math.max(delay, askedMs), error };
+  };
   switch (given.outcome) {
     case "released":
       return { kind: "released" };
     case "succeeded": {
+      if (onward instanceof CarillonError)
+        return failed(JSON.stringify({ code: onward.code, message: clean(onward.message) }));
       let result: string | null = null;
       try {
         result = jsonText(given.result, `run ${given.runId}: result`);
@@ -40,7 +51,7 @@ export function verdictOf(
         if (!isCarillonError(error)) throw error;
         note(`the result was not kept: ${messageOf(error)}`);
       }
-      return { kind: "ended", outcome: "succeeded", result, error: null };
+      return { kind: "ended", outcome: "succeeded", result, error: null, ...(onward ? { onward } : {}) };
     }
     case "cancelled":
       return { kind: "ended", outcome: "cancelled", result: null, error: errorText(given) };
@@ -48,12 +59,8 @@ export function verdictOf(
       return !definition || definition.onWorkerLost === "fail"
         ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
         : { kind: "retry", dueMs: nowMs, error: errorText(given), ask: definition.onWorkerLost === "ask" };
-    case "failed": {
-      const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
-      return delay === null
-        ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
-        : { kind: "retry", dueMs: nowMs + delay, error: errorText(given) };
-    }
+    case "failed":
+      return failed(errorText(given));
   }
 }
 
@@ -73,10 +80,13 @@ export function settlementOf(
 }
 
 /** The same word twice is no second one: the first answer may have been lost. */
-export function isRepeated({ outcome }: GivenVerdict, { standing, outcome: ended }: ClaimStanding): boolean {
+export function isRepeated({ outcome, onward }: GivenVerdict, { standing, outcome: ended }: ClaimStanding): boolean {
+  // A success that went on as what cannot be begun came to a failure.
+  const mayHaveFailed = outcome === "failed" || outcome === "stopped" || onward !== undefined;
   if (standing === "released") return outcome === "released";
-  if (standing === "retried") return outcome === "failed" || outcome === "stopped";
+  if (standing === "retried") return mayHaveFailed;
   if (standing !== "ended") return false;
+  if (onward !== undefined && ended === "failed") return true;
   // Whatever the worker said of a run whose cancellation was asked for, it ended as cancelled.
   return (ended === "succeeded") === (outcome === "succeeded");
 }

@@ -1,5 +1,6 @@
 import { type Clock, pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
+import type { Onward } from "../flow.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import type { TurnRequest } from "../route-store.ts";
@@ -7,10 +8,13 @@ import type { ClaimAnswer, ClaimedRun, ClaimRequest, ClaimStore, LogLine, Settle
 import type { StoreClock } from "../store-clock.ts";
 import { defineTask } from "../task.ts";
 import type { GivenVerdict, PollAnswer, TaskFacts } from "../worker-protocol.ts";
+import { inParts } from "./parts.ts";
+import type { RemoteFlow } from "./remote-flow.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
 export interface RemoteClaimsOptions {
   session: RemoteSession;
+  flow: RemoteFlow;
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
@@ -20,8 +24,6 @@ export interface RemoteClaimsOptions {
   held: () => number;
 }
 
-/** Requests stay well below what a server reads. */
-const requestBytesMax = limits.pollBytes / 4;
 /** Trying again cannot help these. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
 const watchPauseMs = 100;
@@ -125,9 +127,10 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   }
 
   async settle(_sessionId: number, settlements: Settlement[]): Promise<Set<number>> {
-    const nowMs = this.#options.storeClock.now();
+    const { flow, storeClock } = this.#options;
+    const nowMs = storeClock.now();
     const refused = new Set<number>();
-    for (const verdicts of inParts(settlements.map((item) => verdictOf(item, nowMs)))) {
+    for (const verdicts of inParts(settlements.map((item) => verdictOf(item, nowMs, flow)))) {
       const answer = await this.#options.session.pollUntilAnswered({ verdicts });
       if (this.#reading > 0) for (const { fence } of verdicts) this.#answered.add(fence);
       for (const { fence, code, message, runId } of answer.refused) {
@@ -231,7 +234,11 @@ function recordOf({ task, taskId, version, timeoutMs, graceMs, onWorkerLost, ret
   return { taskId, name: task, version, definition, groupId: 0, paused: null, changedMs: 0, nextSlotMs: null };
 }
 
-function verdictOf({ runId, fence, startedMs, endedMs, verdict }: Settlement, nowMs: number): GivenVerdict {
+function verdictOf(
+  { runId, fence, startedMs, endedMs, verdict }: Settlement,
+  nowMs: number,
+  flow: RemoteFlow,
+): GivenVerdict {
   const ago = (ms: number) => Math.max(0, nowMs - ms);
   const said = {
     runId,
@@ -243,28 +250,24 @@ function verdictOf({ runId, fence, startedMs, endedMs, verdict }: Settlement, no
   const error = verdict.error === null ? undefined : (JSON.parse(verdict.error) as NonNullable<GivenVerdict["error"]>);
   const failure = error === undefined ? {} : { error };
   if (verdict.kind === "ended" && verdict.outcome === "succeeded") {
-    const result = verdict.result === null ? {} : { result: JSON.parse(verdict.result) as unknown };
-    return { ...said, outcome: "succeeded", ...result };
+    const { result, onward } = verdict;
+    const fields = { ...parsed("result", result), ...(onward ? { onward: onwardOf(onward, flow) } : {}) };
+    return { ...said, outcome: "succeeded", ...fields };
   }
   if (verdict.kind === "ended" && verdict.outcome === "cancelled") return { ...said, outcome: "cancelled", ...failure };
   if (error?.code === "STOPPED" || error?.code === "SESSION_LOST") return { ...said, outcome: "stopped", ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
-  return { ...said, outcome: "failed", retry, ...failure };
+  // Of a delay that no claim may name, the server keeps what the task allows anyway.
+  const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;
+  const asked = askedMs === undefined ? {} : { retryAfterMs: Math.min(askedMs, limits.agoMs) };
+  return { ...said, outcome: "failed", retry, ...asked, ...failure };
 }
 
-/** As many as fit into one request, in order. */
-function* inParts<Item>(items: Item[]): Generator<Item[]> {
-  let part: Item[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const size = JSON.stringify(item).length;
-    if (part.length > 0 && (part.length >= limits.runsPerPoll || bytes + size > requestBytesMax)) {
-      yield part;
-      part = [];
-      bytes = 0;
-    }
-    part.push(item);
-    bytes += size;
-  }
-  if (part.length > 0) yield part;
+function onwardOf(onward: Onward, flow: RemoteFlow): NonNullable<GivenVerdict["onward"]> {
+  return onward.kind === "join"
+    ? { join: flow.nameOf(onward.taskId), ...parsed("payload", onward.payload) }
+    : { continueAs: { ...parsed("payload", onward.payload), ...parsed("state", onward.state) } };
 }
+
+const parsed = <Name extends string>(name: Name, text: string | null) =>
+  (text === null ? {} : { [name]: JSON.parse(text) as unknown }) as { [name in Name]?: unknown };

@@ -1,5 +1,6 @@
 import { CarillonError } from "../errors.ts";
-import type { ChildWrite, FlowStore, LateResult, Relative, RunInput } from "../flow.ts";
+import type { ChildWrite, FlowStore, InputsPage, LateResult, Relative, RunInput } from "../flow.ts";
+import { limits } from "../limits.ts";
 import { liveStates, outcomes } from "../run.ts";
 import type { Enqueued, SqlClient } from "../store.ts";
 import type { Endings } from "./claims.ts";
@@ -37,7 +38,7 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
       ${notifyReadySql(s, "made where state = 2")}
     )
     select coalesce(made.id, known.id, r.id) as id, made.id is not null as created, made.state = 0 as held, i.task_id as "taskId",
-           (select count(*) from told)
+           (select count(*) from known) + (select count(*) from made) as children, (select count(*) from told)
     from i left join made on made.task_id = i.task_id and made.key = i.key
            left join known on known.task_id = i.task_id and known.key = i.key
            left join ${s}.run r on r.task_id = i.task_id and r.key = i.key
@@ -45,6 +46,14 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
 
   const inputFields = `h.id as "runId", t.name as task, case when h.source = ${child} then substr(h.key, strpos(h.key, '/') + 1) end as key,
     h.slot_ms as "slotMs", h.outcome, h.result, h.error`;
+
+  /** Without a page `limit null` is none, and no size is asked for. */
+  const pageSql = (ended: string) => `
+    select ${inputFields}, h.found from (
+      select h.*, sum(case when $4::bigint > 0 then coalesce(octet_length(h.result::text), 0) + coalesce(octet_length(h.error::text), 0) end)
+                    over (order by h.id) as bytes, row_number() over (order by h.id) as place, count(*) over () as found
+      from (select h.* from ${ended} order by h.id limit $3::bigint) h) h
+    join ${s}.task t on t.id = h.task_id where h.bytes is null or h.bytes <= $4 or h.place = 1 order by h.id`;
 
   return {
     async taskId(name) {
@@ -81,6 +90,11 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
             parents[0].origin,
           ]);
           if (rows.some(({ id }) => id === null)) throw unknownTask("the task of a child was removed");
+          if (Number(rows[0]?.children ?? 0) > limits.children)
+            throw new CarillonError(
+              "OPTION_INVALID",
+              `run ${parent.runId} would have more than ${limits.children} children`,
+            );
           return rows as unknown as (Enqueued & { id: number; held: boolean | null; taskId: number })[];
         }),
       );
@@ -103,27 +117,9 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
       return rows.length > 0;
     },
 
-    async inputs(runId) {
-      const [run] = await database.query<{ source: number; parent_id: number | null; inputs: number[] | null }>(
-        "flow-run",
-        `select source, parent_id, inputs from ${s}.run where id = $1
-         union all select source, parent_id, inputs from ${s}.run_history where id = $1`,
-        [runId],
-      );
-      if (!run) return [];
-      const isJoin = sourceOf(run.source) === "join";
-      const ids =
-        run.inputs?.map(Number) ?? (run.parent_id === null || sourceOf(run.source) === "child" ? [] : [run.parent_id]);
-      const rows = await database.query<Omit<RunInput, "outcome"> & { outcome: number }>(
-        `flow-inputs-${isJoin}`,
-        isJoin
-          ? `select ${inputFields} from (${childrenSql("$1")}) c join ${s}.run_history h on h.id = c.id and h.parent_id = $1
-             join ${s}.task t on t.id = h.task_id order by h.id`
-          : `select ${inputFields} from ${s}.run_history h join ${s}.task t on t.id = h.task_id where h.id = any($1) order by h.id`,
-        [isJoin ? run.parent_id : ids],
-      );
-      return rows.map((row) => ({ ...row, outcome: outcomes[row.outcome] as RunInput["outcome"] }));
-    },
+    inputs: async (of) => (await readInputs(of, null)).inputs,
+
+    inputsPage: readInputs,
 
     async decide(runId, how, why, nowMs) {
       const now = Math.round(nowMs);
@@ -200,6 +196,38 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
       return rows.map((row) => ({ ...row, outcome: row.outcome === 0 ? "succeeded" : "failed" }));
     },
   };
+
+  async function readInputs(
+    { runId, fence }: { runId: number; fence?: number },
+    page: InputsPage | null,
+  ): Promise<{ inputs: RunInput[]; more: boolean }> {
+    const [run] = await database.query<{ source: number; parent_id: number | null; inputs: number[] | null }>(
+      "flow-run",
+      `select source, parent_id, inputs from ${s}.run where id = $1 and ($2::bigint is null or fence = $2 and state = 3)
+       union all select source, parent_id, inputs from ${s}.run_history where id = $1 and $2::bigint is null`,
+      [runId, fence ?? null],
+    );
+    if (!run && fence !== undefined)
+      throw new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so it is not told`);
+    if (!run) return { inputs: [], more: false };
+    const isJoin = sourceOf(run.source) === "join";
+    const ids =
+      run.inputs?.map(Number) ?? (run.parent_id === null || sourceOf(run.source) === "child" ? [] : [run.parent_id]);
+    const rows = await database.query<Omit<RunInput, "outcome"> & { outcome: number; found: number }>(
+      `flow-inputs-${isJoin}`,
+      pageSql(
+        isJoin
+          ? `(${childrenSql("$1")}) c join ${s}.run_history h on h.id = c.id and h.parent_id = $1 where h.id > $2`
+          : `${s}.run_history h where h.id = any($1) and h.id > $2`,
+      ),
+      [isJoin ? run.parent_id : ids, page?.afterRunId ?? 0, page && page.limit + 1, page?.bytes ?? null],
+    );
+    const told = page ? rows.slice(0, page.limit) : rows;
+    return {
+      inputs: told.map(({ found: _, ...row }) => ({ ...row, outcome: outcomes[row.outcome] as RunInput["outcome"] })),
+      more: (rows[0]?.found ?? 0) > told.length,
+    };
+  }
 
   async function admit(taskIds: number[], nowMs: number): Promise<void> {
     if (taskIds.length > 0) await database.transaction((client) => settleGates(client, s, taskIds, nowMs, false));

@@ -1,5 +1,5 @@
 import { CarillonError } from "../errors.ts";
-import { type ChildWrite, Continuation, type FlowStore, type RunInput } from "../flow.ts";
+import { type ChildWrite, Continuation, type RunFlow, type RunInput } from "../flow.ts";
 import type { ChildSpec, Run, RunLog } from "../handler.ts";
 import { type Json, jsonText } from "../json.ts";
 import { limits } from "../limits.ts";
@@ -120,22 +120,26 @@ export class HandedRun implements Run {
   }
 
   async inputs(): Promise<RunInput[]> {
-    return this.#flow.inputs(this.id);
+    return this.#flow.inputs(this.#asking);
   }
 
-  get #flow(): FlowStore {
+  get #asking() {
+    return { runId: this.id, fence: this.fence };
+  }
+
+  get #flow(): RunFlow {
     const { flow } = this.#host;
     if (flow) return flow;
     throw new CarillonError(
       "STORE_NEEDED",
-      "saveState, spawn, fanOut, continueAs and inputs need the store, which a remote worker does not have",
-      { hint: "Run this task in a process with the store: put it into a group of which no remote worker is a member." },
+      "saveState, spawn, fanOut, continueAs and inputs need a store, and this worker has none",
+      { hint: "Run this task in a process with the store, or in a remote worker." },
     );
   }
 
   #taskId(name: string): Promise<number> {
     this.#taskIds ??= new Map();
-    const known = this.#taskIds.get(name) ?? this.#flow.taskId(name);
+    const known = this.#taskIds.get(name) ?? this.#flow.taskId(name, this.#asking);
     this.#taskIds.set(name, known);
     return known;
   }
@@ -144,11 +148,11 @@ export class HandedRun implements Run {
   async #spawnAll(): Promise<void> {
     const some = this.#spawning;
     this.#spawning = [];
-    for (let from = 0; from < some.length; from += childrenPerStatement) {
-      const batch = some.slice(from, from + childrenPerStatement);
+    for (let from = 0; from < some.length; from += limits.childrenAtOnce) {
+      const batch = some.slice(from, from + limits.childrenAtOnce);
       try {
         const made = await this.#flow.spawn(
-          { runId: this.id, fence: this.fence },
+          this.#asking,
           batch.map(({ write }) => write),
           this.#host.now(),
         );
@@ -162,10 +166,8 @@ export class HandedRun implements Run {
   }
 }
 
-const childrenPerStatement = 1_000;
-
 export interface FlowHost {
-  readonly flow: FlowStore | undefined;
+  readonly flow: RunFlow | undefined;
   now(): number;
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
-import type { FlowStore } from "../flow.ts";
+import type { RunFlow } from "../flow.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
@@ -13,7 +13,7 @@ export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<void>;
   /** States, children and inputs of runs; without it they are refused. */
-  flow?: FlowStore;
+  flow?: RunFlow;
   membership: Membership;
   definitions: Definitions;
   groupIds: number[];

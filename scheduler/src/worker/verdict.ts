@@ -44,7 +44,8 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
   const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => isCarillonError(thrown, code));
   const delay = isFinal ? null : retryDelay(retry, run.attempt, random);
   if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
-  return { kind: "retry", dueMs: nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs)), error };
+  const dueMs = nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs));
+  return { kind: "retry", dueMs, error, ...(askedMs > 0 ? { askedMs } : {}) };
 }
 
 export function cancelled(reason: CarillonError): Verdict {

@@ -2,7 +2,7 @@ import type { ClaimAct } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
-import type { FlowStore } from "../flow.ts";
+import type { RunFlow } from "../flow.ts";
 import type { Handler } from "../handler.ts";
 import { Heap } from "../heap.ts";
 import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
@@ -111,7 +111,7 @@ export class Worker implements RunHost {
     return this.#options.storeClock.now();
   }
 
-  get flow(): FlowStore | undefined {
+  get flow(): RunFlow | undefined {
     return this.#options.flow;
   }
 

@@ -80,7 +80,9 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(made).toHaveLength(count);
       if (made[0]) {
         expect(made[0].payload).toEqual({ by: "a" });
-        expect(await stage.store.flow.inputs(made[0].runId)).toMatchObject([{ runId: run.runId, task: a.name }]);
+        expect(await stage.store.flow.inputs({ runId: made[0].runId })).toMatchObject([
+          { runId: run.runId, task: a.name },
+        ]);
         expect(await stage.store.flow.relatives(run.runId, 10)).toMatchObject([
           { runId: made[0].runId, relation: "after" },
         ]);
@@ -158,7 +160,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       proxy.swallowCommit();
       await settle(second.left, succeededVerdict, far);
       const joined = await one(end);
-      expect((await stage.store.flow.inputs(joined.runId)).map(({ runId }) => runId).sort()).toEqual(
+      expect((await stage.store.flow.inputs({ runId: joined.runId })).map(({ runId }) => runId).sort()).toEqual(
         [second.left.runId, second.right.runId].sort(),
       );
       await settle(first.right, failedVerdict);
@@ -285,7 +287,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await Promise.all(batches);
       const joining = await one(join);
       expect(joining.payload).toBe("sum");
-      const inputs = await stage.store.flow.inputs(joining.runId);
+      const inputs = await stage.store.flow.inputs({ runId: joining.runId });
       expect(inputs.map(({ key, result }) => [key, result]).sort()).toEqual(keys.map((key) => [key, key]).sort());
       expect(await stage.one("select count(*) as n from $s.gathering")).toEqual({ n: 0 });
     });
@@ -301,7 +303,9 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       // Nothing that ends a run unclaimed looks at joins; the dispatcher does.
       await stage.store.plans.admitHeld(stage.nowMs, stage.nowMs);
       const joining = await one(join);
-      expect(await stage.store.flow.inputs(joining.runId)).toMatchObject([{ outcome: "cancelled", key: "only" }]);
+      expect(await stage.store.flow.inputs({ runId: joining.runId })).toMatchObject([
+        { outcome: "cancelled", key: "only" },
+      ]);
     });
 
     it("that are none are joined at once; with the reply to the parent's end lost too", async () => {
@@ -328,7 +332,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await settle(next);
       expect(await claim(after)).toHaveLength(1);
       expect(await stage.store.flow.relatives(run.runId, 10)).toMatchObject([{ runId: next.runId, relation: "chain" }]);
-      expect(await stage.store.flow.inputs(next.runId)).toMatchObject([{ runId: run.runId }]);
+      expect(await stage.store.flow.inputs({ runId: next.runId })).toMatchObject([{ runId: run.runId }]);
     });
 
     it("of a child is one child: its parent's join waits for the last, and sees that", async () => {
@@ -343,7 +347,9 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       const last = await one(child);
       await settle(last, { ...succeededVerdict, kind: "ended", outcome: "succeeded", error: null, result: "7" });
       const joining = await one(join);
-      expect(await stage.store.flow.inputs(joining.runId)).toMatchObject([{ runId: last.runId, key: "c", result: 7 }]);
+      expect(await stage.store.flow.inputs({ runId: joining.runId })).toMatchObject([
+        { runId: last.runId, key: "c", result: 7 },
+      ]);
     });
   });
 

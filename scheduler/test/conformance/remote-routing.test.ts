@@ -21,7 +21,7 @@ beforeAll(async () => {
   await stage.task("old");
   await stage.task("young");
   await stage.task("asks", { onWorkerLost: "ask" });
-  for (const name of ["spawn", "fanOut", "continueAs", "saveState", "inputs", "reads"]) await stage.task(name);
+  await stage.task("reads");
 });
 afterAll(async () => {
   await Promise.all(workers.map((one) => one.stop()));
@@ -128,21 +128,7 @@ test("a run that was cut short by its worker's stop waits for a decision where i
   await stage.poll(key, { session, verdicts: [said(runs[0] as GivenRun)], leave: true });
 });
 
-test("what a run had kept is handed on; what needs the store is refused, and says what to do", async () => {
-  const one = await make("storeless", {
-    spawn: (run) => run.spawn("old"),
-    fanOut: (run) => run.fanOut([{ task: "old" }], { join: "old" }),
-    continueAs: (run) => run.continueAs(1),
-    saveState: (run) => run.saveState(1),
-    inputs: (run) => run.inputs(),
-  });
-  for (const task of ["spawn", "fanOut", "continueAs", "saveState", "inputs"]) {
-    const runId = await enqueue(task);
-    await ended(runId);
-    expect(await recordOf(runId), task).toMatchObject({ state: "failed", error: { code: "STORE_NEEDED" } });
-  }
-  await one.stop();
-
+test("what a run had kept is handed on to another worker", async () => {
   const session = await stage.join(key, { name: "first", tasks: ["reads"] });
   const run = await stage.claimed(key, session, "reads");
   // As a process with the store does.

@@ -1,0 +1,21 @@
+import { limits } from "../limits.ts";
+
+/** Requests stay well below what a server reads. */
+const bytesMax = limits.pollBytes / 4;
+
+/** As many as fit into one request, in order. */
+export function* inParts<Item>(items: Item[], countMax: number = limits.runsPerPoll): Generator<Item[]> {
+  let part: Item[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const size = Buffer.byteLength(JSON.stringify(item));
+    if (part.length > 0 && (part.length >= countMax || bytes + size > bytesMax)) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(item);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}

@@ -1,0 +1,81 @@
+import { CarillonError, type ErrorCode } from "../errors.ts";
+import type { AskingRun, ChildWrite, RunFlow, RunInput } from "../flow.ts";
+import type { Json } from "../json.ts";
+import { limits } from "../limits.ts";
+import type { Enqueued } from "../store.ts";
+import type { PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
+import { inParts } from "./parts.ts";
+import type { RemoteSession } from "./remote-session.ts";
+
+/** A claim that is not, or no longer, this worker's is to its handler what a lost one is. */
+const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
+
+/**
+ * What handlers ask for beside their verdicts, over HTTP. All of it may be repeated: a state is written again, a child found
+ * by its key. Tasks have numbers here that hold in this process alone; a server knows them by their names.
+ */
+export class RemoteFlow implements RunFlow {
+  readonly #session: Pick<RemoteSession, "pollUntilAnswered">;
+  readonly #names: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  constructor(session: Pick<RemoteSession, "pollUntilAnswered">) {
+    this.#session = session;
+  }
+
+  nameOf(taskId: number): string {
+    return this.#names[taskId] as string;
+  }
+
+  async taskId(name: string, { runId, fence }: AskingRun): Promise<number> {
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    await this.#ask({ spawns: [{ runId, fence, children: [], join: name }] });
+    // Another run may have asked meanwhile.
+    const number = this.#numbers.get(name) ?? this.#names.push(name) - 1;
+    this.#numbers.set(name, number);
+    return number;
+  }
+
+  async spawn({ runId, fence }: AskingRun, writes: ChildWrite[]): Promise<Enqueued[]> {
+    const children = writes.map(({ taskId, key, payload }) => ({
+      task: this.nameOf(taskId),
+      key,
+      ...(payload === null ? {} : { payload: JSON.parse(payload) as unknown }),
+    }));
+    const made: Enqueued[] = [];
+    for (const part of inParts(children, limits.childrenAtOnce)) {
+      const { spawned = [] } = await this.#ask({ spawns: [{ runId, fence, children: part }] });
+      made.push(...(spawned[0]?.children ?? []));
+    }
+    return made;
+  }
+
+  async saveState(runId: number, fence: number, state: string | null): Promise<boolean> {
+    const states = [{ runId, fence, state: state === null ? null : (JSON.parse(state) as Json) }];
+    const { refused } = await this.#session.pollUntilAnswered({ states });
+    if (refused[0] && !over.includes(refused[0].code)) throw errorOf(refused[0]);
+    return refused.length === 0;
+  }
+
+  async inputs({ runId, fence }: AskingRun): Promise<RunInput[]> {
+    const all: RunInput[] = [];
+    for (let afterRunId = 0, more = true; more; afterRunId = all.at(-1)?.runId ?? 0) {
+      const { inputs } = await this.#ask({ inputsOf: { runId, fence, afterRunId } });
+      all.push(...((inputs?.inputs ?? []) as RunInput[]));
+      more = inputs?.more ?? false;
+    }
+    return all;
+  }
+
+  /** @throws what was refused */
+  async #ask(part: Pick<PollRequest, "spawns" | "inputsOf">): Promise<PollAnswer> {
+    const answer = await this.#session.pollUntilAnswered(part);
+    if (answer.refused[0]) throw errorOf(answer.refused[0]);
+    return answer;
+  }
+}
+
+function errorOf({ code, message }: Refusal): CarillonError {
+  return new CarillonError(over.includes(code) ? "FENCE_STALE" : (code as ErrorCode), message);
+}
