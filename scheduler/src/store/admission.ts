@@ -33,7 +33,7 @@ interface Admitted {
  * and `claimed` runs of a key never exceed its limit.
  *
  * Runs are judged when they are due and not before: a place or a token given to a run of the future would be kept from
- * one that is due. So a retry keeps its place, and waits for no token.
+ * one that is due. A retry is no run of the future: it keeps its place, and has its token booked (retry-tokens.ts).
  */
 export async function admitPaced(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const { rows } = await client.query(
@@ -83,7 +83,7 @@ async function placesLeft(client: SqlClient, s: string, { task_id, gate_limit }:
   return gate_limit - (rows[0]?.taken as number);
 }
 
-/** What any span that ends now still lets through, and when it lets through more. */
+/** What any span that now lies in still lets through, with what is booked for retries, and when it lets through more. */
 async function tokensLeft(
   client: SqlClient,
   s: string,
@@ -92,8 +92,9 @@ async function tokensLeft(
   now: number,
 ): Promise<{ tokens: number; nextMs: number | null }> {
   const { rows } = await client.query(
-    `select coalesce(sum(count), 0)::int as used, min(at_ms)::float8 as first from ${s}.admission where task_id = $1 and key = '' and at_ms > $2`,
-    [taskId, now - rate.perMs],
+    `select coalesce(sum(count), 0)::int as used, min(at_ms)::float8 as first from ${s}.admission
+     where task_id = $1 and key = '' and at_ms > $2 and at_ms < $3`,
+    [taskId, now - rate.perMs, now + rate.perMs + stepMsOf(rate)],
   );
   const first = rows[0]?.first as number | null;
   return { tokens: rate.limit - (rows[0]?.used as number), nextMs: first === null ? null : first + rate.perMs };
@@ -108,11 +109,14 @@ async function forget(client: SqlClient, s: string, taskId: number, untilMs: num
 }
 
 /** The end of the step that now lies in: what is counted too late is forgotten too late, and never too early. */
-function stepEnd({ rate }: TaskDefinition, now: number): number {
-  if (!rate || rate.limit <= stepsPerSpan) return now;
-  const stepMs = Math.max(1, Math.floor(rate.perMs / stepsPerSpan));
-  return Math.ceil(now / stepMs) * stepMs;
+export function stepEnd(rate: TaskDefinition["rate"], now: number): number {
+  const stepMs = stepMsOf(rate);
+  return stepMs === 0 ? now : Math.ceil(now / stepMs) * stepMs;
 }
+
+/** 0: exact to the millisecond. */
+export const stepMsOf = (rate: TaskDefinition["rate"]): number =>
+  !rate || rate.limit <= stepsPerSpan ? 0 : Math.max(1, Math.floor(rate.perMs / stepsPerSpan));
 
 const movedSql = (s: string) => `
      moved as (
@@ -134,7 +138,7 @@ async function admitInOrder(client: SqlClient, s: string, task: Paced, room: num
      ${movedSql(s)},
      ${countedSql(s, "''", "$4", "$5")}
      select (select count(*) from moved)::int as admitted, (select count(*) from told)`,
-    [task.task_id, now, room, stepEnd(task.definition, now), task.definition.rate !== undefined],
+    [task.task_id, now, room, stepEnd(task.definition.rate, now), task.definition.rate !== undefined],
   );
   return rows[0]?.admitted as number;
 }
@@ -168,7 +172,8 @@ async function admitByKey(
        from lane left join active on active.limit_key = lane.key
          left join lateral (
            select coalesce(sum(a.count), 0) as used, min(a.at_ms) + $7::bigint as next_ms from ${s}.admission a
-           where $6::int is not null and a.task_id = $1 and a.key = lane.key and a.at_ms > $2 - $7::bigint) token on true
+           where $6::int is not null and a.task_id = $1 and a.key = lane.key and a.at_ms > $2 - $7::bigint
+             and a.at_ms < $2 + $7::bigint + $11::bigint) token on true
        where lane.key is not null and lane.n <= ${keysPerStep}),
      picked as materialized (
        select pick.id, room.n, room.key from room cross join lateral (
@@ -184,7 +189,7 @@ async function admitByKey(
             (select min(next_ms)::float8 from room where places <= 0 and next_ms is not null) as next_ms`;
   const values = (at: string, left: number) => [
     ...[task.task_id, now, left, at, limit?.perKey ?? null, rate?.byKey ? rate.limit : null, rate?.perMs ?? 0],
-    ...[stepEnd(task.definition, now), rate?.byKey === true, rate !== undefined],
+    ...[stepEnd(task.definition.rate, now), rate?.byKey === true, rate !== undefined, stepMsOf(rate)],
   ];
   let from = task.cursor;
   let left = room;

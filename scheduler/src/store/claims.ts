@@ -6,13 +6,14 @@ import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { endLate } from "./late.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
-import { flowColumns, lateSql, retrySql, settledSql, settledValues } from "./settle.ts";
+import { retries, tasksOf } from "./retries.ts";
+import { lockGates } from "./retry-tokens.ts";
+import { flowColumns, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
 
 export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
-type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
 
 /** With it, for other stores: how claimed runs end within a transaction. */
 export interface Endings {
@@ -21,6 +22,7 @@ export interface Endings {
 
 export function claimStore(database: Database): ClaimStore & Endings {
   const s = database.schema;
+  const { retry, retryIn } = retries(database);
   const fields = (
     followed: string,
   ) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
@@ -190,6 +192,13 @@ export function claimStore(database: Database): ClaimStore & Endings {
           fence: Number(run.fence),
           endedMs: nowMs,
         }));
+        // Before the gates of those that retry, all that this will lock: two that lock in another order wait for each other.
+        if (settled.some(({ outcome, linked }) => outcome === "retry" && linked))
+          await lockGates(
+            client,
+            s,
+            tasks.map((row) => row.task_id as number),
+          );
         await retryIn(
           client,
           settled
@@ -327,40 +336,6 @@ export function claimStore(database: Database): ClaimStore & Endings {
     await settleGates(client, s, taskIds, nowMs, true);
   }
 
-  async function retry(settlements: Settlement[], nowMs: number): Promise<Set<number>> {
-    const retries = settlements.filter(({ verdict }) => verdict.kind === "retry");
-    if (retries.length === 0) return new Set();
-    const query: Query = (name, text, values) => database.query(name, text, values);
-    const done = new Set(await retryWith(query, retries, "failed"));
-    const asked = tasksOf(retries.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
-    // Their places are free. A crash before this is mended by the dispatcher.
-    if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
-    return done;
-  }
-
-  async function retryIn(client: SqlClient, retries: Settlement[], outcome: "lost"): Promise<void> {
-    if (retries.length === 0) return;
-    await retryWith(
-      async <Row>(_name: string, text: string, values: unknown[]) => (await client.query(text, values)).rows as Row[],
-      retries,
-      outcome,
-    );
-  }
-
-  async function retryWith(query: Query, retries: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
-    const rows = await query<{ fence: number }>("settle-retry", retrySql(s), [
-      retries.map(({ runId }) => runId),
-      retries.map(({ fence }) => fence),
-      retries.map(({ verdict }) => (verdict.kind === "retry" ? Math.round(verdict.dueMs) : 0)),
-      retries.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs))),
-      retries.map(({ endedMs }) => Math.round(endedMs)),
-      retries.map(({ verdict }) => (verdict.kind === "retry" ? verdict.error : null)),
-      outcome,
-      retries.map(({ verdict }) => verdict.kind === "retry" && verdict.ask === true),
-    ]);
-    return rows.map(({ fence }) => Number(fence));
-  }
-
   /** Gives runs back unstarted. One that was asked back meets what its task's stop does to unclaimed runs. */
   async function release(settlements: Settlement[], nowMs: number): Promise<number[]> {
     const released = settlements.filter(({ verdict }) => verdict.kind === "released");
@@ -463,7 +438,6 @@ interface Finished {
 
 const isLinked = ({ linked, verdict }: Ended) => linked || verdict.onward !== undefined;
 const linkedTasks = (rows: Finished[]) => [...new Set(rows.filter(({ linked }) => linked).map((row) => row.task_id))];
-const tasksOf = (items: Settlement[]) => [...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId))];
 
 function asEnded(item: Settlement, retried: Set<number>): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];

@@ -1,4 +1,5 @@
 import type { Settlement } from "../store.ts";
+import { rated } from "./retry-tokens.ts";
 import { notifyReadySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
@@ -53,7 +54,7 @@ export function finishValues(
 
 /**
  * Back to ready for another try, or to an operator's decision, unless a cancellation was asked for or the task is gone; the
- * try that ended is kept as an attempt.
+ * try that ended is kept as an attempt. $9: also of tasks whose tries take tokens; the caller books them.
  */
 export const retrySql = (s: string) => `
   with i as (
@@ -63,7 +64,7 @@ export const retrySql = (s: string) => `
     select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, p.paused
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
          join ${s}.task t on t.id = r.task_id
-    where r.state = 3 and r.recall <> 1 and t.deleted_ms is null for update of r
+    where r.state = 3 and r.recall <> 1 and t.deleted_ms is null and ($9 or not (${rated})) for update of r
   ), back as (
     update ${s}.run r set state = case when old.ask then 4 when old.paused then 1 else 2 end, group_id = ${unaddressed},
            due_ms = old.due_ms, session_id = null, claimed_ms = null,

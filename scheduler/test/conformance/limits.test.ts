@@ -169,6 +169,120 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(await begin(task, stage.nowMs + 1_000)).toHaveLength(6);
   });
 
+  const retryAt = (dueMs: number): Verdict => ({ kind: "retry", dueMs, error: null });
+  /** Steps time, failing each run's first tries at once. @returns when each try began, from the stage's time on */
+  async function failing(task: TaskRecord, tries: number, stepMs: number, untilMs: number): Promise<number[]> {
+    const begun: number[] = [];
+    for (let ms = 0; ms < untilMs; ms += stepMs) {
+      const nowMs = stage.nowMs + ms;
+      const runs = await begin(task, nowMs);
+      for (const _ of runs) begun.push(ms);
+      const verdicts = runs.map((run) => (run.attempt < tries ? retryAt(nowMs) : succeededVerdict));
+      const settled = runs.map((run, i) => settlement(run, verdicts[i] as Verdict, nowMs));
+      expect(await stage.store.claims.settle(session, settled, nowMs)).toEqual(new Set());
+    }
+    return begun;
+  }
+  const mostIn = (begun: number[], spanMs: number) =>
+    Math.max(...begun.map((from) => begun.filter((ms) => ms >= from && ms < from + spanMs).length));
+
+  it("rate: each try takes a token, so that the far side never sees more than the rate", async () => {
+    const task = await limited({ rate: { limit: 2, per: "1s" } });
+    await many(
+      task,
+      Array.from({ length: 6 }, () => ({})),
+    );
+    const begun = await failing(task, 2, 250, 7_000);
+    expect(begun).toHaveLength(12);
+    expect(mostIn(begun, 1_000)).toBe(2);
+    expect(begun.at(-1), "and nothing is left unused").toBe(5_000);
+  });
+
+  it("rate: so it is counted in steps, and by key", async () => {
+    const large = await limited({ rate: { limit: 250, per: "10s" } });
+    await many(
+      large,
+      Array.from({ length: 300 }, () => ({})),
+    );
+    const begun = await failing(large, 2, 2_500, 40_000);
+    expect(begun).toHaveLength(600);
+    expect(mostIn(begun, 10_000)).toBeLessThanOrEqual(250);
+
+    const keyed = await limited({ rate: { limit: 1, per: "1s", key: true } });
+    await many(
+      keyed,
+      Array.from({ length: 6 }, (_, i) => ({ limitKey: `k${i % 2}` })),
+    );
+    expect(await failing(keyed, 2, 1_000, 7_000)).toEqual([0, 1, 2, 3, 4, 5].flatMap((s) => [s * 1_000, s * 1_000]));
+  });
+
+  it("rate: a try that comes in an hour has its token booked for then, and takes none from those before", async () => {
+    const task = await limited({ rate: { limit: 1, per: "1s" }, limit: { perKey: 1 } });
+    await many(task, [{ limitKey: "a" }, { limitKey: "a" }, { limitKey: "b" }, { limitKey: "c" }]);
+    const [first] = (await begin(task)) as [ClaimedRun];
+    await end(first, retryAt(stage.nowMs + 3_600_000));
+    const [second] = await begin(task, stage.nowMs + 1_000);
+    const limitKeys = [first, second as ClaimedRun].map(({ runId }) => stage.store.runs.find(runId));
+    expect((await Promise.all(limitKeys)).map(({ limitKey }) => limitKey)).toEqual(["a", "b"]);
+    expect((await begin(task, stage.nowMs + 3_599_500)).length, "half a second before it").toBe(0);
+    const again = await begin(task, stage.nowMs + 3_600_000);
+    expect(again.map(({ runId, attempt }) => [runId, attempt])).toEqual([[first.runId, 2]]);
+  });
+
+  it("rate: what its worker lost takes another token too; what had not started does not, nor what waits for an operator", async () => {
+    const task = await limited({ rate: { limit: 2, per: "1s" } });
+    await many(task, [{}, {}, {}]);
+    const of = await stage.session("worker");
+    const [one, other] = (await begin(task, stage.nowMs, of)) as [ClaimedRun, ClaimedRun];
+    await end(other, { kind: "released" }, stage.nowMs, of);
+    const back = await begin(task, stage.nowMs, of);
+    expect(back.map(({ runId }) => runId)).toEqual([other.runId]);
+    await stage.store.claims.report(of, [
+      { runId: one.runId, fence: one.fence, startedMs: stage.nowMs, progress: null },
+    ]);
+    await end(back[0] as ClaimedRun, { kind: "retry", dueMs: stage.nowMs, error: null, ask: true }, stage.nowMs, of);
+    await stage.store.sessions.end(of, null, stage.nowMs, "silent");
+    expect(await stage.store.claims.reclaim(of, 0, stage.nowMs, 10)).toHaveLength(1);
+    expect(await begin(task, stage.nowMs + 999)).toEqual([]);
+    const then = await begin(task, stage.nowMs + 1_000);
+    expect(then.map(({ runId }) => runId)).toContain(one.runId);
+    expect(then, "beside one that is new").toHaveLength(2);
+  });
+
+  it("rate: of retries and new runs under a burst no span sees too many", async () => {
+    const task = await limited({ rate: { limit: 5, per: "1s" } });
+    await many(
+      task,
+      Array.from({ length: 16 }, () => ({})),
+    );
+    const stores = [stage.store, await stage.another()];
+    const begun: number[] = [];
+    for (let ms = 0; ms < 6_000; ms += 250) {
+      const nowMs = stage.nowMs + ms;
+      await Promise.all(
+        stores.map(async (store) => {
+          await store.plans.admitHeld(nowMs, nowMs);
+          const request = {
+            sessionId: session,
+            groupIds: [task.groupId],
+            exceptTaskIds: [],
+            untilMs: nowMs,
+            limit: 3,
+            nowMs,
+          };
+          const { runs } = await store.claims.claim(request);
+          for (const _ of runs) begun.push(ms);
+          const verdict = (run: ClaimedRun) =>
+            run.attempt === 1 && run.runId % 2 === 0 ? retryAt(nowMs + 300) : succeededVerdict;
+          const settled = runs.map((run) => settlement(run, verdict(run), nowMs));
+          expect(await store.claims.settle(session, settled, nowMs)).toEqual(new Set());
+        }),
+      );
+    }
+    expect(begun.length).toBe(24);
+    expect(mostIn(begun, 1_000)).toBeLessThanOrEqual(5);
+  });
+
   it("says when the next token comes, and when the next held run is due", async () => {
     const heard: string[] = [];
     const listening = new AbortController();

@@ -1,0 +1,69 @@
+import type { Settlement, SqlClient } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { bookTokens } from "./retry-tokens.ts";
+import { retrySql } from "./settle.ts";
+
+type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
+
+/** Of those whose end takes the longer way. */
+export const tasksOf = (items: Settlement[]): number[] => [
+  ...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId)),
+];
+
+/** How claimed runs go back for another try. */
+export function retries(database: Database) {
+  const s = database.schema;
+  return { retry, retryIn };
+
+  /** @returns the fences of those that are to be tried again */
+  async function retry(settlements: Settlement[], nowMs: number): Promise<Set<number>> {
+    const wanted = settlements.filter(({ verdict }) => verdict.kind === "retry");
+    if (wanted.length === 0) return new Set();
+    const query: Query = (name, text, values) => database.query(name, text, values);
+    const done = new Set(await retryWith(query, wanted, "failed", false));
+    const left = wanted.filter(({ fence }) => !done.has(fence));
+    // Of tasks whose tries take tokens; or not to be retried at all.
+    if (left.length > 0)
+      for (const fence of await database.transaction((client) => retryIn(client, left, "failed"))) done.add(fence);
+    const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
+    // Their places are free. A crash before this is mended by the dispatcher.
+    if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
+    return done;
+  }
+
+  /** In the caller's transaction. */
+  async function retryIn(client: SqlClient, wanted: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
+    if (wanted.length === 0) return [];
+    const query: Query = async <Row>(_name: string, text: string, values: unknown[]) =>
+      (await client.query(text, values)).rows as Row[];
+    const done = await retryWith(query, wanted, outcome, true);
+    const fences = new Set(done);
+    await bookTokens(
+      client,
+      s,
+      wanted.flatMap(({ runId, fence }) => (fences.has(fence) ? [runId] : [])),
+    );
+    return done;
+  }
+
+  async function retryWith(
+    query: Query,
+    wanted: Settlement[],
+    outcome: "failed" | "lost",
+    tokens: boolean,
+  ): Promise<number[]> {
+    const rows = await query<{ fence: number }>("settle-retry", retrySql(s), [
+      wanted.map(({ runId }) => runId),
+      wanted.map(({ fence }) => fence),
+      wanted.map(({ verdict }) => (verdict.kind === "retry" ? Math.round(verdict.dueMs) : 0)),
+      wanted.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs))),
+      wanted.map(({ endedMs }) => Math.round(endedMs)),
+      wanted.map(({ verdict }) => (verdict.kind === "retry" ? verdict.error : null)),
+      outcome,
+      wanted.map(({ verdict }) => verdict.kind === "retry" && verdict.ask === true),
+      tokens,
+    ]);
+    return rows.map(({ fence }) => Number(fence));
+  }
+}
