@@ -1,6 +1,6 @@
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { type Clock, pause, systemClock } from "./clock.ts";
+import { type Clock, pause } from "./clock.ts";
 import { commandHandler } from "./command/handler.ts";
 import { joinAgreeing } from "./coordination/agreement.ts";
 import { type GraceOptions, Locks } from "./coordination/locks.ts";
@@ -102,6 +102,7 @@ export class Carillon {
       sessionTimeoutMs,
       storeClock,
       signal,
+      openWitness: surroundings.openWitness,
     });
     const open = async () => this.#service.locks((await this.open()).store);
     this.#locks = new Locks({ ...shared, open, drainMs, owner });
@@ -194,7 +195,7 @@ export class Carillon {
   ): Promise<{ started: number[] }> {
     const { store } = await this.open();
     const { recalled } = await store.tasks.pause(task, { author, reason, nowMs: this.#storeClock.now() });
-    return { started: await awaitRecall(store.runs, systemClock, recalled) };
+    return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };
   }
 
   async resume(
@@ -212,14 +213,14 @@ export class Carillon {
   ): Promise<void> {
     const { store } = await this.open();
     const { recalled } = await store.tasks.remove(task, { author, reason, nowMs: this.#storeClock.now() });
-    await awaitRecall(store.runs, systemClock, recalled);
+    await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
   }
 
   /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
   async cancel(runId: number, reason = "cancelled"): Promise<"cancelled" | "stopping"> {
     const { store } = await this.open();
     if ((await store.runs.cancel(runId, reason, this.#storeClock.now())) === "cancelled") return "cancelled";
-    const [started] = await awaitRecall(store.runs, systemClock, [runId]);
+    const [started] = await awaitRecall(store.runs, this.#surroundings.callersClock, [runId]);
     if (started === undefined) return "cancelled";
     return "stopping";
   }
@@ -307,6 +308,7 @@ export class Carillon {
         signal,
         log: this.#log,
         ...(embedded ? { revive: () => embedded.revive() } : {}),
+        ...this.#surroundings.postgres,
       });
       const store = await this.#surroundings.around(opened);
       const began = this.#clock.monotonic();

@@ -108,6 +108,7 @@ export class TestTower {
     this.#options = options;
     this.#clock = new TravelClock(now === undefined ? realSurroundings.clock.wall() : Math.round(timeOf(now)));
     const surroundings: Surroundings = {
+      ...realSurroundings,
       clock: this.#clock,
       random: seeded(seed),
       // Claimed when they are due, not before: what the store says is to come is then all that is to come.

@@ -3,7 +3,7 @@ import { CarillonError, isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { SessionStore } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
-import { type Witness, withoutCredentials } from "../witness.ts";
+import { type Witness, type WitnessOptions, withoutCredentials } from "../witness.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 import { openRedisWitness } from "./redis.ts";
 import { lookAtRedis } from "./redis-registry.ts";
@@ -30,6 +30,8 @@ export interface OpenOptions {
   failFast: boolean;
   /** This process becomes a member. One that only uses locks must not move a cluster to another service. Default true. */
   joins?: boolean;
+  /** Another than the driver of the URL's scheme, for a test of the whole cluster. */
+  openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
 }
 
 const retryMs = 1_000;
@@ -51,7 +53,8 @@ export async function openCoordination(
     let witness: Witness | undefined;
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
-      if (url !== undefined) witness = await (redis.test(url) ? openRedisWitness : openZooKeeper)({ ...options, url });
+      const driver = openOptions.openWitness ?? (redis.test(url ?? "") ? openRedisWitness : openZooKeeper);
+      if (url !== undefined) witness = await driver({ ...options, url });
       await agreeOnCoordination(sessions, coordinationOf(url, witness), openOptions);
       return witness;
     } catch (error) {

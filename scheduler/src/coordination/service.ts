@@ -5,7 +5,7 @@ import type { Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { Witness } from "../witness.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
-import { openCoordination } from "./open.ts";
+import { type OpenOptions, openCoordination } from "./open.ts";
 import { StoreLocks } from "./store-locks.ts";
 
 export interface ServiceOptions {
@@ -17,6 +17,7 @@ export interface ServiceOptions {
   readonly storeClock: StoreClock;
   readonly log: Log;
   readonly signal: AbortSignal;
+  readonly openWitness?: OpenOptions["openWitness"];
 }
 
 /** What one process coordinates by beside the store, opened when it joins or first uses a lock, whichever comes first. */

@@ -3,6 +3,7 @@ import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import type { Membership } from "../coordination.ts";
 import { Definitions } from "../definitions.ts";
 import { silentLog } from "../log.ts";
+import { seeded } from "../random.ts";
 import type { Pulse, Store, TaskStore } from "../store.ts";
 import { StoreClock } from "../store-clock.ts";
 import { Engine } from "./engine.ts";
@@ -30,6 +31,7 @@ it("sets no timer for a pulse that comes after its end: it would keep the proces
     ...{ store, membership, log: silentLog, horizonMs: 15_000, rescueGraceMs: 50, keepMs: 1 },
     definitions: new Definitions({} as TaskStore),
     storeClock: new StoreClock(clock),
+    random: seeded(1),
     clock: {
       monotonic: () => clock.monotonic(),
       wall: () => clock.wall(),

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
 import type { Log } from "../log.ts";
+import type { Random } from "../random.ts";
 import type { Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -19,6 +20,7 @@ export interface EngineOptions {
   definitions: Definitions;
   clock: Clock;
   storeClock: StoreClock;
+  random: Random;
   log: Log;
   horizonMs: number;
   rescueGraceMs: number;

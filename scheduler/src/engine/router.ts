@@ -2,7 +2,7 @@ import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { type Random, systemRandom } from "../random.ts";
+import type { Random } from "../random.ts";
 import type { AddressWrite, RouteView, UnaddressedRun } from "../route-store.ts";
 import { choose, eligible, type LiveWorker, turnTaken } from "../routing.ts";
 import type { Pulse, Store } from "../store.ts";
@@ -16,7 +16,7 @@ export interface RouterOptions {
   storeClock: StoreClock;
   log: Log;
   graceMs: number;
-  random?: Random;
+  random: Random;
 }
 
 /** More than a claim is made ahead, so that what is addressed is claimed and started in time. */
@@ -112,7 +112,7 @@ export class Router {
           done.add(taskId);
           continue;
         }
-        const chosen = choose(definition, live, run, turns, this.#options.random ?? systemRandom);
+        const chosen = choose(definition, live, run, turns, this.#options.random);
         if (!chosen) {
           if (by === "broadcast") await this.#giveUp(run);
           continue;

@@ -20,7 +20,20 @@ export interface DatabaseOptions {
   answerMs?: number;
   /** Called while the server cannot be reached, to bring an embedded one back. */
   revive?: () => Promise<void>;
+  /** What speaks to the server; default pg. */
+  driver?: Driver;
 }
+
+/** What makes connections: pg, or what a test of the whole cluster puts between it and the server. */
+export interface Driver {
+  pool(config: pg.PoolConfig): pg.Pool;
+  client(config: pg.ClientConfig): pg.Client;
+}
+
+const pgDriver: Driver = {
+  pool: (config) => new pg.Pool(config),
+  client: (config) => new pg.Client(config),
+};
 
 const int8 = 20;
 const types: pg.CustomTypesConfig = {
@@ -43,6 +56,7 @@ export class Database {
   readonly schema: string;
   readonly clock: Clock;
   readonly #options: DatabaseOptions;
+  readonly #driver: Driver;
   readonly #answerMs: number;
   readonly #pool: pg.Pool;
   readonly #connections = new Connections();
@@ -52,12 +66,13 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
+    this.#driver = options.driver ?? pgDriver;
     this.#answerMs = options.answerMs ?? defaultAnswerMs;
     this.clock = options.clock;
     this.schema = quoteIdentifier(options.schema);
     // As many wait for the store's return as there is work; Node would take more than ten for a leak.
     setMaxListeners(0, this.#closing.signal);
-    this.#pool = new pg.Pool({
+    this.#pool = this.#driver.pool({
       connectionString: options.url,
       max: options.connectionsMax,
       types,
@@ -78,7 +93,7 @@ export class Database {
 
   /** A connection of its own, outside the pool, for LISTEN. The caller ends it. */
   async connect(): Promise<pg.Client> {
-    const client = new pg.Client({
+    const client = this.#driver.client({
       connectionString: this.#options.url,
       types,
       connectionTimeoutMillis: this.#answerMs,

@@ -5,7 +5,7 @@ import type { Store } from "../store.ts";
 import { appliedStore } from "./applied.ts";
 import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
-import { Database } from "./database.ts";
+import { Database, type Driver } from "./database.ts";
 import { deadLetterStore } from "./dead-letters.ts";
 import { flowStore } from "./flow.ts";
 import { graceLockStore } from "./grace-locks.ts";
@@ -31,6 +31,7 @@ export interface PostgresOptions {
   /** A connection that does not stand, a heartbeat that is not answered within this has failed; default 5 s. */
   answerMs?: number;
   revive?: () => Promise<void>;
+  driver?: Driver;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
   signal?: AbortSignal;

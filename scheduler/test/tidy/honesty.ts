@@ -7,10 +7,17 @@ function find(file: HouseFile, part: "code" | "comments" | "text", pattern: RegE
   return [...text.matchAll(pattern)].map((match) => at(file, match.index, `${what}: ${match[0].trim()}`));
 }
 
-/** supervision.ts watches a process of the operating system, by timers that must not keep Node running. */
-const ownTime = /^scheduler\/src\/(?:clock\.ts|random\.ts|carillon\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts)$/;
+/** supervision.ts and presence.ts watch processes of the operating system, by timers that must not keep Node running. */
+const ownTime =
+  /^scheduler\/src\/(?:clock\.ts|random\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts|embedded\/presence\.ts)$/;
 const timeAndChance =
-  /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b/g;
+  /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b/g;
+
+/** What the simulation runs on a time and a chance of its own: here not even the system's may be named. */
+const simulated = /^scheduler\/src\/(?:engine|worker)\/|^scheduler\/src\/[^/]+\.ts$/;
+/** They compose, or make names and secrets. */
+const composes = /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key)\.ts$/;
+const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
 /** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */
 export const timeArrives: Rule = (files) =>
@@ -19,6 +26,9 @@ export const timeArrives: Rule = (files) =>
     .flatMap((file) => [
       ...find(file, "code", timeAndChance, "reads a clock, sets a timer or rolls dice; take Clock or Random"),
       ...find(file, "text", /["']node:timers(?:\/promises)?["']/g, "sets a timer; take Clock"),
+      ...(simulated.test(file.path) && !composes.test(file.path)
+        ? find(file, "code", systems, "takes the system's time or chance by itself; take Clock or Random")
+        : []),
     ]);
 
 const switchedOff =

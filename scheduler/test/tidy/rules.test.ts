@@ -79,11 +79,17 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "`at ${Date.now()}`",
       'import { scheduler } from "node:timers/promises";',
       'import * as wait from "node:timers";',
+      "AbortSignal.timeout(5)",
+      "const { clock = systemClock } = options",
+      "random ?? systemRandom",
+      "const holder = randomUUID();",
     ].map((text) => ({ "scheduler/src/engine/planner.ts": text })),
     kept: {
       "scheduler/src/engine/planner.ts":
         "const day = new Date(ms); // not Date.now()\nconst text = 'Math.random()'; const same = /Date.now/; clearTimeout(t);",
       "scheduler/src/clock.ts": "Date.now()",
+      "scheduler/src/surroundings.ts": "const clock = systemClock;",
+      "scheduler/src/store/postgres.ts": "const clock = systemClock;",
       "scheduler/src/cli/table.ts": "setInterval(draw, 100)",
       "scheduler/src/task.test.ts": "Date.now()",
     },
