@@ -1,5 +1,5 @@
 import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
-import { type Clock, systemClock } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { type CarillonError, isCarillonError } from "./errors.ts";
 import { awaitRecall } from "./recall.ts";
 import type { Change, Store } from "./store.ts";
@@ -22,7 +22,7 @@ export async function applyPlan(
   { tasks, runs }: Pick<Store, "tasks" | "runs">,
   plan: ApplyPlan,
   { author, reason, nowMs }: Omit<Change, "nowMs" | "bundle"> & { nowMs: () => number },
-  clock: Clock = systemClock,
+  clock: Clock,
 ): Promise<Applied[]> {
   const results: Applied[] = [];
   let away: CarillonError | undefined;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { createInterface } from "node:readline/promises";
 import { type Applied, applyPlan } from "../apply.ts";
 import { type ApplyPlan, acting, type PlanStep, planApply } from "../apply-plan.ts";
+import { systemClock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { type Json, sortedJson } from "../json.ts";
 import { compileSchedule } from "../schedule.ts";
@@ -62,7 +63,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
     }
     if (!(options.yes || (await goOn(terminal)))) return exitCodes.failed;
     const by = { author: options.author ?? operator(), reason: options.reason ?? "", nowMs };
-    const applied = await applyPlan(store, plan, by);
+    const applied = await applyPlan(store, plan, by, systemClock);
     if (terminal.json) terminal.object(planObject(plan, id, applied));
     else printApplied(applied, terminal);
     return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { applyPlan } from "../../src/apply.ts";
 import { type PlanOptions, planApply } from "../../src/apply-plan.ts";
+import { systemClock } from "../../src/clock.ts";
 import { every } from "../../src/schedule.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "../../src/task.ts";
 import { edited } from "../../src/task-edits.ts";
@@ -23,11 +24,9 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
   };
   const by = (reason = "why") => ({ author: "ann", reason, nowMs: () => stage.nowMs });
   const apply = async (bundle: string, tasks: Record<string, TaskOptions>, options: Partial<PlanOptions> = {}) =>
-    (await applyPlan(stage.store, await plan(bundle, files(tasks), options), by())).map(({ step, version, error }) => [
-      step.task,
-      step.kind,
-      error?.code ?? version,
-    ]);
+    (await applyPlan(stage.store, await plan(bundle, files(tasks), options), by(), systemClock)).map(
+      ({ step, version, error }) => [step.task, step.kind, error?.code ?? version],
+    );
   const kinds = async (bundle: string, tasks: Record<string, TaskOptions>, options: Partial<PlanOptions> = {}) =>
     Object.fromEntries((await plan(bundle, files(tasks), options)).steps.map((step) => [step.task, step.kind]));
   const definition = async (name: string) => (await stage.store.tasks.byName(name)).definition;
@@ -53,7 +52,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
         ],
       },
     ]);
-    await applyPlan(stage.store, next, by("slower"));
+    await applyPlan(stage.store, next, by("slower"), systemClock);
     expect(await stage.store.tasks.versions("a-1")).toMatchObject([
       { version: 2, author: "ann", reason: "slower" },
       { version: 1, author: "ann", reason: "why" },
@@ -145,7 +144,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     await byHand("g-1", { priority: 9 });
     await byHand("g-3", { priority: 9 });
     await stage.task("g-5", { priority: 8 });
-    const results = await applyPlan(stage.store, made, by());
+    const results = await applyPlan(stage.store, made, by(), systemClock);
     expect(Object.fromEntries(results.map(({ step, error }) => [step.task, error?.code ?? step.kind]))).toEqual({
       ...{ "g-1": "TASK_STALE", "g-2": "change", "g-3": "TASK_STALE", "g-4": "remove", "g-5": "TASK_STALE" },
       ...{ "g-6": "create", "g-7": "CALENDAR_UNKNOWN" },
@@ -159,7 +158,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     // Made again after a removal: from that version on.
     const again = await plan("g", files({ "g-4": {} }));
     await stage.task("g-4");
-    expect((await applyPlan(stage.store, again, by()))[0]?.error?.code).toBe("TASK_STALE");
+    expect((await applyPlan(stage.store, again, by(), systemClock))[0]?.error?.code).toBe("TASK_STALE");
   });
 
   it("code that defines a task of a bundle does not change it, until it is removed", async () => {
