@@ -343,8 +343,8 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
-    const { listen } = settings;
-    const http = listen === null ? undefined : new HttpServer({ ...shared, listen });
+    const { listen, behindProxy } = settings;
+    const http = listen === null ? undefined : new HttpServer({ ...shared, listen, behindProxy });
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {

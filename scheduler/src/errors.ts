@@ -57,6 +57,7 @@ export const errorCodes = {
   LOCK_SIZE_DIFFERS: "The semaphore is in use with another number of permits.",
   KEY_UNKNOWN: "The worker key is missing, unknown or revoked.",
   KEY_FORBIDDEN: "The worker key does not allow this.",
+  KEY_THROTTLED: "Too many worker keys from this address were wrong.",
   KEY_NAME_TAKEN: "A worker key has this name already.",
   CLAIM_FOREIGN: "The run is claimed by another session.",
   REQUEST_INVALID: "The request is not what the contract says.",

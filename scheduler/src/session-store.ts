@@ -29,6 +29,8 @@ export interface SessionSettings {
 
 export interface Member extends SessionIdentity {
   sessionId: number;
+  /** The tasks that it has handlers for, of a remote worker that said so; null: any of its groups. */
+  tasks?: readonly string[] | null;
   beat: number;
   /** It relies on a coordination service that shows it; its beats may be rare. */
   witnessed: boolean;

@@ -102,6 +102,7 @@ export interface Settings {
   commands: Required<CommandOptions>;
   httpTasks: HttpTaskOptions;
   listen: string | null;
+  behindProxy: boolean;
 }
 
 /** Of every Carillon. */
@@ -163,8 +164,9 @@ export function settingsOf(options: CarillonOptions): Settings {
     commands: { allow: [], shell: false, rehearse: false, ...options.commands },
     httpTasks: { ...options.httpTasks },
     listen: options.listen ?? null,
+    behindProxy: options.behindProxy ?? false,
   };
-  if (settings.listen !== null) checkListen(settings.listen, options.behindProxy ?? false);
+  if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
     throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
       hint: "Use letters, digits and _, at most 48, not a digit first.",

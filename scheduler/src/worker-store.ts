@@ -10,6 +10,8 @@ export interface WorkerStore {
   /** Newest first, the revoked ones too. */
   keys(): Promise<WorkerKey[]>;
   key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
+  /** Newest first, without the revoked ones. */
+  validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
   /** Ends its sessions too. Repeatable. @throws KEY_UNKNOWN */
   revokeKey(name: string, nowMs: number): Promise<WorkerKey>;
 

@@ -123,6 +123,17 @@ describe("doctor", () => {
     ).toEqual({});
   });
 
+  it("misses the handler of a task that no remote worker of its group names", () => {
+    const remote = (sessionId: number, tasks: string[] | null) =>
+      member({ sessionId, node: `r${sessionId}`, role: "worker", groups: ["gpu"], tasks });
+    const tasks = [task("heartbeat"), task("render", "gpu"), task("train", "gpu"), task("idle", "gpu", true)];
+    expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, [])] })).toEqual({
+      workers: "problem: no live worker of its group has a handler for render",
+    });
+    expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, ["render"])] })).toEqual({});
+    expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, null)] })).toEqual({});
+  });
+
   it("tells of overdue and stuck runs, unplanned slots and mixed versions", () => {
     expect(
       wrong({

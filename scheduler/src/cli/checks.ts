@@ -1,7 +1,7 @@
 import { eligible, type LiveWorker } from "../routing.ts";
 import type { ClusterFacts, ServerFacts } from "../store/inspect.ts";
 import { routeText } from "./policy-text.ts";
-import { workersOf } from "./tasks.ts";
+import { groupWorkers, workersOf } from "./tasks.ts";
 import { ageText, spanText } from "./times.ts";
 
 /** What doctor found out about one thing. `problem` makes it say so by its exit code, `remark` does not. */
@@ -166,11 +166,18 @@ function versions({ members: all }: ClusterFacts): Check {
 
 function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
   const active = tasks.filter(({ paused }) => paused === null);
-  const without = active.filter(({ definition }) => workersOf(all, definition.group, nowMs).length === 0);
-  const unfit = active.filter(({ definition }) => {
-    const workers = workersOf(all, definition.group, nowMs);
-    return workers.length > 0 && eligible(definition, workers.map(asLive)).length === 0;
+  const without = active.filter(({ definition }) => groupWorkers(all, definition.group, nowMs).length === 0);
+  const unhandled = active.filter((task) => !without.includes(task) && workersOf(all, task, nowMs).length === 0);
+  const unfit = active.filter((task) => {
+    const workers = workersOf(all, task, nowMs);
+    return workers.length > 0 && eligible(task.definition, workers.map(asLive)).length === 0;
   });
+  if (without.length === 0 && unhandled.length > 0)
+    return problem(
+      "workers",
+      `no live worker of its group has a handler for ${list(unhandled.map(({ name }) => name))}`,
+      "Start one that has it: remote workers say what they can run when they join.",
+    );
   if (without.length === 0 && unfit.length > 0)
     return problem(
       "workers",

@@ -42,6 +42,7 @@ const failed = new Set<ErrorCode>([
   "COMMAND_FAILED",
   "KEY_NAME_TAKEN",
   "KEY_FORBIDDEN",
+  "KEY_THROTTLED",
   "CLAIM_FOREIGN",
   "SERVER_UNREACHABLE",
   "LISTEN_FAILED",

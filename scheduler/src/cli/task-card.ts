@@ -30,7 +30,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
     const versions = await store.tasks.versions(name);
     const { members } = await store.sessions.members();
     const now = nowMs();
-    const workers = workersOf(members, record.definition.group, now);
+    const workers = workersOf(members, record, now);
     const { schedule } = record.definition;
     const slots =
       record.paused || (schedule.type === "every" && schedule.mode === "delay")

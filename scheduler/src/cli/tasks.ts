@@ -32,8 +32,16 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
 }
 
 /** Live processes whose worker serves the group. */
-export const workersOf = (members: Member[], group: string, nowMs: number) =>
+export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
   members.filter((member) => member.groups?.includes(group) && nowMs - member.seenMs <= member.timeoutMs);
+
+/** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
+export const workersOf = (
+  members: Member[],
+  { name, definition }: Pick<TaskRecord, "name" | "definition">,
+  nowMs: number,
+) =>
+  groupWorkers(members, definition.group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
 
 export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
 
@@ -89,8 +97,8 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
       tasks.map((task) => {
         const next = nextOf(task, now);
         const { succeeded, failed, missed } = counters.get(task.taskId) ?? noCounters;
-        const { schedule, group } = task.definition;
-        const served = workersOf(members, group, now).length > 0;
+        const { schedule } = task.definition;
+        const served = workersOf(members, task, now).length > 0;
         return [
           plain(task.name),
           plain(compileSchedule(schedule).words()),
@@ -257,13 +265,16 @@ async function untilEnded(
 }
 
 async function sayIfUnserved(store: Store, name: string, nowMs: () => number, terminal: Terminal): Promise<void> {
-  const { definition, paused } = await store.tasks.byName(name);
+  const record = await store.tasks.byName(name);
   const { members } = await store.sessions.members();
-  if (paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
-  else if (workersOf(members, definition.group, nowMs()).length === 0) {
-    terminal.aside(
-      `no live worker serves group ${plain(definition.group)}: the run waits until one does (carillon worker FILE)`,
-    );
+  const group = plain(record.definition.group);
+  if (record.paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
+  else if (workersOf(members, record, nowMs()).length === 0) {
+    const who =
+      groupWorkers(members, record.definition.group, nowMs()).length === 0
+        ? `no live worker serves group ${group}`
+        : `no live worker of group ${group} has a handler for ${plain(name)}`;
+    terminal.aside(`${who}: the run waits until one does (carillon worker FILE)`);
   }
 }
 

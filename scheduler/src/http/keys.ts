@@ -1,45 +1,95 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
+import type { Log } from "../log.ts";
 import { hashOfSecret, parseKey } from "../worker-key.ts";
 import type { WorkerKey, WorkerStore } from "../worker-store.ts";
+import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /** A key's sessions end with it, so what is remembered of it matters only to who joins, and that asks anew. */
 const freshMs = 60_000;
 const rememberedMax = 10_000;
+/** For strangers from where too many keys were wrong, all keys are read together, no oftener than this. */
+const allKeysEveryMs = 1_000;
 
-/** Who a request comes from. */
+type Known = WorkerKey & { hash: Buffer };
+
+/**
+ * Who a request comes from. Keys are tried at a bounded rate an address; a key that is good is never held up by others
+ * that are tried beside it: it is known, or found when all keys are read.
+ */
 export class Keys {
   readonly #store: WorkerStore;
   readonly #clock: Clock;
-  readonly #known = new Map<number, { key: WorkerKey & { hash: Buffer }; readMono: number }>();
+  readonly #failed: FailedAttempts;
+  readonly #known = new Map<number, { key: Known; readMono: number }>();
+  #allReadMono = Number.NEGATIVE_INFINITY;
+  #readingAll: Promise<void> | undefined;
 
-  constructor(store: WorkerStore, clock: Clock) {
+  constructor(store: WorkerStore, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
+    this.#failed = new FailedAttempts(clock, log);
   }
 
-  /** @param now reads it from the store even if it was read lately @throws KEY_UNKNOWN */
-  async of(authorization: string | undefined, now = false): Promise<WorkerKey> {
+  /**
+   * @param address from which it comes
+   * @param now reads it from the store even if it was read lately
+   * @throws KEY_UNKNOWN, KEY_THROTTLED
+   */
+  async of(authorization: string | undefined, address: string, now = false): Promise<WorkerKey> {
+    const network = networkOf(address);
     const given = parseKey(/^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "");
-    if (!given) throw unknown("there is no worker key in the request");
-    const known = this.#known.get(given.keyId);
-    const fresh = !now && known && this.#clock.monotonic() - known.readMono < freshMs;
-    const key = fresh ? known.key : await this.#read(given.keyId);
-    if (!key || !timingSafeEqual(key.hash, hashOfSecret(given.secret))) throw unknown("no such worker key");
-    if (key.revokedMs !== null) throw unknown(`the worker key ${key.name} was revoked`);
+    if (!given) throw this.#refused(network, "there is no worker key in the request");
+    const hash = hashOfSecret(given.secret);
+    const present = this.#known.get(given.keyId);
+    const proven = present !== undefined && timingSafeEqual(present.key.hash, hash);
+    const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
+    let key: Known | null | undefined = present?.key;
+    // A stranger costs a read of the store, until too many from there were none of ours. A wrong secret costs none.
+    if (fresh && !(proven && now)) key = present.key;
+    else if (proven || this.#failed.turnedAwayMs(network) === 0) key = await this.#read(given.keyId);
+    else key = await this.#amongAll(given.keyId);
+    if (!key || !timingSafeEqual(key.hash, hash)) throw this.#refused(network, "no such worker key");
+    if (key.revokedMs !== null) throw this.#refused(network, `the worker key ${key.name} was revoked`);
     return key;
   }
 
-  async #read(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null> {
+  #refused(network: string, what: string): CarillonError {
+    this.#failed.failed(network);
+    const turnedAwayMs = this.#failed.turnedAwayMs(network);
+    if (turnedAwayMs === 0)
+      return new CarillonError("KEY_UNKNOWN", what, {
+        hint: "Make one with carillon keys create NAME, and send it as Authorization: Bearer KEY.",
+      });
+    return new CarillonError("KEY_THROTTLED", "too many worker keys from this address were wrong", {
+      hint: "Look for a worker with a wrong or revoked key there. One with a good key is let in.",
+      retryAfterMs: turnedAwayMs,
+    });
+  }
+
+  async #read(keyId: number): Promise<Known | null> {
     const key = await this.#store.key(keyId);
-    if (this.#known.size >= rememberedMax) this.#known.clear();
-    if (key) this.#known.set(keyId, { key, readMono: this.#clock.monotonic() });
+    if (key) this.#remember(key);
     return key;
+  }
+
+  async #amongAll(keyId: number): Promise<Known | undefined> {
+    if (this.#clock.monotonic() - this.#allReadMono >= allKeysEveryMs)
+      this.#readingAll ??= this.#readAll().finally(() => {
+        this.#readingAll = undefined;
+      });
+    await this.#readingAll;
+    return this.#known.get(keyId)?.key;
+  }
+
+  async #readAll(): Promise<void> {
+    this.#allReadMono = this.#clock.monotonic();
+    for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key);
+  }
+
+  #remember(key: Known): void {
+    if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
+    this.#known.set(key.keyId, { key, readMono: this.#clock.monotonic() });
   }
 }
-
-const unknown = (what: string) =>
-  new CarillonError("KEY_UNKNOWN", what, {
-    hint: "Make one with carillon keys create NAME, and send it as Authorization: Bearer KEY.",
-  });

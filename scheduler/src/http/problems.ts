@@ -4,6 +4,7 @@ import type { Problem } from "../worker-protocol.ts";
 const statuses: Partial<Record<ErrorCode, number>> = {
   KEY_UNKNOWN: 401,
   KEY_FORBIDDEN: 403,
+  KEY_THROTTLED: 429,
   CLAIM_FOREIGN: 403,
   RUN_UNKNOWN: 404,
   TASK_UNKNOWN: 404,

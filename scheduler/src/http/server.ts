@@ -1,6 +1,6 @@
 import compress from "@fastify/compress";
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import { CarillonError, messageOf } from "../errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { parseListen } from "../listen.ts";
 import type { Signal } from "../store.ts";
@@ -14,6 +14,8 @@ import { asCarillonError, problemOf } from "./problems.ts";
 export interface HttpOptions extends PollerOptions {
   /** host:port; port 0 takes a free one. */
   listen: string;
+  /** Requests come by way of one proxy, which says from whom. */
+  behindProxy: boolean;
 }
 
 declare module "fastify" {
@@ -42,8 +44,14 @@ export class HttpServer {
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#poller = new Poller(options);
-    this.#keys = new Keys(options.store.workers, options.clock);
-    this.#app = fastify({ bodyLimit: limits.pollBytes, requestTimeout: requestMs, forceCloseConnections: "idle" });
+    this.#keys = new Keys(options.store.workers, options.clock, options.log);
+    this.#app = fastify({
+      bodyLimit: limits.pollBytes,
+      requestTimeout: requestMs,
+      forceCloseConnections: "idle",
+      // What the nearest proxy added, and not what a client wrote before it.
+      trustProxy: options.behindProxy && ((_address, hop) => hop === 0),
+    });
   }
 
   /** @returns where it listens @throws LISTEN_FAILED */
@@ -56,7 +64,7 @@ export class HttpServer {
     app.decorateRequest("workerKey", null);
     // Before the body is read: a stranger's is not.
     app.addHook("onRequest", async (request) => {
-      request.workerKey = await this.#keys.of(request.headers.authorization);
+      request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
     });
     app.removeContentTypeParser("text/plain");
     await app.register(compress, {
@@ -71,6 +79,8 @@ export class HttpServer {
       if (problem.status === 500)
         this.#options.log.error({ error: messageOf(error), path: request.url }, "a request failed by a bug");
       if (problem.status === 401) reply.header("www-authenticate", "Bearer");
+      if (isCarillonError(known, "KEY_THROTTLED"))
+        reply.header("retry-after", Math.ceil((known.retryAfterMs ?? 0) / 1_000));
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
     app.setNotFoundHandler((request, reply) => {
@@ -108,7 +118,7 @@ export class HttpServer {
   async #poll(request: FastifyRequest): Promise<unknown> {
     const body = checked(request.body);
     // Who joins may do so with a key that was revoked a moment ago, on this or another server.
-    const key = body.join ? await this.#keys.of(request.headers.authorization, true) : request.workerKey;
+    const key = body.join ? await this.#keys.of(request.headers.authorization, request.ip, true) : request.workerKey;
     const gone = new AbortController();
     const { socket } = request.raw;
     const onClose = () => gone.abort();

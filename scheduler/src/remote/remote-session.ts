@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
-import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { madeName } from "../node-name.ts";
 import type { Random } from "../random.ts";
@@ -26,6 +26,7 @@ export interface RemoteSessionOptions {
 
 const firstPauseMs = 100;
 const longestPauseMs = 2_000;
+const lockedOut: ReadonlySet<ErrorCode> = new Set(["KEY_UNKNOWN", "KEY_THROTTLED"]);
 const nothing = () => undefined;
 
 /**
@@ -106,7 +107,7 @@ export class RemoteSession implements Membership {
       return await this.#post({ session, ...part }, session, signal);
     } catch (error) {
       if (isCarillonError(error, "SESSION_LOST")) await unless(signal, this.#rejoin(session));
-      if (isCarillonError(error, "KEY_UNKNOWN")) this.#tellLockedOut(error);
+      if (isCarillonError(error) && lockedOut.has(error.code)) this.#tellLockedOut(error);
       throw error;
     }
   }
@@ -118,7 +119,8 @@ export class RemoteSession implements Membership {
         return await this.poll(part);
       } catch (error) {
         const passing =
-          isCarillonError(error) && ["SERVER_UNREACHABLE", "SESSION_LOST", "KEY_UNKNOWN"].includes(error.code);
+          isCarillonError(error) &&
+          (error.code === "SERVER_UNREACHABLE" || error.code === "SESSION_LOST" || lockedOut.has(error.code));
         if (!passing || this.#closing.signal.aborted) throw error;
       }
       await this.#pause(waitMs);
@@ -199,8 +201,9 @@ export class RemoteSession implements Membership {
         return;
       } catch (error) {
         if (!isCarillonError(error)) throw error;
+        // A good key is let in within a second or two, whatever else is tried from its address.
         const passing =
-          error.code === "SERVER_UNREACHABLE"
+          error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
             : // A former holder of the name gets its timeout to show that it lives.
               error.code === "NODE_NAME_TAKEN" &&

@@ -14,16 +14,30 @@ export const earliestReadySql = (schema: string, groups: string, id: string, but
 const unservedMs = 60_000;
 
 /**
- * Groups of which no worker lives, and tasks whose runs nobody can be addressed, while runs of theirs have been due for a
- * while. Who is alive is asked first, so that a group that is served costs no probe. $2 is the time.
+ * Groups of which no worker lives, tasks that no live worker of their group has a handler for, and tasks whose runs nobody
+ * can be addressed, while runs of theirs have been due for a while. Who is alive is asked first, so that a group that is
+ * served costs no probe; which tasks those workers name, only where all of them name theirs and runs are late. $2 is the time.
  */
 export const unservedSql = (schema: string): string => `
     select array(
-      select 'group ' || g.name from ${schema}.worker_group g
-      where not exists (select from ${schema}.session o where o.ended_ms is null and coalesce(o.capacity, 1) > 0 and g.name = any (o.groups))
+      with alive as materialized (
+        select groups, tasks from ${schema}.session where ended_ms is null and coalesce(capacity, 1) > 0
+      ), late as materialized (
+        select g.id, g.name, exists (select from alive o where g.name = any (o.groups)) as served from ${schema}.worker_group g
+        where not exists (select from alive o where o.tasks is null and g.name = any (o.groups))
+          and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+            select 1 from ${schema}.run where state = 2 and group_id = g.id and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
+            order by due_ms limit 1) r)
+      ), named as materialized (
+        select distinct late.id, n.name from late join alive o on late.name = any (o.groups) cross join unnest(o.tasks) as n (name)
+      )
+      select 'group ' || name from late where not served
+      union
+      select 'task ' || t.name from late join ${schema}.task t on t.group_id = late.id and t.deleted_ms is null and not t.routed
+      where late.served and not exists (select from named n where n.id = late.id and n.name = t.name)
         and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
-          select 1 from ${schema}.run where state = 2 and group_id = g.id and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
-          order by due_ms limit 1) r)
+          select 1 from ${schema}.run r where r.task_id = t.id and r.state = 2 and r.priority = p.priority and r.due_ms < $2::bigint - ${unservedMs}
+          limit 1) r)
       union
       select 'task ' || t.name from unnest(${prioritiesSql}) as p (priority) cross join lateral (
         select task_id from ${schema}.run where state = 2 and group_id = 0 and priority = p.priority and due_ms < $2::bigint - ${unservedMs}

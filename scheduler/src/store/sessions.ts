@@ -27,6 +27,7 @@ interface MemberRow {
   labels: Record<string, string>;
   capacity: number | null;
   settings: SessionSettings | null;
+  tasks: string[] | null;
 }
 
 type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" | "timeout_ms">;
@@ -79,13 +80,14 @@ const asMember = (row: MemberRow): Member => ({
   labels: row.labels,
   capacity: row.capacity,
   settings: row.settings,
+  tasks: row.tasks,
 });
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
   const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
   // What does not change is read by those who look; every beat of every process would carry it.
-  const allFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings`;
+  const allFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks`;
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `

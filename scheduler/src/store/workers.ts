@@ -53,6 +53,13 @@ export function workerStore(database: Database): WorkerStore {
       return row ?? null;
     },
 
+    validKeys: (limit) =>
+      database.query<WorkerKey & { hash: Buffer }>(
+        "worker-keys-valid",
+        `select ${keyFields}, hash from ${s}.worker_key where revoked_ms is null order by id desc limit $1`,
+        [limit],
+      ),
+
     async revokeKey(name, nowMs) {
       const [revoked] = await database.query<WorkerKey>(
         "worker-key-revoke",

@@ -152,6 +152,34 @@ describe("a poll", () => {
   });
 });
 
+test("runs of a task that no live worker of the group names are told to the leader, and go unsaid once one does", async () => {
+  const lister = await stage.key("lister", ["listed"]);
+  await stage.task("named", { group: "listed" });
+  await stage.task("unnamed", { group: "listed" });
+  for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
+  const unserved = async (inMs = 61_000) => {
+    const { leadership } = await stage.store.sessions.members();
+    const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + inMs, false);
+    return (pulse.unserved ?? []).filter((what) => /listed|named/.test(what));
+  };
+  expect(await unserved()).toEqual(["group listed"]);
+  const session = await stage.join(lister, { tasks: ["named"] });
+  expect(await unserved()).toEqual(["task unnamed"]);
+  expect(await unserved(50_000)).toEqual([]);
+  const able = await stage.join(lister, { tasks: ["unnamed", "other"] });
+  expect(await unserved()).toEqual([]);
+  await stage.poll(lister, { session: able, leave: true });
+  expect(await unserved()).toEqual(["task unnamed"]);
+  const any = await stage.join(lister);
+  expect(await unserved()).toEqual([]);
+  const { members } = await stage.store.sessions.members();
+  expect(members.find(({ sessionId }) => sessionId === session)?.tasks).toEqual(["named"]);
+  expect(members.find(({ sessionId }) => sessionId === any)?.tasks).toBe(null);
+  const { runs } = await stage.poll(lister, { session: any, want: 9 });
+  await stage.poll(lister, { session: any, verdicts: runs.map((run) => said(run)), leave: true });
+  await stage.poll(lister, { session, leave: true });
+});
+
 describe("answers that are lost", () => {
   test("a join that is repeated opens one session", async () => {
     const join = { name: "twin", instance: "abc" };
@@ -273,6 +301,38 @@ describe("a rogue", () => {
     expect((await stage.post(revoked, { join: { name: "rogue" } })).body.code).toBe("KEY_UNKNOWN");
     await until("its session is over", async () => (await stage.post(revoked, { session })).status >= 400);
     expect((await fetch(`${stage.urlOf()}/v1/worker/poll/contract`)).status).toBe(401);
+  });
+
+  test("that tries key after key is turned away by its address; good workers beside it are not, known or new", async () => {
+    const proxied = await stage.serve({ behindProxy: true });
+    const from = async (address: string, one: string, body: object = {}) => {
+      const headers = { authorization: `Bearer ${one}`, "content-type": "application/json" };
+      return fetch(`${stage.urlOf(proxied)}/v1/worker/poll`, {
+        method: "POST",
+        // What a client writes itself comes before what the proxy adds.
+        headers: { ...headers, "x-forwarded-for": `192.0.2.${Math.floor(Math.random() * 250)}, ${address}` },
+        body: JSON.stringify(body),
+      });
+    };
+    const known = await stage.join(key);
+    expect((await from("198.51.100.7", key, { session: known })).status).toBe(200);
+    const statuses: number[] = [];
+    for (let n = 0; n < 60; n++)
+      statuses.push((await from("198.51.100.7", `ck_${n + 1_000}_${"A".repeat(43)}`)).status);
+    expect(statuses.slice(0, 19)).toEqual(Array(19).fill(401));
+    expect(new Set(statuses.slice(19))).toEqual(new Set([429]));
+    const told = await from("198.51.100.7", "");
+    expect(Number(told.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await told.json()).toMatchObject({ status: 429, code: "KEY_THROTTLED" });
+    expect((await from("198.51.100.7", key, { session: known })).status).toBe(200);
+    expect((await from("198.51.100.7", other, { join: { name: "new-here" } })).status).toBe(200);
+    expect((await from("198.51.100.8", "")).status).toBe(401);
+    // Not by way of a proxy, whatever it says: all of this machine.
+    const faked = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
+      method: "POST",
+      headers: { "x-forwarded-for": "198.51.100.7" },
+    });
+    expect(faked.status).toBe(401);
   });
 
   test("with another's session, group, run or fence is refused, and so is what never was", async () => {

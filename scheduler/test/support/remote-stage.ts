@@ -19,7 +19,7 @@ export class RemoteStage {
   store: Store = undefined as unknown as Store;
 
   /** The first, or another one of the same cluster. */
-  async serve(options: { sessionTimeout?: number } = {}): Promise<Carillon> {
+  async serve(options: { sessionTimeout?: number; behindProxy?: boolean } = {}): Promise<Carillon> {
     const { log, lines } = recordingLog();
     const server = carillon({
       store: postgres().url,
