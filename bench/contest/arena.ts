@@ -44,16 +44,25 @@ export class Arena {
   }
 
   /** Waits until so many were handled by these. */
-  async handled(by: Entrant[], count: number): Promise<void> {
-    await until(`${count} to be handled`, this.who, async () => {
+  async handled(by: Entrant[], count: number, everyMs = lookMs): Promise<void> {
+    const done = async () => {
       const counts = await Promise.all(by.map((entrant) => entrant.ask("handled")));
       return counts.reduce((a, b) => a + b, 0) >= count;
-    });
+    };
+    await this.#until(`${count} to be handled`, everyMs, done);
   }
 
-  /** Waits until its own tables have nothing left to do. */
-  async acknowledged(): Promise<void> {
-    await until("its tables to be empty", this.who, async () => (await this.books.left()) === 0);
+  /** Waits until its own tables have nothing left to do, or only so many. */
+  async acknowledged(left = 0, everyMs = lookMs): Promise<void> {
+    await this.#until("its tables to be empty", everyMs, async () => (await this.books.left()) <= left);
+  }
+
+  async #until(what: string, everyMs: number, condition: () => Promise<boolean>): Promise<void> {
+    const deadline = performance.now() + patienceMs;
+    while (!(await condition())) {
+      if (performance.now() > deadline) throw new Error(`${this.who}: waited ${patienceMs} ms in vain for ${what}`);
+      await pause(everyMs);
+    }
   }
 
   async close(): Promise<void> {
@@ -61,14 +70,6 @@ export class Arena {
     const database = this.client.database;
     await this.client.end();
     await once(this.#server, `drop database if exists ${database} with (force)`);
-  }
-}
-
-async function until(what: string, who: string, condition: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + patienceMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`${who}: waited ${patienceMs} ms in vain for ${what}`);
-    await pause(lookMs);
   }
 }
 

@@ -24,5 +24,10 @@ export interface AddOrder {
   due?: { fromMs: number; everyMs: number };
 }
 
+/** Whole milliseconds, as every one of them keeps it. */
+export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
+  return Math.round(fromMs + place * everyMs);
+}
+
 export type Ask = { seq: number; call: keyof Calls; order?: unknown };
 export type Answer = { seq: number; value: unknown } | { seq: number; failed: string };

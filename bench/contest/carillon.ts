@@ -14,7 +14,8 @@ export async function open(order: Order): Promise<Contender> {
       tower.task(`${taskName}-${task}`, { schedule: cron("* * * * *") }, () => handle(task));
   };
   const task = tower.task<number>(taskName, {}, (_run, id) => handle(id));
-  await tower.open();
+  // What it defines before it opens the store is stored with the start, and at once.
+  if (!runs) await tower.open();
   return {
     add: (added) =>
       Promise.all(added.map(({ id, dueMs }) => task.enqueue(id, dueMs === undefined ? {} : { at: dueMs }))),

@@ -8,14 +8,17 @@ export function monotonicMs(): number {
   return performance.now() + sinceStart;
 }
 
-/** What the wall clock is ahead of it. The wall clock has whole milliseconds, so it is taken as one begins. */
+/**
+ * What the wall clock is ahead of it. The wall clock has whole milliseconds and is cut down, so a reading is too small by
+ * what has passed since the last one began: taken as one begins, and of several the largest.
+ */
 export function wallAheadMs(): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (let turn = 0; turn < 5; turn++) {
+  let most = Number.NEGATIVE_INFINITY;
+  for (let turn = 0; turn < 20; turn++) {
     const before = Date.now();
     let now = before;
     while (now === before) now = Date.now();
-    least = Math.min(least, now - monotonicMs());
+    most = Math.max(most, now - monotonicMs());
   }
-  return least;
+  return most;
 }

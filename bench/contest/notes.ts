@@ -1,4 +1,4 @@
-import type { Figures } from "../measure/figures.ts";
+import { type Figures, latenessFigures } from "../measure/figures.ts";
 import type { Entrant } from "./entrant.ts";
 
 /** When each number's handler began, by the monotonic clock; of several beginnings the first. */
@@ -8,13 +8,19 @@ export interface Notes {
   doubled: Set<number>;
 }
 
-export async function notesOf(entrants: Entrant[]): Promise<Notes> {
+/** @param fromMs, untilMs only beginnings between these, by the monotonic clock: of what comes again, one turn */
+export async function notesOf(
+  entrants: Entrant[],
+  fromMs = Number.NEGATIVE_INFINITY,
+  untilMs = Number.POSITIVE_INFINITY,
+): Promise<Notes> {
   const began = new Map<number, number>();
   const doubled = new Set<number>();
   for (const entrant of entrants) {
     const notes = await entrant.ask("notes");
     for (let i = 0; i < notes.length; i += 2) {
       const [id, atMs] = [notes[i] as number, notes[i + 1] as number];
+      if (atMs < fromMs || atMs >= untilMs) continue;
       const before = began.get(id);
       if (before !== undefined) doubled.add(id);
       began.set(id, before === undefined ? atMs : Math.min(before, atMs));
@@ -38,4 +44,17 @@ export function first({ began }: Notes): number {
   let least = Number.POSITIVE_INFINITY;
   for (const atMs of began.values()) least = Math.min(least, atMs);
   return least;
+}
+
+/** What two clocks of one machine may be apart; who begins earlier than by this began before its time. */
+const clockErrorMs = 1;
+
+/** @param dueMs by number, on the monotonic clock */
+export function lateness({ began }: Notes, from: number, count: number, dueMs: (id: number) => number): Figures {
+  const late: number[] = [];
+  for (let id = from; id < from + count; id++) {
+    const atMs = began.get(id);
+    if (atMs !== undefined) late.push(atMs - dueMs(id));
+  }
+  return { ...latenessFigures(late), early: late.filter((ms) => ms < -clockErrorMs).length };
 }

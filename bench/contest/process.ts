@@ -1,6 +1,6 @@
 /** A process under test: one contender, and notes of when its handlers began. */
 import { setTimeout as pause } from "node:timers/promises";
-import type { AddOrder, Answer, Ask, Calls } from "./calls.ts";
+import { type AddOrder, type Answer, type Ask, type Calls, dueOf } from "./calls.ts";
 import { monotonicMs } from "./clock.ts";
 import { type Contender, moduleOf, type Order } from "./contender.ts";
 
@@ -25,7 +25,7 @@ const answers: Answers = {
     for (let at = 0; at < count; at += batch) {
       const runs = Array.from({ length: Math.min(batch, count - at) }, (_, i) => ({
         id: from + at + i,
-        ...(due ? { dueMs: due.fromMs + (at + i) * due.everyMs } : {}),
+        ...(due ? { dueMs: dueOf(due, at + i) } : {}),
       }));
       await opened().add(runs);
     }

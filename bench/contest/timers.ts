@@ -1,0 +1,39 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Figures } from "../measure/figures.ts";
+import type { Arena } from "./arena.ts";
+import { dueOf } from "./calls.ts";
+import { wallAheadMs } from "./clock.ts";
+import type { Entrant } from "./entrant.ts";
+import { accounted, lateness, notesOf } from "./notes.ts";
+
+const batch = 2_000;
+/** From the first one's being asked for to the first one's time: all must be there by then. */
+const leadMs = 4_000;
+
+/**
+ * So many, spread evenly over a time: how late does each begin?
+ * @param from the number of the first @param left what its tables have beside these
+ */
+export async function timers(
+  arena: Arena,
+  { adds, runs }: { adds: Entrant; runs: Entrant },
+  { from, count, overMs, left }: { from: number; count: number; overMs: number; left: number },
+): Promise<Figures> {
+  const wallAhead = wallAheadMs();
+  const [firstMs, everyMs] = [Date.now() + leadMs, overMs / count];
+  const due = { fromMs: firstMs, everyMs };
+  const tookMs = await adds.ask("add", { from, count, batch, due });
+  if (tookMs > leadMs) throw new Error(`${arena.who}: it took ${tookMs} ms to add them, the first was due meanwhile`);
+  const before = await runs.ask("usage");
+  await pause(Math.max(0, firstMs + overMs - Date.now()));
+  await arena.handled([runs], count);
+  const after = await runs.ask("usage");
+  await arena.acknowledged(left);
+  const notes = await notesOf([runs]);
+  return {
+    ...lateness(notes, from, count, (id) => dueOf(due, id - from) - wallAhead),
+    ...accounted(notes, from, count),
+    cpu_us_per_op: (after.cpuUs - before.cpuUs) / count,
+    rss_mb: after.rssBytes / 2 ** 20,
+  };
+}
