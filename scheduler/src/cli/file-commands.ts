@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { applyFiles } from "./apply.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { exportTasks } from "./export.ts";
+import { importers, importTasks } from "./import-tasks.ts";
 import type { CommandParts } from "./operation-commands.ts";
 
 const onlyPlans = (args: string[]) => args.includes("diff") || (args.includes("apply") && args.includes("--plan"));
@@ -66,4 +67,22 @@ export function addFileCommands({
         exportTasks(names as unknown as string[], options, terminal),
       ),
     );
+}
+
+export function addImporters(
+  { add, doing, terminal }: Pick<CommandParts, "add" | "doing" | "terminal">,
+  imports: Command,
+): void {
+  for (const [kind, { what, example }] of Object.entries(importers)) {
+    add(imports, `${kind} <file...>`, what, example)
+      .option("--zone <ZONE>", "of crons that name none, such as Europe/Berlin: where the old scheduler runs")
+      .option("--group <NAME>", "the workers that are to run the tasks")
+      .option("--bundle <NAME>", "the bundle that the file names")
+      .option("--output <FILE>", "write the file there instead of to standard output")
+      .action(
+        doing(([files], options: Parameters<typeof importTasks>[2]) =>
+          importTasks(kind, files as unknown as string[], options, terminal),
+        ),
+      );
+  }
 }

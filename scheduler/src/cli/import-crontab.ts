@@ -6,7 +6,9 @@ import { limits } from "../limits.ts";
 import { compileSchedule } from "../schedule.ts";
 import { defineTask, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
+import { writtenTask } from "../written-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { writeImported } from "./import-tasks.ts";
 import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
@@ -20,6 +22,8 @@ export interface ImportOptions extends CommonOptions {
   prefix?: string;
   group?: string;
   dryRun?: boolean;
+  output?: string;
+  bundle?: string;
 }
 
 interface Found {
@@ -39,6 +43,17 @@ interface Remark {
 /** Crontabs become tasks; what cannot is told by file and line, and makes the exit code 1, but stops nothing else. */
 export async function importCrontabs(files: string[], options: ImportOptions, terminal: Terminal): Promise<ExitCode> {
   const { found, problems, notes } = read(files, options);
+  if (options.output !== undefined) {
+    const tasks = found.map(({ definition, file, task }) => {
+      const comment = `${file}:${task.line}${task.needsShell ? "; needs a shell" : ""}`;
+      return { name: definition.name, written: writtenTask(definition), comment };
+    });
+    const remarks = [
+      ...problems.map((problem) => ({ kind: "problem" as const, ...problem })),
+      ...notes.map((note) => ({ kind: "note" as const, ...note })),
+    ].map(({ kind, file, line, message, hint }) => ({ kind, source: `${file}:${line}`, message, hint }));
+    return writeImported("crontab", tasks, remarks, options, terminal);
+  }
   const saved = options.dryRun ? found.map((one) => ({ ...one, outcome: "new" as const })) : await save(found, options);
   if (terminal.json) {
     const tasks = saved.map(({ file, task, definition, outcome }) => ({

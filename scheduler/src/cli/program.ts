@@ -7,7 +7,7 @@ import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
-import { addFileCommands, tellsChanges } from "./file-commands.ts";
+import { addFileCommands, addImporters, tellsChanges } from "./file-commands.ts";
 import { importCrontabs } from "./import-crontab.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
 import { serve } from "./node-commands.ts";
@@ -324,7 +324,11 @@ function commands(terminal: Terminal, ended: Handle): Command {
     .option("--prefix <TEXT>", "what the tasks' names begin with (default: the file's name)")
     .option("--group <NAME>", "the workers that are to run them (default: default)")
     .option("--dry-run", "show what would be imported, and touch no store")
+    .option("--output <FILE>", "write a file for carillon apply (-: standard output), and touch no store")
+    .option("--bundle <NAME>", "with --output: the bundle that the file names")
     .action(doing(([files], options) => importCrontabs(files as unknown as string[], options, terminal)));
+
+  addImporters({ add, doing, terminal }, imports);
 
   const keys = family("keys", "Let workers in that reach the cluster by HTTP, and lock them out.");
   add(keys, "create <name>", "Make a worker key. It is shown once.", "carillon keys create reports --group reports")

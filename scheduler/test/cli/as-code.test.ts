@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { ask, file, folder, here, json, start } from "./process.ts";
+import { ask, type Ended, file, folder, here, json, start } from "./process.ts";
 
 const yaml = (timeout: string, more = "") => `bundle: billing
 tasks:
@@ -97,5 +98,28 @@ describe("apply, diff, export", () => {
     again.type("n\n");
     expect((await again.ended()).code).toBe(1);
     expect((await json("tasks", "show", "one")).definition).toMatchObject({ priority: 1, timeoutMs: 60_000 });
+  });
+});
+
+describe("import", () => {
+  it("writes a file that apply reads, and its report beside it", async () => {
+    const sample = (name: string) => fileURLToPath(new URL(`../../../examples/imports/${name}`, import.meta.url));
+    await file("crontab", "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n");
+    const [pgBoss, kubernetes, crontab, none] = (await Promise.all([
+      ask("import", "pg-boss", sample("pg-boss-schedules.json"), "--bundle", "old", "--output", "old.yaml"),
+      json("import", "kubernetes", sample("cronjobs.yaml"), "--zone", "Asia/Tokyo"),
+      ask("import", "crontab", "crontab", "--zone", "UTC", "--output", "-"),
+      ask("import", "quartz", "nowhere.xml"),
+    ])) as [Ended, { tasks: Record<string, object> }, Ended, Ended];
+    expect([pgBoss.code, pgBoss.stdout]).toEqual([1, ""]);
+    expect(pgBoss.stderr).toMatch(/^lost: report:eu: its option deadLetter/m);
+    expect(pgBoss.stderr).toMatch(
+      /^not imported: workflow:w1: .*\n {2}hint: .*\n3 tasks, 2 things lost, 1 not imported$/m,
+    );
+    expect(Object.keys(kubernetes.tasks)).toEqual(["storage/nightly-backup", "hello", "crunch"]);
+    expect([crontab.code, crontab.stdout]).toEqual([1, expect.stringContaining("  crontab-backup:\n")]);
+    expect(crontab.stderr).toMatch(/^not imported: crontab:2: the command needs a shell/m);
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("FILE_INVALID")]);
+    expect((await ask("apply", "old.yaml")).stdout).toMatch(/^bundle old: 3 to create; .*\n3 created$/m);
   });
 });

@@ -1,0 +1,116 @@
+/**
+ * BullMQ: what `queue.getJobSchedulers()` gives as JSON, or the older `queue.getRepeatableJobs()`. An array is one queue's;
+ * an object has an array for each queue's name.
+ */
+import {
+  Findings,
+  type ImportOptions,
+  isRow,
+  numberOf,
+  type Row,
+  readJson,
+  rowsOf,
+  type SourceFile,
+  textOf,
+  within,
+} from "./findings.ts";
+
+/** The older ones have made-up keys, with the schedule or a hash in them. */
+const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
+
+export function importBullmq(files: readonly SourceFile[], options: ImportOptions): Findings {
+  const findings = new Findings();
+  for (const file of files) {
+    const content = readJson(file, findings);
+    if (content === undefined) continue;
+    const queues: [string, unknown][] = Array.isArray(content)
+      ? [["", content]]
+      : isRow(content)
+        ? Object.entries(content)
+        : [];
+    const found = queues.map(([queue, rows]) => [queue, rowsOf(rows)] as const).filter(([, rows]) => rows.length > 0);
+    if (found.length === 0)
+      findings.problem(
+        "",
+        `${file.path} has no schedulers`,
+        "Write JSON.stringify(await queue.getJobSchedulers(0, -1)) to it.",
+      );
+    for (const [queue, rows] of found) for (const row of rows) addScheduler(row, queue, options, findings);
+  }
+  return findings;
+}
+
+function addScheduler(row: Row, queue: string, options: ImportOptions, findings: Findings): void {
+  const key = textOf(row.key);
+  const handler = textOf(row.name);
+  const source = key !== "" && !madeUp.test(key) ? key : textOf(row.id) || handler || key;
+  const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
+  const pattern = textOf(row.pattern ?? row.cron);
+  const period = numberOf(row.every);
+  if (pattern === "" && period === undefined) {
+    findings.problem(
+      source,
+      "it has neither a pattern nor every",
+      "A repeat strategy of your own cannot be carried over.",
+    );
+    return;
+  }
+  const zone = textOf(row.tz);
+  if (pattern !== "" && zone === "")
+    findings.note(source, `has no tz, so it is taken to mean ${options.zone}`, "Say another with --zone.");
+  const offset = numberOf(row.offset) ?? 0;
+  const schedule =
+    pattern !== ""
+      ? { cron: pattern, zone: zone || options.zone }
+      : { every: period, ...(offset === 0 ? {} : { anchor: new Date(offset).toISOString() }) };
+  if (pattern !== "" && offset !== 0) lost(`its offset of ${offset} ms`);
+  const limit = numberOf(row.limit);
+  if (limit !== undefined)
+    lost(
+      `its limit of ${limit} times, of which it had ${numberOf(row.iterationCount) ?? 0}`,
+      "Remove the task when it is done.",
+    );
+  for (const name of ["startDate", "endDate"])
+    if (numberOf(row[name]) !== undefined) lost(`its ${name} ${new Date(numberOf(row[name]) as number).toISOString()}`);
+  const opts = within(row, "template.opts");
+  if (handler !== "" && handler !== source)
+    findings.note(source, `was handled as ${handler}`, `Give a worker a handler called ${source}.`);
+  const data = within(row, "template.data");
+  findings.add(source, source, {
+    group: options.group ?? (queue === "" ? undefined : queue),
+    schedule,
+    slotPayload: data === null ? undefined : data,
+    retry: retryOf(opts, source, findings),
+  });
+  for (const [name, value] of Object.entries(isRow(opts) ? opts : {})) {
+    if (["attempts", "backoff", "repeat", "jobId", "timestamp", "prevMillis", "repeatJobKey"].includes(name)) continue;
+    if (name === "priority" && (value === 0 || value === null)) continue;
+    const hint =
+      name === "priority"
+        ? "There 1 is the first; here 9 is: set priority by hand."
+        : name.startsWith("removeOn")
+          ? "Retention says how long history is kept."
+          : "";
+    lost(`its option ${name}: ${JSON.stringify(value)}`, hint);
+  }
+}
+
+function retryOf(opts: unknown, source: string, findings: Findings): unknown {
+  const attempts = numberOf(within(opts, "attempts")) ?? 1;
+  if (attempts <= 1) return undefined;
+  const backoff = within(opts, "backoff");
+  const plain = numberOf(backoff);
+  if (backoff === undefined || backoff === null) return { attempts, backoff: "fixed", delay: 0, jitter: 0 };
+  if (plain !== undefined) return { attempts, backoff: "fixed", delay: plain, jitter: 0 };
+  const type = textOf(within(backoff, "type"));
+  if (type !== "fixed" && type !== "exponential")
+    findings.lost(
+      source,
+      `its back-off strategy ${type}, which is code of yours`,
+      "It is exponential here: set retry by hand.",
+    );
+  return {
+    ...{ attempts, backoff: type === "fixed" ? "fixed" : "exponential" },
+    ...{ delay: numberOf(within(backoff, "delay")) ?? 0, jitter: numberOf(within(backoff, "jitter")) ?? 0 },
+  };
+}

@@ -1,0 +1,198 @@
+/** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
+import { parseAllDocuments } from "yaml";
+import {
+  Findings,
+  type ImportOptions,
+  isRow,
+  numberOf,
+  type Row,
+  rowsOf,
+  type SourceFile,
+  textOf,
+  within,
+} from "./findings.ts";
+
+const overlaps: Record<string, string | undefined> = {
+  Forbid: "skip",
+  Replace: "replace",
+  Allow: undefined,
+  "": undefined,
+};
+/** What Kubernetes does when a manifest says nothing: six more tries, 10 s apart and doubling, to six minutes. */
+const defaultBackoffLimit = 6;
+const tries = { delay: "10s", maxDelay: "6m" };
+
+export function importKubernetes(files: readonly SourceFile[], options: ImportOptions): Findings {
+  const findings = new Findings();
+  let unzoned = 0;
+  for (const { path, text } of files) {
+    for (const document of parseAllDocuments(text, { logLevel: "silent" })) {
+      const [error] = document.errors;
+      if (error) {
+        findings.problem(
+          "",
+          `${path} is not YAML: ${error.message.split("\n")[0]}`,
+          "Give manifests as kubectl writes them.",
+        );
+        continue;
+      }
+      const content = document.toJS({ maxAliasCount: 100 }) as unknown;
+      const items =
+        within(content, "kind") === "List" || within(content, "kind") === "CronJobList"
+          ? rowsOf(within(content, "items"))
+          : [content];
+      for (const item of items) {
+        if (!isRow(item)) continue;
+        if (item.kind !== "CronJob") {
+          findings.note(
+            `${textOf(item.kind)} ${textOf(within(item, "metadata.name"))}`,
+            "is no CronJob, and was passed over",
+          );
+          continue;
+        }
+        if (textOf(within(item, "spec.timeZone")) === "") unzoned++;
+        addCron(item, options, findings);
+      }
+    }
+  }
+  if (unzoned > 0)
+    findings.note(
+      "",
+      `${unzoned} without timeZone are taken to mean ${options.zone}`,
+      "It is the zone of kube-controller-manager; say another with --zone.",
+    );
+  return findings;
+}
+
+function addCron(item: Row, options: ImportOptions, findings: Findings): void {
+  const namespace = textOf(within(item, "metadata.namespace"));
+  const own = textOf(within(item, "metadata.name"));
+  const source = namespace === "" || namespace === "default" ? own : `${namespace}/${own}`;
+  const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
+  const spec = within(item, "spec");
+  const work = within(spec, "jobTemplate.spec");
+  const pod = within(work, "template.spec");
+  const concurrency = textOf(within(spec, "concurrencyPolicy"));
+  if (!(concurrency in overlaps)) lost(`concurrencyPolicy ${concurrency}`);
+  const deadline = numberOf(within(spec, "startingDeadlineSeconds"));
+  const limit = numberOf(within(work, "backoffLimit")) ?? defaultBackoffLimit;
+  const active = numberOf(within(work, "activeDeadlineSeconds"));
+  if (active !== undefined && limit > 0)
+    findings.note(source, `activeDeadlineSeconds ${active} was for all tries together; here each try has as long`);
+  const completions = numberOf(within(work, "completions")) ?? 1;
+  const indexed = within(work, "completionMode") === "Indexed" && completions > 1;
+  const shards = indexed && overlaps[concurrency] === undefined ? { shards: completions } : undefined;
+  if (indexed && !shards)
+    lost(`${completions} indexed completions, which do not go with concurrencyPolicy ${concurrency}`);
+  if (indexed && shards) findings.note(source, "JOB_COMPLETION_INDEX is run.shard here, which a command is not given");
+  if (!indexed && completions > 1) lost(`${completions} completions; one run is one`);
+  const { command, remarks } = commandOf(pod);
+  for (const [what, hint] of remarks) lost(what, hint);
+  const labels = within(pod, "nodeSelector");
+  if (isRow(labels))
+    findings.note(source, "its nodeSelector became labels", "Start its workers with --label NAME=TEXT.");
+  for (const name of ["successfulJobsHistoryLimit", "failedJobsHistoryLimit"])
+    if (within(spec, name) !== undefined)
+      lost(`${name}: the history of all tasks is kept for as long as retention says`);
+  if (within(work, "ttlSecondsAfterFinished") !== undefined) lost("ttlSecondsAfterFinished: retention says how long");
+  for (const name of [
+    "podFailurePolicy",
+    "successPolicy",
+    "backoffLimitPerIndex",
+    "podReplacementPolicy",
+    "parallelism",
+  ])
+    if (within(work, name) !== undefined && !(name === "parallelism" && within(work, name) === 1)) lost(name);
+
+  findings.add(
+    source,
+    source,
+    {
+      description: textOf(within(item, "metadata.annotations.description")),
+      group: options.group,
+      schedule: scheduleOf(textOf(within(spec, "schedule")), textOf(within(spec, "timeZone")) || options.zone),
+      overlap: overlaps[concurrency],
+      // Within the deadline it is started late, after it not at all; without one, however late.
+      misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
+      retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,
+      timeout: active === undefined ? undefined : `${active}s`,
+      route: shards,
+      labels: isRow(labels)
+        ? Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, textOf(value)]))
+        : undefined,
+      command,
+    },
+    { suspended: within(spec, "suspend") === true, comment: imageOf(pod) },
+  );
+}
+
+function scheduleOf(text: string, zone: string): unknown {
+  const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
+  const [, period] = /^@every\s+(\S+)$/.exec(rest ?? text) ?? [];
+  if (period !== undefined) return { every: period };
+  return { cron: rest ?? text, zone: named ?? zone };
+}
+
+const imageOf = (pod: unknown): string => {
+  const image = textOf(within(rowsOf(within(pod, "containers"))[0], "image"));
+  return image === "" ? "" : `ran in the image ${image}`;
+};
+
+/** The one container's command, as a worker on a machine would run it. */
+function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, string?][] } {
+  const containers = rowsOf(within(pod, "containers"));
+  const remarks: [string, string?][] = [];
+  for (const name of [
+    "initContainers",
+    "volumes",
+    "serviceAccountName",
+    "affinity",
+    "tolerations",
+    "securityContext",
+    "imagePullSecrets",
+    "priorityClassName",
+  ])
+    if (within(pod, name) !== undefined)
+      remarks.push([name, name === "volumes" ? "Files must be where the worker runs." : undefined]);
+  if (containers.length !== 1) {
+    remarks.push([
+      `${containers.length} containers`,
+      "Give a worker a handler of the task's name, or the task a command.",
+    ]);
+    return { command: undefined, remarks };
+  }
+  const [container = {}] = containers;
+  for (const name of ["resources", "volumeMounts", "envFrom", "securityContext", "livenessProbe"])
+    if (container[name] !== undefined)
+      remarks.push([name, name === "envFrom" ? "Set these where the worker runs." : undefined]);
+  const texts = (value: unknown) =>
+    Array.isArray(value) ? value.map((one) => (typeof one === "string" ? one : textOf(one))) : [];
+  const argv = [...texts(container.command), ...texts(container.args)];
+  const image = textOf(container.image);
+  if (texts(container.command).length === 0) {
+    remarks.push([
+      `the program of its image ${image}, which the manifest does not name`,
+      "Add command: { argv: […] }.",
+    ]);
+    return { command: undefined, remarks };
+  }
+  remarks.push([
+    `its image ${image}: a worker runs ${argv[0]} where it is`,
+    `A worker must have it and allow it: --allow ${argv[0]}.`,
+  ]);
+  const env: Record<string, string> = {};
+  for (const one of rowsOf(container.env)) {
+    const name = textOf(one.name);
+    if (one.valueFrom !== undefined)
+      remarks.push([
+        `env ${name}, which comes from a secret, a config map or the pod`,
+        "Set it where the worker runs.",
+      ]);
+    else env[name] = typeof one.value === "string" ? one.value : textOf(one.value);
+  }
+  if (argv.some((word) => /\$\([A-Za-z_]\w*\)/.test(word)))
+    remarks.push(["$(NAME) in its command is not replaced here", "Read the variable in the program."]);
+  const cwd = textOf(container.workingDir);
+  const command = { argv, ...(Object.keys(env).length > 0 ? { env } : {}), ...(cwd === "" ? {} : { cwd }) };
+  return { command, remarks };
+}

@@ -1,0 +1,272 @@
+/**
+ * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), and quartz.properties for the misfire
+ * threshold. What runs is a Java class, which stays behind: a worker's handler of the task's name takes its place.
+ */
+import { Findings, type ImportOptions, type SourceFile } from "./findings.ts";
+import { quartzCron } from "./quartz-cron.ts";
+import { childrenOf, childText, type Element, everywhere, readXml } from "./xml.ts";
+
+interface Detail {
+  name: string;
+  className: string;
+  description: string;
+  data: Record<string, string>;
+  recovers: boolean;
+  triggers: Element[];
+}
+
+interface Place {
+  findings: Findings;
+  options: ImportOptions;
+  misfireAfterMs: number;
+}
+
+const defaultThresholdMs = 60_000;
+
+export function importQuartz(files: readonly SourceFile[], options: ImportOptions): Findings {
+  const findings = new Findings();
+  const properties = new Map<string, string>();
+  const details = new Map<string, Detail>();
+  const triggers: Element[] = [];
+  for (const file of files) {
+    if (/\.properties$/i.test(file.path)) {
+      for (const [key, value] of propertiesOf(file.text)) properties.set(key, value);
+      continue;
+    }
+    let root: Element;
+    try {
+      root = readXml(file.text);
+    } catch (cause) {
+      findings.problem(
+        "",
+        `${file.path} is not XML: ${(cause as Error).message}`,
+        "Give the file that jobs and triggers are declared in.",
+      );
+      continue;
+    }
+    for (const element of everywhere(root, "job")) {
+      const detail = detailOf(element);
+      details.set(keyOf(childText(element, "name"), childText(element, "group")), detail);
+    }
+    for (const element of everywhere(root, "trigger")) triggers.push(...element.children);
+    if (everywhere(root, "schedule").length === 0)
+      findings.problem("", `${file.path} has no <schedule>`, "It must be the XML of Quartz's scheduling data.");
+  }
+  const threshold = Number(properties.get("org.quartz.jobStore.misfireThreshold") ?? Number.NaN);
+  const place = {
+    findings,
+    options,
+    misfireAfterMs: Number.isFinite(threshold) && threshold >= 1_000 ? threshold : defaultThresholdMs,
+  };
+  tellProperties(properties, findings);
+  for (const trigger of triggers) {
+    const key = keyOf(childText(trigger, "job-name"), childText(trigger, "job-group"));
+    const detail = details.get(key);
+    if (detail) detail.triggers.push(trigger);
+    else
+      findings.problem(
+        childText(trigger, "name") || `line ${trigger.line}`,
+        `its job ${key} is not in these files`,
+        "Give all files at once.",
+      );
+  }
+  for (const detail of details.values()) addDetail(detail, place);
+  if (details.size > 0)
+    findings.note(
+      "",
+      "whether runs may overlap stands in the Java classes (@DisallowConcurrentExecution)",
+      "Where it does, add overlap: queue.",
+    );
+  return findings;
+}
+
+const keyOf = (name: string, group: string) => (group === "" || group === "DEFAULT" ? name : `${group}.${name}`);
+
+const detailOf = (element: Element): Detail => ({
+  name: keyOf(childText(element, "name"), childText(element, "group")),
+  className: childText(element, "job-class"),
+  description: childText(element, "description"),
+  data: dataOf(element),
+  recovers: childText(element, "recover") === "true",
+  triggers: [],
+});
+
+const dataOf = (element: Element): Record<string, string> =>
+  Object.fromEntries(
+    childrenOf(element, "job-data-map").flatMap((map) =>
+      childrenOf(map, "entry").map((entry) => [childText(entry, "key"), childText(entry, "value")]),
+    ),
+  );
+
+function addDetail(detail: Detail, place: Place): void {
+  const { name, className, triggers } = detail;
+  const { findings, options } = place;
+  const shared = {
+    group: options.group,
+    // Quartz runs again after a crash only what asked for recovery.
+    onWorkerLost: detail.recovers ? "retry" : "fail",
+  };
+  const comment = `runs ${className}: a worker needs a handler of this name`;
+  findings.note(
+    name,
+    `runs the Java class ${className}`,
+    "Give a worker a handler of the task's name, or the task a command or http.",
+  );
+  if (triggers.length === 0) {
+    const slotPayload = payloadOf(detail.data);
+    findings.add(name, name, { ...shared, description: detail.description, slotPayload }, { comment });
+    if (slotPayload)
+      findings.lost(
+        name,
+        "a run by hand is given no data",
+        "The data is the payload of slots; give it with --payload.",
+      );
+  }
+  for (const trigger of triggers) {
+    const own = childText(trigger, "name");
+    const source = triggers.length === 1 ? name : `${name}:${own}`;
+    const schedule = scheduleOf(trigger, source, place);
+    if (schedule === undefined) continue;
+    tellRest(trigger, source, findings);
+    const description = [detail.description, childText(trigger, "description")]
+      .filter((text) => text !== "")
+      .join(" · ");
+    const slotPayload = payloadOf({ ...detail.data, ...dataOf(trigger) });
+    const misfire = { policy: misfireOf(trigger, source, findings), after: place.misfireAfterMs };
+    findings.add(
+      source,
+      source,
+      { ...shared, description, schedule, slotPayload, priority: priorityOf(trigger, source, findings), misfire },
+      { comment },
+    );
+  }
+}
+
+const payloadOf = (data: Record<string, string>) => (Object.keys(data).length === 0 ? undefined : data);
+
+const unitsMs: Record<string, number> = {
+  SECOND: 1_000,
+  MINUTE: 60_000,
+  HOUR: 3_600_000,
+  DAY: 86_400_000,
+  WEEK: 604_800_000,
+};
+
+function scheduleOf(trigger: Element, source: string, { findings, options }: Place): unknown {
+  const zone = childText(trigger, "time-zone") || options.zone;
+  const start = childText(trigger, "start-time");
+  switch (trigger.name) {
+    case "cron":
+      if (start !== "") findings.lost(source, `its start-time ${start}: it fires from when it is applied`);
+      return { cron: quartzCron(childText(trigger, "cron-expression")), zone };
+    case "simple": {
+      const count = Number(childText(trigger, "repeat-count") || "0");
+      const interval = Number(childText(trigger, "repeat-interval") || "0");
+      if (count === 0) {
+        if (start !== "") return { at: withOffset(start) };
+        findings.lost(source, "it fires once, when the scheduler starts", "Run it by hand: carillon tasks run.");
+        return "manual";
+      }
+      if (count > 0)
+        findings.lost(source, `it ends after ${count + 1} times; here it goes on`, "Remove the task when it is done.");
+      return { every: interval, ...(start === "" ? {} : { anchor: withOffset(start) }) };
+    }
+    case "calendar-interval": {
+      const unit = childText(trigger, "repeat-interval-unit");
+      const unitMs = unitsMs[unit];
+      if (unitMs === undefined) {
+        findings.problem(
+          source,
+          `an interval in ${unit || "no unit"} has no fixed length`,
+          "Write it as a cron, such as 0 0 1 * * for each month.",
+        );
+        return undefined;
+      }
+      if (unitMs >= 86_400_000)
+        findings.note(
+          source,
+          "its days have 24 hours here, also where clocks change",
+          "For a time of day write a cron.",
+        );
+      return {
+        every: Number(childText(trigger, "repeat-interval")) * unitMs,
+        ...(start === "" ? {} : { anchor: withOffset(start) }),
+      };
+    }
+    default:
+      findings.problem(source, `there is no equivalent of a <${trigger.name}> trigger`, "Write its schedule by hand.");
+      return undefined;
+  }
+}
+
+/** XML's times may have no offset; Quartz then means its machine's zone, and UTC is told to be meant here. */
+const withOffset = (time: string) => (/(?:Z|[+-]\d{2}:?\d{2})$/i.test(time) ? time : `${time}Z`);
+
+function misfireOf(trigger: Element, source: string, findings: Findings): "fire_once" | "skip" | "all" {
+  const said = childText(trigger, "misfire-instruction").replace(/^MISFIRE_INSTRUCTION_/, "");
+  const cron = trigger.name !== "simple";
+  switch (said) {
+    case "":
+    case "0":
+    case "SMART_POLICY":
+      // What "smart" means there: a cron fires once, a repeating interval waits for its next time.
+      return cron ? "fire_once" : "skip";
+    case "-1":
+    case "IGNORE_MISFIRE_POLICY":
+      findings.note(source, "all missed times are run, at most the newest 100", "misfire has cap and perSecond.");
+      return "all";
+    case "FIRE_ONCE_NOW":
+    case "FIRE_NOW":
+    case "1":
+      return "fire_once";
+    case "DO_NOTHING":
+    case "RESCHEDULE_NEXT_WITH_EXISTING_COUNT":
+    case "RESCHEDULE_NEXT_WITH_REMAINING_COUNT":
+      return "skip";
+    case "2":
+      return cron ? "skip" : "fire_once";
+    default:
+      if (!cron && /^(?:4|5)$/.test(said)) return "skip";
+      findings.lost(source, `misfire instruction ${said}: one run makes up for what was missed`);
+      return "fire_once";
+  }
+}
+
+function priorityOf(trigger: Element, source: string, findings: Findings): number | undefined {
+  const text = childText(trigger, "priority");
+  if (text === "") return undefined;
+  const priority = Number(text);
+  if (priority >= 0 && priority <= 9) return priority;
+  findings.lost(source, `priority ${text}: 0 to 9 are possible`);
+  return priority > 9 ? 9 : 0;
+}
+
+function tellRest(trigger: Element, source: string, findings: Findings): void {
+  const end = childText(trigger, "end-time");
+  if (end !== "") findings.lost(source, `its end-time ${end}: here it goes on`, "Remove the task then.");
+  const delay = childText(trigger, "start-time-seconds-in-future");
+  if (delay !== "") findings.lost(source, `its start ${delay} s after the scheduler's`);
+  const calendar = childText(trigger, "calendar-name");
+  if (calendar !== "")
+    findings.lost(
+      source,
+      `its calendar ${calendar}, which is Java`,
+      "Store one with carillon calendars set, and name it: calendar: { name: … }.",
+    );
+}
+
+function tellProperties(properties: ReadonlyMap<string, string>, findings: Findings): void {
+  const threads = properties.get("org.quartz.threadPool.threadCount");
+  if (threads) findings.note("", `Quartz ran ${threads} at once`, `A worker does so with --concurrency ${threads}.`);
+  const named = properties.get("org.quartz.plugin.jobInitializer.fileNames");
+  if (named) findings.note("", `quartz.properties names ${named}`, "Those files are read only when they are given.");
+}
+
+/** Java's properties, as far as Quartz's go: comments, = or :, lines that go on after a backslash. */
+function propertiesOf(text: string): [string, string][] {
+  const joined = text.replace(/\\\r?\n[ \t]*/g, "");
+  return joined.split(/\r?\n/).flatMap((line) => {
+    const [, key, value] = /^\s*([^#!\s=:][^\s=:]*)\s*[=:]?\s*(.*?)\s*$/.exec(line) ?? [];
+    return key === undefined ? [] : [[key, value ?? ""] as [string, string]];
+  });
+}

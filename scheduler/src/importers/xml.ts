@@ -1,0 +1,46 @@
+import { SaxesParser } from "saxes";
+
+export interface Element {
+  name: string;
+  children: Element[];
+  text: string;
+  line: number;
+}
+
+/**
+ * A small document as a tree, by local names. Nothing is fetched and no entity but XML's own is known, so a document can
+ * neither read files nor grow. @throws Error with the line, for what is not well-formed
+ */
+export function readXml(text: string): Element {
+  const root: Element = { name: "", children: [], text: "", line: 1 };
+  const open = [root];
+  const parser = new SaxesParser({ position: true });
+  parser.on("error", (error) => {
+    throw error;
+  });
+  parser.on("opentag", ({ name }) => {
+    const element = { name: name.slice(name.indexOf(":") + 1), children: [], text: "", line: parser.line };
+    (open.at(-1) as Element).children.push(element);
+    open.push(element);
+  });
+  const add = (part: string) => {
+    (open.at(-1) as Element).text += part;
+  };
+  parser.on("text", add);
+  parser.on("cdata", add);
+  parser.on("closetag", () => {
+    open.pop();
+  });
+  parser.write(text).close();
+  return root;
+}
+
+export const childrenOf = (element: Element, name: string): Element[] =>
+  element.children.filter((child) => child.name === name);
+
+/** The text of the first child of this name; "": there is none. */
+export const childText = (element: Element, name: string): string => childrenOf(element, name)[0]?.text.trim() ?? "";
+
+/** All of this name, however deep. */
+export const everywhere = (element: Element, name: string): Element[] =>
+  element.children.flatMap((child) => [...(child.name === name ? [child] : []), ...everywhere(child, name)]);

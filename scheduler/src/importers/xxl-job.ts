@@ -1,0 +1,180 @@
+/**
+ * XXL-JOB: rows of its table xxl_job_info as JSON (columns as in the database, or as its API names them), perhaps with
+ * those of xxl_job_group: { "xxl_job_group": […], "xxl_job_info": […] }.
+ */
+import {
+  Findings,
+  type ImportOptions,
+  isRow,
+  numberOf,
+  type Row,
+  readJson,
+  rowsOf,
+  type SourceFile,
+  textOf,
+  within,
+} from "./findings.ts";
+import { quartzCron } from "./quartz-cron.ts";
+
+const misfireAfter = "5s";
+const routes: Record<string, string | undefined> = {
+  "": undefined,
+  FAILOVER: undefined,
+  ROUND: "round-robin",
+  RANDOM: "random",
+  CONSISTENT_HASH: "sticky",
+  LEAST_RECENTLY_USED: "least-recently-used",
+  LEAST_FREQUENTLY_USED: "round-robin",
+  BUSYOVER: "least-loaded",
+  SHARDING_BROADCAST: "broadcast",
+};
+const overlaps: Record<string, string> = { SERIAL_EXECUTION: "queue", DISCARD_LATER: "skip", COVER_EARLY: "replace" };
+/** Which program reads a script from its standard input, and takes its parameter after it. */
+const interpreters: Record<string, string[]> = {
+  GLUE_SHELL: ["/bin/bash", "-s", "--"],
+  GLUE_PYTHON: ["python3", "-"],
+  GLUE_NODEJS: ["node", "-"],
+};
+
+/** A column by its name in the database, or by the API's. */
+const column = (row: Row, name: string): unknown =>
+  row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
+
+export function fromXxl(files: readonly SourceFile[], options: ImportOptions): Findings {
+  const findings = new Findings();
+  const rows: Row[] = [];
+  const groups = new Map<string, string>();
+  for (const file of files) {
+    const content = readJson(file, findings);
+    if (content === undefined) continue;
+    const tables = isRow(content) ? content : { data: content };
+    const found = rowsOf(within(tables, "xxl_job_info") ?? tables.data ?? tables.content);
+    if (found.length === 0)
+      findings.problem("", `${file.path} has no rows of xxl_job_info`, "Export that table as a JSON array.");
+    rows.push(...found);
+    for (const group of rowsOf(within(tables, "xxl_job_group")))
+      groups.set(textOf(group.id), textOf(column(group, "app_name")));
+  }
+  const children = new Map<string, string[]>();
+  for (const row of rows)
+    for (const child of textOf(column(row, "child_jobid"))
+      .split(",")
+      .filter((id) => id.trim() !== ""))
+      children.set(child.trim(), [...(children.get(child.trim()) ?? []), textOf(row.id)]);
+  const handlers = new Map<string, number>();
+  for (const row of rows) handlers.set(handlerOf(row), (handlers.get(handlerOf(row)) ?? 0) + 1);
+  const nameOf = (row: Row) =>
+    (handlers.get(handlerOf(row)) ?? 0) > 1 ? `${handlerOf(row)}.${textOf(row.id)}` : handlerOf(row);
+  const names = new Map(rows.map((row) => [textOf(row.id), nameOf(row)]));
+  // Whoever others come after stands before them, whatever the rows' order.
+  for (const row of rows) {
+    const parents = (children.get(textOf(row.id)) ?? [])
+      .map((id) => names.get(id))
+      .filter((name) => name !== undefined);
+    addRow(row, nameOf(row), parents, { findings, options, groups });
+  }
+  return findings;
+}
+
+const handlerOf = (row: Row): string => textOf(column(row, "executor_handler")) || `xxl-${textOf(row.id)}`;
+
+interface Place {
+  findings: Findings;
+  options: ImportOptions;
+  groups: ReadonlyMap<string, string>;
+}
+
+function addRow(row: Row, name: string, parents: string[], { findings, options, groups }: Place): void {
+  const text = (name: string) => textOf(column(row, name));
+  const number = (name: string) => numberOf(column(row, name));
+  const source = `${text("id")} ${text("job_desc")}`.trim();
+  const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
+  const schedule = scheduleOf(text("schedule_type"), text("schedule_conf"), options.zone, source, findings);
+  if (schedule === undefined) return;
+
+  const strategy = text("executor_route_strategy");
+  if (!(strategy in routes))
+    lost(`route ${strategy}: whichever worker asks first runs it`, 'For one machine: route: { pin: "NAME" }.');
+  if (strategy === "LEAST_FREQUENTLY_USED")
+    findings.note(source, "LEAST_FREQUENTLY_USED becomes round-robin, which uses all alike");
+  const route = routes[strategy];
+  let overlap: string | undefined = overlaps[text("executor_block_strategy")];
+  if (route === "broadcast" && overlap !== undefined) {
+    lost(`${text("executor_block_strategy")} with SHARDING_BROADCAST: the parts of several slots may overlap`);
+    overlap = undefined;
+  }
+  const retries = number("executor_fail_retry_count") ?? 0;
+  const timeout = number("executor_timeout") ?? 0;
+  const parameter = text("executor_param");
+  const glue = text("glue_type") || "BEAN";
+  const interpreter = interpreters[glue];
+  const written = column(row, "glue_source");
+  const script = typeof written === "string" ? written : "";
+  if (glue === "BEAN")
+    findings.note(source, `runs the handler ${text("executor_handler")}`, `Give a worker a handler called ${name}.`);
+  else if (interpreter && script !== "")
+    findings.note(
+      source,
+      `its ${glue} script is the command's standard input`,
+      `A worker must allow it: --allow ${interpreter[0]}${glue === "GLUE_SHELL" ? " --shell" : ""}.`,
+    );
+  else lost(`its ${glue} source cannot be run here`, `Give a worker a handler called ${name}, or the task a command.`);
+  for (const [what, hint] of [
+    ["alarm_email", "See docs/alarms.md."],
+    ["author", ""],
+  ] as const)
+    if (text(what) !== "") lost(`${what} ${text(what)}`, hint);
+  const own = text("schedule_type") !== "NONE" && text("schedule_type") !== "";
+  const running = (number("trigger_status") ?? 0) === 1;
+  const after = parents.length > 0 && !(own && running) ? parents : undefined;
+  if (parents.length > 0 && !after)
+    lost(
+      `it comes after ${parents.join(", ")} and has a schedule too; here it has the schedule alone`,
+      "Make it two tasks.",
+    );
+  if (after && after.length > 1) lost(`it ran after each of ${parents.join(", ")}; here it runs once all of them have`);
+
+  findings.add(
+    source,
+    name,
+    {
+      description: text("job_desc"),
+      group: options.group ?? (groups.get(text("job_group")) || undefined),
+      schedule: after ? undefined : schedule,
+      after,
+      slotPayload: parameter === "" || interpreter ? undefined : parameter,
+      route,
+      overlap,
+      misfire:
+        after || schedule === "manual"
+          ? undefined
+          : { policy: misfireOf(text("misfire_strategy")), after: misfireAfter },
+      timeout: timeout > 0 ? `${timeout}s` : undefined,
+      retry: retries > 0 ? { attempts: retries + 1, backoff: "fixed", delay: "0s", jitter: 0 } : undefined,
+      command:
+        interpreter && script !== ""
+          ? { argv: [...interpreter, ...(parameter === "" ? [] : [parameter])], stdin: script }
+          : undefined,
+    },
+    { suspended: !after && !running },
+  );
+}
+
+const misfireOf = (strategy: string) => (strategy === "FIRE_ONCE_NOW" ? "fire_once" : "skip");
+
+function scheduleOf(type: string, conf: string, zone: string, source: string, findings: Findings): unknown {
+  switch (type) {
+    case "":
+    case "NONE":
+      return "manual";
+    case "CRON":
+      return { cron: quartzCron(conf), zone };
+    case "FIX_RATE":
+      return { every: `${conf}s` };
+    case "FIX_DELAY":
+      return { every: `${conf}s`, mode: "delay" };
+    default:
+      findings.problem(source, `schedule_type ${type} is not known`, "NONE, CRON, FIX_RATE and FIX_DELAY are.");
+      return undefined;
+  }
+}
