@@ -162,13 +162,15 @@ describe("XXL-JOB", () => {
   it("reads the API's names, several rows of one handler, and a child with a schedule of its own", () => {
     const row = '"jobGroup":1,"scheduleConf":"0 0 1 * * ?","executorHandler":"h","glueType":"BEAN","triggerStatus":1';
     const text = [
-      `{"id":1,${row},"scheduleType":"CRON","childJobid":"2"}`,
+      `{"id":1,${row},"scheduleType":"CRON","childJobId":"2"}`,
       `{"id":2,${row},"scheduleType":"CRON","executorRouteStrategy":"TEA"}`,
       `{"id":3,${row},"scheduleType":"MOON"}`,
     ].join("\n");
     const more = fromXxl([{ path: "x.json", text }], utc);
     expect(Object.keys(tasksOf(more))).toEqual(["h.1", "h.2"]);
-    expect(told(more, "lost")).toEqual(expect.arrayContaining([expect.stringContaining("route TEA")]));
+    expect(told(more, "lost")).toEqual(
+      expect.arrayContaining([expect.stringContaining("route TEA"), expect.stringContaining("it comes after h.1")]),
+    );
     expect(told(more, "problem")).toEqual(["3: schedule_type MOON is not known"]);
   });
 });

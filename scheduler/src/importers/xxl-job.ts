@@ -57,7 +57,7 @@ export function fromXxl(files: readonly SourceFile[], options: ImportOptions): F
   }
   const children = new Map<string, string[]>();
   for (const row of rows)
-    for (const child of textOf(column(row, "child_jobid"))
+    for (const child of textOf(column(row, "child_jobid") ?? column(row, "child_job_id"))
       .split(",")
       .filter((id) => id.trim() !== ""))
       children.set(child.trim(), [...(children.get(child.trim()) ?? []), textOf(row.id)]);
