@@ -16,7 +16,7 @@ import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueu
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
-import { HttpServer } from "./http/server.ts";
+import type { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
@@ -326,6 +326,8 @@ export class Carillon {
     const { store, definitions } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#defined.checkSlotPayloads();
+    // Loaded where somebody listens: all others start without it.
+    const server = settings.listen === null ? undefined : await import("./http/server.ts");
     const witness = await this.#service.join(store);
     const membership = await this.#join(store, witness).catch(async (error) => {
       await this.#service.abandon();
@@ -344,7 +346,7 @@ export class Carillon {
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const { listen, behindProxy } = settings;
-    const http = listen === null ? undefined : new HttpServer({ ...shared, listen, behindProxy });
+    const http = server && listen !== null ? new server.HttpServer({ ...shared, listen, behindProxy }) : undefined;
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
@@ -372,9 +374,7 @@ export class Carillon {
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       groupIds,
       handlerOf: (definition) => this.#handlerOf(definition),
-      onNotice: (notice) => {
-        for (const listener of this.#listeners) listener(notice);
-      },
+      listeners: this.#listeners,
     });
   }
 

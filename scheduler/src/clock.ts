@@ -69,3 +69,43 @@ export class Sleeper {
     this.#asleep = undefined;
   }
 }
+
+/** Of all that asked to be woken, the earliest; whoever is woken asks anew. */
+export class EarliestTimer {
+  readonly #clock: Clock;
+  readonly #fire: () => void;
+  #atMono = Number.POSITIVE_INFINITY;
+  #cancel: () => void = () => undefined;
+
+  constructor(clock: Clock, fire: () => void) {
+    this.#clock = clock;
+    this.#fire = fire;
+  }
+
+  get armed(): boolean {
+    return this.#atMono !== Number.POSITIVE_INFINITY;
+  }
+
+  /** In so many ms, if nothing is to come before. */
+  within(ms: number): void {
+    const atMono = this.#clock.monotonic() + ms;
+    if (atMono >= this.#atMono) return;
+    this.#cancel();
+    this.#atMono = atMono;
+    this.#cancel = this.#clock.after(ms, () => {
+      this.#atMono = Number.POSITIVE_INFINITY;
+      this.#fire();
+    });
+  }
+
+  clear(): void {
+    this.#cancel();
+    this.#atMono = Number.POSITIVE_INFINITY;
+  }
+
+  /** For good. */
+  close(): void {
+    this.#cancel();
+    this.#atMono = Number.NEGATIVE_INFINITY;
+  }
+}

@@ -167,9 +167,7 @@ export class RemoteWorker {
       handlerOf: ({ name: task }) => this.#handlerOf(task),
       concurrency,
       claimAheadMs,
-      onNotice: (notice) => {
-        for (const listener of this.#listeners) listener(notice);
-      },
+      listeners: this.#listeners,
     });
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
     this.#started = { line, session, claims, worker };

@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, EarliestTimer } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Log } from "../log.ts";
 import type { Pulse, Store } from "../store.ts";
@@ -24,14 +24,14 @@ const sweepMs = 30_000;
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #flight: SingleFlight;
-  #cancel: () => void = () => undefined;
+  readonly #timer: EarliestTimer;
   #sweptAt: number;
-  #wakesAt = Number.POSITIVE_INFINITY;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#sweptAt = options.clock.monotonic();
     this.#flight = new SingleFlight("dispatcher", options.log, () => this.#dispatch());
+    this.#timer = new EarliestTimer(options.clock, () => void this.#flight.run());
   }
 
   onPulse({ nextHeldMs, gated }: Pulse): void {
@@ -50,21 +50,14 @@ export class Dispatcher {
   }
 
   stop(): Promise<void> {
-    this.#cancel();
+    this.#timer.close();
     return this.#flight.stop();
   }
 
   /** The leader acts at the due instant, the others a grace later, should it be gone. */
   #wakeAt(heldMs: number): void {
-    const { clock, storeClock, membership, graceMs } = this.#options;
-    const at = heldMs + (membership.term() === null ? graceMs : 0);
-    if (at >= this.#wakesAt) return;
-    this.#cancel();
-    this.#wakesAt = at;
-    this.#cancel = clock.after(storeClock.until(at), () => {
-      this.#wakesAt = Number.POSITIVE_INFINITY;
-      void this.#flight.run();
-    });
+    const { storeClock, membership, graceMs } = this.#options;
+    this.#timer.within(storeClock.until(heldMs + (membership.term() === null ? graceMs : 0)));
   }
 
   async #dispatch(): Promise<void> {

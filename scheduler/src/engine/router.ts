@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, EarliestTimer } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { isCarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
@@ -33,14 +33,14 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #flight: SingleFlight;
   readonly #sweep: SingleFlight;
-  #cancel: () => void = () => undefined;
-  #wakesAt = Number.POSITIVE_INFINITY;
+  readonly #timer: EarliestTimer;
   #sessions: Set<number> | undefined;
 
   constructor(options: RouterOptions) {
     this.#options = options;
     this.#flight = new SingleFlight("router", options.log, () => this.#route());
     this.#sweep = new SingleFlight("router", options.log, () => this.#withdraw());
+    this.#timer = new EarliestTimer(options.clock, () => void this.#flight.run());
   }
 
   onPulse({ nextDirectMs, directed }: Pulse): void {
@@ -50,21 +50,12 @@ export class Router {
 
   /** A run with this due time has no addressee. */
   onDirect(dueMs: number): void {
-    const { clock, storeClock, membership, graceMs } = this.#options;
-    const at = dueMs - aheadMs;
-    if (at >= this.#wakesAt) return;
-    this.#cancel();
-    this.#wakesAt = at;
-    const inMs = Math.max(0, storeClock.until(at)) + (membership.term() === null ? graceMs : 0);
-    this.#cancel = clock.after(inMs, () => {
-      this.#wakesAt = Number.POSITIVE_INFINITY;
-      void this.#flight.run();
-    });
+    const { storeClock, membership, graceMs } = this.#options;
+    this.#timer.within(storeClock.until(dueMs - aheadMs) + (membership.term() === null ? graceMs : 0));
   }
 
   async stop(): Promise<void> {
-    this.#cancel();
-    this.#wakesAt = Number.NEGATIVE_INFINITY;
+    this.#timer.close();
     await Promise.all([this.#flight.stop(), this.#sweep.stop()]);
   }
 

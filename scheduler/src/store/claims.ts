@@ -30,9 +30,14 @@ export function claimStore(database: Database): ClaimStore & Endings {
   const claimedFields = fields("plan.followed");
   const bookFields = fields(`exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed)`);
 
+  /*
+   * By the rows' places, which their locks hold fast: joined by number, the planner read the whole table for 2,000 of
+   * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
+   * next claim.
+   */
   const takeSql = `update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
            started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
-    from picked, ${s}.plan where r.id = picked.id and plan.task_id = r.task_id
+    from ${s}.plan where r.ctid = any (array(select place from picked)) and plan.task_id = r.task_id
     returning ${claimedFields}, plan.paused`;
 
   /*
@@ -44,9 +49,9 @@ export function claimStore(database: Database): ClaimStore & Endings {
   const claimSql = `
     with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
-      select r.id from unnest($2::int[]) as g (group_id) cross join unnest(${prioritiesSql}) as p (priority)
+      select r.place from unnest($2::int[]) as g (group_id) cross join unnest(${prioritiesSql}) as p (priority)
       cross join lateral (
-        select id from ${s}.run
+        select ctid as place from ${s}.run
         where state = 2 and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
@@ -141,7 +146,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
         "claim-report",
         `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),
                 recall = case when r.recall = 2 then 0 else r.recall end
-         from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::jsonb[]) as i (id, fence, started_ms, progress)
+         from unnest((select $2::bigint[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::jsonb[]))
+              as i (id, fence, started_ms, progress)
          where r.id = i.id and r.fence = i.fence and r.state = 3 and r.session_id = $1`,
         [
           sessionId,
@@ -358,7 +364,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
       `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end,
                 group_id = ${unaddressed}
-         from unnest($1::bigint[], $2::bigint[]) as i (id, fence), ${s}.plan
+         from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
          returning r.fence, r.task_id, r.state, plan.paused, r.due_ms, r.group_id`,
       [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],

@@ -29,16 +29,16 @@ export const turnSql = (s: string, takeSql: string) => `
           order by due_ms limit 1) r)
     ),
     picked as materialized (
-      select id from (
-        select r.id, level.priority from seen join ${s}.task t on t.id = seen.task_id cross join level
+      select place from (
+        select r.place, level.priority from seen join ${s}.task t on t.id = seen.task_id cross join level
           cross join lateral (
-            select id from ${s}.run where task_id = seen.task_id and state = 2 and priority = level.priority and due_ms <= $4
+            select ctid as place from ${s}.run where task_id = seen.task_id and state = 2 and priority = level.priority and due_ms <= $4
             order by due_ms limit $8 for update skip locked) r
         where t.group_id = any ($2) and not t.routed and t.id <> all ($3::int[])
         union all
-        select r.id, level.priority from unnest($2::int[]) as g (group_id) cross join level
+        select r.place, level.priority from unnest($2::int[]) as g (group_id) cross join level
           cross join lateral (
-            select id from ${s}.run where state = 2 and group_id = g.group_id and priority = level.priority and due_ms <= $4
+            select ctid as place from ${s}.run where state = 2 and group_id = g.group_id and priority = level.priority and due_ms <= $4
             and task_id <> all ($3::int[]) order by due_ms limit $8 for update skip locked) r
         where g.group_id < 0) r
       where exists (select from alive) order by priority desc limit $5

@@ -12,9 +12,9 @@ export class HandedRun implements Run {
   readonly #host: FlowHost;
   #state: Json;
   /** Saved one after the other, whether the handler waits or not. */
-  #saving: Promise<unknown> = Promise.resolve();
+  #saving: Promise<unknown> | undefined;
   #children = 0;
-  #spawning: Spawning[] = [];
+  #spawning: Spawning[] | undefined;
   #taskIds: Map<string, Promise<number>> | undefined;
 
   constructor(run: HeldRun, host: FlowHost) {
@@ -77,7 +77,8 @@ export class HandedRun implements Run {
 
   async saveState(value: unknown): Promise<void> {
     const text = jsonText(value ?? undefined, `run ${this.id}: state`);
-    const saved = this.#saving.then(() => this.#flow.saveState(this.id, this.fence, text));
+    const save = () => this.#flow.saveState(this.id, this.fence, text);
+    const saved = this.#saving ? this.#saving.then(save) : save();
     // Whoever saved hears of a failure; the next one saves all the same.
     this.#saving = saved.catch(() => undefined);
     if (!(await saved))
@@ -96,8 +97,14 @@ export class HandedRun implements Run {
     const text = jsonText(payload, `run ${this.id}: the payload of its child`);
     const taskId = await this.#taskId(task);
     return new Promise((resolve, reject) => {
-      this.#spawning.push({ write: { taskId, payload: text, key: name }, resolve, reject });
-      if (this.#spawning.length === 1) queueMicrotask(() => void this.#spawnAll());
+      const spawning = { write: { taskId, payload: text, key: name }, resolve, reject };
+      if (this.#spawning) {
+        this.#spawning.push(spawning);
+        return;
+      }
+      const some = [spawning];
+      this.#spawning = some;
+      queueMicrotask(() => void this.#spawnAll(some));
     });
   }
 
@@ -145,9 +152,8 @@ export class HandedRun implements Run {
   }
 
   /** What was asked for in one turn of the event loop travels together. */
-  async #spawnAll(): Promise<void> {
-    const some = this.#spawning;
-    this.#spawning = [];
+  async #spawnAll(some: Spawning[]): Promise<void> {
+    this.#spawning = undefined;
     for (let from = 0; from < some.length; from += limits.childrenAtOnce) {
       const batch = some.slice(from, from + limits.childrenAtOnce);
       try {

@@ -26,5 +26,6 @@ export interface WorkerOptions {
   /** Handlers at work at once. */
   concurrency: number;
   claimAheadMs: number;
-  onNotice?: (notice: RunNotice) => void;
+  /** Told of what becomes of runs here. */
+  listeners?: readonly ((notice: RunNotice) => void)[];
 }

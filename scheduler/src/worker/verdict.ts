@@ -1,7 +1,6 @@
 import type { CarillonError } from "../errors.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
 import { Continuation } from "../flow.ts";
-import type { RunNotice } from "../handler.ts";
 import { jsonText } from "../json.ts";
 import type { Random } from "../random.ts";
 import { retryDelay } from "../retry.ts";
@@ -72,17 +71,4 @@ function clean(text: string): string {
 export function settlementOf({ claim, startedMs }: HeldRun, verdict: Verdict, endedMs: number): Settlement {
   const { runId, fence, attempt, taskId, linked } = claim;
   return { runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
-}
-
-/** What is told of a run: that it started, or what became of the attempt. */
-export function noticed(
-  { id, task, attempt, claim, startedMs }: HeldRun,
-  nowMs: number,
-  verdict?: Exclude<Verdict, { kind: "released" }>,
-): RunNotice {
-  const { slotMs, dueMs } = claim;
-  const told = { runId: id, task, attempt, slotMs, dueMs, startedMs: startedMs ?? dueMs };
-  if (!verdict) return { ...told, kind: "started", endedMs: null, outcome: null, error: null };
-  const outcome = verdict.kind === "ended" ? verdict.outcome : "failed";
-  return { ...told, kind: verdict.kind, endedMs: nowMs, outcome, error: verdict.error };
 }

@@ -1,6 +1,5 @@
 import type { ClaimAct } from "../claim.ts";
-import type { Clock } from "../clock.ts";
-import { pause } from "../clock.ts";
+import { type Clock, EarliestTimer, pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { RunFlow } from "../flow.ts";
 import type { Handler } from "../handler.ts";
@@ -13,6 +12,7 @@ import { EndedMeanwhile } from "./ended-meanwhile.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { Idle } from "./idle.ts";
 import { LogBuffer } from "./log-buffer.ts";
+import { Notices } from "./notices.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
@@ -20,7 +20,7 @@ import { Pace } from "./pace.ts";
 import { answerRecalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
-import { cancelled, failed, noticed, settlementOf, succeeded } from "./verdict.ts";
+import { cancelled, failed, settlementOf, succeeded } from "./verdict.ts";
 
 export type { WorkerOptions } from "./options.ts";
 
@@ -49,6 +49,7 @@ export class Worker implements RunHost {
   readonly #outbox: Outbox;
   readonly #reporter: Reporter;
   readonly #logs: LogBuffer;
+  readonly #notices: Notices;
   /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new Heap<HeldRun>();
@@ -69,17 +70,18 @@ export class Worker implements RunHost {
   #recallsOpen = false;
   #stopping = false;
   #cancelDue: () => void = () => undefined;
-  #cancelFetch: () => void = () => undefined;
   #cancelGuard: () => void = () => undefined;
-  #fetchAt = Number.POSITIVE_INFINITY;
+  readonly #fetchTimer: EarliestTimer;
   #fetchedAt = Number.NEGATIVE_INFINITY;
   readonly #idle: Idle;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.clock = options.clock;
+    this.#fetchTimer = new EarliestTimer(options.clock, () => this.#fetch());
     this.#idle = new Idle(options.clock, () => this.#held.size === 0);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
+    this.#notices = new Notices(options.listeners, () => this.now());
     this.#blockage = new Blockage(options.clock, options.log);
     this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({
@@ -134,7 +136,7 @@ export class Worker implements RunHost {
   nudge(dueMs: number): void {
     const inMs = this.#options.storeClock.until(dueMs) - this.#options.claimAheadMs;
     if (inMs <= 0) this.#fetch();
-    else this.#fetchIn(inMs);
+    else this.#fetchTimer.within(inMs);
   }
 
   /** The safety net below signals and due times, which costs nothing where nothing waits. */
@@ -166,7 +168,7 @@ export class Worker implements RunHost {
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
-    this.#cancelFetch();
+    this.#fetchTimer.close();
     await Promise.all([this.#fetching, this.#turns.stop()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
     if (!(await this.#idle.within(graceMs))) {
@@ -199,8 +201,7 @@ export class Worker implements RunHost {
   /** One claim at a time; a wish that comes meanwhile is granted after it. */
   #fetch(): void {
     if (this.#stopping) return;
-    this.#cancelFetch();
-    this.#fetchAt = Number.POSITIVE_INFINITY;
+    this.#fetchTimer.clear();
     if (this.#fetching) {
       this.#fetchAgain = true;
       return;
@@ -208,14 +209,6 @@ export class Worker implements RunHost {
     this.#fetching = this.#fetchAll().finally(() => {
       this.#fetching = undefined;
     });
-  }
-
-  #fetchIn(ms: number): void {
-    const at = this.clock.monotonic() + ms;
-    if (at >= this.#fetchAt || this.#stopping) return;
-    this.#cancelFetch();
-    this.#fetchAt = at;
-    this.#cancelFetch = this.clock.after(ms, () => this.#fetch());
   }
 
   async #fetchAll(): Promise<void> {
@@ -231,7 +224,7 @@ export class Worker implements RunHost {
         this.#lostReply = true;
         waitMs = guardMs;
       }
-      if (waitMs > 0) this.#fetchIn(waitMs);
+      if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
   }
@@ -327,7 +320,7 @@ export class Worker implements RunHost {
         this.#abort(run, "timeout", new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
       );
     }
-    this.#options.onNotice?.(noticed(run, this.now()));
+    this.#notices.tell(run);
     call(
       this.#options.handlerOf(definition) as Handler,
       run.handed,
@@ -356,7 +349,7 @@ export class Worker implements RunHost {
 
   #send(run: HeldRun, verdict: Verdict): void {
     this.#outbox.add(settlementOf(run, verdict, this.now()));
-    if (verdict.kind !== "released") this.#options.onNotice?.(noticed(run, this.now(), verdict));
+    if (verdict.kind !== "released") this.#notices.tell(run, verdict);
   }
 
   #acknowledged(settlements: Settlement[], refused: Set<number>): void {
@@ -370,7 +363,7 @@ export class Worker implements RunHost {
     }
     this.#idle.look();
     // Room again: there may be more than the last claim could hold.
-    if (this.#fetchAt === Number.POSITIVE_INFINITY && !this.#fetching) this.#fetch();
+    if (!this.#fetchTimer.armed && !this.#fetching) this.#fetch();
   }
 
   // ---- recalls, doubt and loss
@@ -479,7 +472,7 @@ export class Worker implements RunHost {
     } catch (error) {
       this.#options.log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.#lostReply = true;
-      if (!moved) this.#fetchIn(guardMs);
+      if (!moved) this.#fetchTimer.within(guardMs);
       else this.clock.after(guardMs, () => void this.#adopt(lost, this.#options.membership.sessionId));
     }
   }
