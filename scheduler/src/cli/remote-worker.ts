@@ -4,7 +4,6 @@ import type { ExitCode } from "./exit-codes.ts";
 import { tell } from "./node-commands.ts";
 import { jsonLog, lineLog } from "./node-log.ts";
 import { type NodeOptions, runUntilStopped } from "./running.ts";
-import { loadWorkers } from "./task-file.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** A worker that has no store, only servers: `carillon worker --server URL FILE`. */
@@ -23,6 +22,7 @@ export async function serveRemote(
   const log = forPeople
     ? lineLog(options.logLevel, terminal.style, (line) => terminal.line(line))
     : jsonLog(options.logLevel);
+  const { loadWorkers } = await import("./task-file.ts");
   const workers = await loadWorkers(file, (given) => ({
     ...given,
     server,

@@ -4,7 +4,6 @@ import type { CarillonOptions } from "../settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./node-log.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
-import { loadFile } from "./task-file.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
 export interface NodeOptions extends CommonOptions {
@@ -73,7 +72,7 @@ export async function makeTowers(
   file: string | undefined,
   decide: (given: CarillonOptions) => CarillonOptions,
 ): Promise<Carillon[]> {
-  return file === undefined ? [new Carillon(decide({}))] : loadFile(file, decide);
+  return file === undefined ? [new Carillon(decide({}))] : (await import("./task-file.ts")).loadFile(file, decide);
 }
 
 /**

@@ -5,9 +5,6 @@ import type { SessionStore } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { type Witness, type WitnessOptions, withoutCredentials } from "../witness.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
-import { openRedisWitness } from "./redis.ts";
-import { lookAtRedis } from "./redis-registry.ts";
-import { lookAtZooKeeper, openZooKeeper } from "./zookeeper.ts";
 
 const zookeeper = /^zookeepers?:\/\/./;
 const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
@@ -36,6 +33,10 @@ export interface OpenOptions {
 
 const retryMs = 1_000;
 
+// A driver is loaded where it is used: a cluster that needs none starts without reading their code.
+const openRedis = async () => (await import("./redis.ts")).openRedisWitness;
+const openZooKeeper = async () => (await import("./zookeeper.ts")).openZooKeeper;
+
 /**
  * Opens what else than the store the cluster coordinates by, and sees to it that all its nodes use the same.
  * @param url undefined: the store alone
@@ -53,8 +54,10 @@ export async function openCoordination(
     let witness: Witness | undefined;
     try {
       const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
-      const driver = openOptions.openWitness ?? (redis.test(url ?? "") ? openRedisWitness : openZooKeeper);
-      if (url !== undefined) witness = await driver({ ...options, url });
+      if (url !== undefined) {
+        const open = openOptions.openWitness ?? (await (redis.test(url) ? openRedis() : openZooKeeper()));
+        witness = await open({ ...options, url });
+      }
       await agreeOnCoordination(sessions, coordinationOf(url, witness), openOptions);
       return witness;
     } catch (error) {
@@ -72,5 +75,6 @@ export async function openCoordination(
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);
-  return redis.test(url) ? lookAtRedis(url) : lookAtZooKeeper(url);
+  if (redis.test(url)) return (await import("./redis-registry.ts")).lookAtRedis(url);
+  return (await import("./zookeeper.ts")).lookAtZooKeeper(url);
 }

@@ -6,7 +6,6 @@ import type { StoreClock } from "../store-clock.ts";
 import type { Witness } from "../witness.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 import { type OpenOptions, openCoordination } from "./open.ts";
-import { StoreLocks } from "./store-locks.ts";
 
 export interface ServiceOptions {
   /** undefined: the store alone. */
@@ -47,6 +46,7 @@ export class CoordinationService {
     const witness = await this.#open(store, false);
     const { lockEra: era } = await store.sessions.cluster();
     if (witness) return witness.locks({ era, nextBase: () => store.locks.nextBase() });
+    const { StoreLocks } = await import("./store-locks.ts");
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 
