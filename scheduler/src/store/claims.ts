@@ -260,11 +260,12 @@ export function claimStore(database: Database): ClaimStore & Endings {
     },
   };
 
-  /** Of what was picked, without what is of a paused task or too late by its task's policy. */
+  /** Of what was picked, in the order of its time, without what is of a paused task or too late by its task's policy. */
   async function toStart(rows: (ClaimedRun & { paused: boolean })[], nowMs: number): Promise<ClaimedRun[]> {
     const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
     if (stopped.length > 0) await endRemoved(stopped, nowMs);
     const claimed = stopped.length > 0 ? rows.filter(({ paused }) => !paused) : rows;
+    claimed.sort((a, b) => a.dueMs - b.dueMs || a.runId - b.runId);
     const late = await endLate(database, claimed, nowMs);
     return late.size > 0 ? claimed.filter(({ fence }) => !late.has(fence)) : claimed;
   }

@@ -181,7 +181,7 @@ describe.each(ways)("the leader killed with -9 at a session timeout of 60 s, coo
       const after = over().filter(({ slot }) => slot > here().killedAt);
       const rescued = after.filter(({ term }) => term === null);
       // At its start it may have planned nothing yet.
-      if (moment !== "at its start") expect(after.length - rescued.length).toBeGreaterThan(tasks);
+      if (moment !== "at its start") expect(after.length - rescued.length).toBeGreaterThanOrEqual(tasks / 2);
       expect(rescued.filter(({ task }) => task.startsWith("again")).length).toBeGreaterThanOrEqual(tasks / 2);
       for (const task of woken) expect(rescued.filter((slot) => slot.task === task).length, task).toBeGreaterThan(1);
     });
