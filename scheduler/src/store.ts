@@ -342,6 +342,8 @@ export interface Settlement {
   attempt: number;
   taskId: number;
   linked: boolean;
+  /** Its task keeps no history of what went well: of a success only a trace is left, where no other run reads more. */
+  unkept?: boolean;
   startedMs: number | null;
   endedMs: number;
   verdict: Verdict;

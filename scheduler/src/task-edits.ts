@@ -24,6 +24,7 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   misfire: "misfire",
   onWorkerLost: "onWorkerLost",
   grace: "graceMs",
+  history: "history",
   command: "command",
   http: "http",
   calendar: "calendar",
@@ -36,7 +37,7 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
 };
 
 /** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
-const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "http", "calendar", "blackout", "after"]);
+const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "history", "http", "calendar", "blackout", "after"]);
 
 /** A part by the name of its option, or by its own. */
 export const partCalled = (name: string): TaskPart | undefined =>

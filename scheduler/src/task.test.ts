@@ -74,6 +74,7 @@ describe("a task's definition", () => {
     ["misfire.cap", { misfire: { policy: "all", cap: 0 } }],
     ["misfire.perSecond", { misfire: { policy: "all", perSecond: 0 } }],
     ["onWorkerLost", { onWorkerLost: "ignore" }],
+    ["history", { history: "none" }],
     ["description", { description: 7 }],
     ["group", { group: "no spaces" }],
     ["retries", { retries: 3 }],

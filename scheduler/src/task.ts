@@ -67,6 +67,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   command: CommandSpec | null;
   /** Absent: it calls no URL. Definitions from before there were HTTP tasks have the same text so. */
   http?: HttpSpec;
+  /** Absent: all. Of runs that succeeded no row is kept: see docs/history.md. */
+  history?: "failures";
   /** The tasks whose ends make its runs; such a task has no schedule of its own. */
   after?: AfterSpec;
   /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See task-edits.ts. */
@@ -98,6 +100,8 @@ export interface TaskOptions extends SlotRuleOptions, RouteOptions, LimitOptions
   /** An ambiguous crash: run again (at least once, the default), give up and tell (at most once), or let an operator decide. */
   onWorkerLost?: "retry" | "fail" | "ask";
   grace?: Duration;
+  /** Which ended runs are kept; default "all". "failures": those that succeeded are only counted. */
+  history?: "all" | "failures";
   command?: CommandSpec;
   /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
   http?: HttpOptions;
@@ -117,6 +121,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   misfire: true,
   onWorkerLost: true,
   grace: true,
+  history: true,
   command: true,
   http: true,
   calendar: true,
@@ -165,6 +170,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     onWorkerLost: oneOf(name, "onWorkerLost", options.onWorkerLost ?? "retry", ["retry", "fail", "ask"]),
     graceMs: parseDuration(options.grace ?? defaultGraceMs, `task ${name}: grace`, 0),
     command: options.command === undefined ? null : commandSpec(name, options.command),
+    ...(oneOf(name, "history", options.history ?? "all", ["all", "failures"]) === "all" ? {} : { history: "failures" }),
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
     ...slotRules(name, options, schedule),
     ...policyParts(name, options),

@@ -60,6 +60,7 @@ const options: fc.Arbitrary<TaskOptions> = fc
       ),
       onWorkerLost: fc.constantFrom("retry" as const, "fail" as const, "ask" as const),
       grace: span,
+      history: fc.constantFrom("all" as const, "failures" as const),
       command: fc.constant({ argv: ["/bin/true", "a b"], env: { LANG: "C" }, okExitCodes: [0, 3] }),
       http: fc.constantFrom(
         { url: "https://a.example/x" },

@@ -109,6 +109,7 @@ function whole(definition: TaskDefinition): WrittenTask {
     ),
     onWorkerLost: definition.onWorkerLost,
     grace: formatDuration(definition.graceMs),
+    ...(definition.history === undefined ? {} : { history: definition.history }),
     ...(command === null ? {} : { command: command as unknown as Json }),
     ...(http === undefined ? {} : { http: writtenHttp(http) }),
     ...(calendar === undefined

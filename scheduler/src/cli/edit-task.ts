@@ -20,7 +20,7 @@ export interface EditOptions extends CommonOptions {
 /** What `--set PART=VALUE` takes; a value in { } or [ ] is JSON. */
 export const partsToSet =
   "description, group, schedule (a cron, every 5m, at TIME, manual), zone, slotPayload (JSON), priority, timeout (or none), " +
-  "retry, overlap, misfire, onWorkerLost, grace, command (JSON), http (JSON), calendar (JSON, or none), " +
+  "retry, overlap, misfire, onWorkerLost, grace, history, command (JSON), http (JSON), calendar (JSON, or none), " +
   "blackout (JSON, or none)";
 
 export function editTask(name: string, options: EditOptions, terminal: Terminal): Promise<ExitCode> {

@@ -175,7 +175,15 @@ function scheduleText({ schedule }: TaskDefinition): string {
 }
 
 /** The policies as sentences of one clause each. */
-export function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priority }: TaskDefinition): string {
+export function policiesText({
+  overlap,
+  misfire,
+  retry,
+  timeoutMs,
+  onWorkerLost,
+  priority,
+  history,
+}: TaskDefinition): string {
   const many =
     overlap.limit === null
       ? "runs may overlap"
@@ -191,6 +199,7 @@ export function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost,
     `after a halt: ${misfire.policy}`,
     onWorkerLost === "retry" ? "run again if its worker is lost" : "fail if its worker is lost",
     `priority ${priority}`,
+    ...(history === "failures" ? ["no history of what succeeds"] : []),
   ].join("; ");
 }
 

@@ -1,7 +1,7 @@
 import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
-import { finishing } from "./dead-letters.ts";
+import { finishing, isUnkept } from "./dead-letters.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { endLate } from "./late.ts";
@@ -112,7 +112,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
 
     async settleIn(client, _sessionId, settlement, nowMs) {
       const [ended] = asEnded(settlement, new Set());
-      return ended !== undefined && (await finishIn(client, [ended], nowMs)).length > 0;
+      // It is asked about again when the handler has returned, with another time: that a row can answer, a trace cannot.
+      return ended !== undefined && (await finishIn(client, [{ ...ended, unkept: false }], nowMs)).length > 0;
     },
 
     async heldBy(sessionId) {
@@ -286,8 +287,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
     const plain = ended.filter((item) => !isLinked(item));
     const linked = ended.filter(isLinked);
     const done: number[] = [];
-    if (plain.length > 0) {
-      const { name, text, values } = finishing(s, plain);
+    for (const alike of byKeeping(plain)) {
+      const { name, text, values } = finishing(s, alike);
       const rows = await database.query<Finished>(name, text, values);
       done.push(...rows.map(({ fence }) => fence));
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
@@ -310,9 +311,12 @@ export function claimStore(database: Database): ClaimStore & Endings {
   ): Promise<number[]> {
     if (ended.length === 0) return [];
     await lockPlans(client, s, tasksOf(ended));
-    const { text, values } = finishing(s, ended, flowColumns(s));
-    const { rows } = await client.query(text, values);
-    const done = new Map((rows as unknown as Finished[]).map((row) => [Number(row.fence), row]));
+    const done = new Map<number, Finished>();
+    for (const alike of byKeeping(ended)) {
+      const { text, values } = finishing(s, alike, flowColumns(s));
+      const { rows } = await client.query(text, values);
+      for (const row of rows as unknown as Finished[]) done.set(Number(row.fence), row);
+    }
     await follow(
       client,
       s,
@@ -441,6 +445,13 @@ interface Finished {
   origin?: number | null;
   parentId?: number | null;
   followed?: boolean;
+}
+
+/** A statement takes only such as are kept, or only such as are not. */
+function byKeeping(ended: Ended[]): Ended[][] {
+  if (!ended.some(isUnkept)) return ended.length > 0 ? [ended] : [];
+  const [kept, unkept] = [ended.filter((item) => !isUnkept(item)), ended.filter(isUnkept)];
+  return kept.length > 0 ? [kept, unkept] : [unkept];
 }
 
 const isLinked = ({ linked, verdict }: Ended) => linked || verdict.onward !== undefined;

@@ -9,12 +9,18 @@ import { taskIdsSql, taskValues } from "./task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
+/** Whose task keeps no row of what went well. What goes on as another run is read by that one. */
+export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
+  unkept === true && verdict.outcome === "succeeded" && verdict.onward === undefined;
+
 /**
- * The statement that ends runs. Where one of them failed, it also writes the letter: in the same statement, so that no
+ * The statement that ends runs, all of them such as `isUnkept` says, or none. Where one of them failed, it also writes the letter: in the same statement, so that no
  * failure is without one. Ends without a failure pay nothing for it. @param columns more of the ended runs to return
  */
 export function finishing(s: string, ended: Ended[], columns = ""): { name: string; text: string; values: unknown[] } {
   const values = finishValues(ended);
+  if (ended[0] && isUnkept(ended[0]))
+    return { name: "settle-finish-unkept", text: finishSql(s, "", columns, false), values };
   if (!ended.some(({ verdict }) => verdict.outcome === "failed"))
     return { name: "settle-finish", text: finishSql(s, "", columns), values };
   const of = ({ verdict }: Ended) => (verdict.outcome === "failed" ? fingerprintOfText(verdict.error) : null);

@@ -15,6 +15,7 @@ const partitioned = {
   late_result: 1,
   run_log: 1,
   dead_letter: 1,
+  run_trace: 1,
 } as const;
 
 /**

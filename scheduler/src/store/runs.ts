@@ -7,6 +7,8 @@ import { notifyReadySql, notifySql } from "./signals.ts";
 import { sourceNumber, sourceOf } from "./sources.ts";
 
 const preparedRowsMax = 50;
+/** Whoever ends a run has its own estimate of the store's clock. */
+const clocksApartMs = 60_000;
 const levels = ["debug", "info", "warn", "error"] as const;
 
 const asJson = (value: unknown) => value as RunRecord["payload"];
@@ -74,7 +76,7 @@ export function runStore(database: Database): RunStore {
       const ids = drawn.map(({ id }) => id);
       return database.persist(async (again) => {
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
-        const present = again ? await existing(ids) : new Set<number>();
+        const present = again ? await existing(ids, nowMs) : new Set<number>();
         const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
         // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
         for (let open = places(answers); open.length > 0; open = places(answers)) {
@@ -159,7 +161,7 @@ export function runStore(database: Database): RunStore {
         if (row) return asRecord(row);
       }
       throw new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
-        hint: "It may have been dropped by retention. See `carillon runs list`.",
+        hint: "It may have been dropped by retention, or have succeeded in a task that keeps a history of failures only. See `carillon runs list`.",
       });
     },
 
@@ -249,11 +251,13 @@ export function runStore(database: Database): RunStore {
     return rows;
   }
 
-  async function existing(ids: number[]): Promise<Set<number>> {
+  /** Made by a try of this moment or later; they may have run, and ended, since. */
+  async function existing(ids: number[], nowMs: number): Promise<Set<number>> {
     const rows = await database.query<{ id: number }>(
       "run-existing",
-      `select id from ${s}.run where id = any($1) union all select id from ${s}.run_history where id = any($1)`,
-      [ids],
+      `select id from ${s}.run where id = any($1) union all select id from ${s}.run_history where id = any($1)
+       union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
+      [ids, Math.round(nowMs) - clocksApartMs],
     );
     return new Set(rows.map(({ id }) => id));
   }

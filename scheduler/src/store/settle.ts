@@ -8,13 +8,13 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
  * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
- * `columns`: more of `gone` to return.
+ * `columns`: more of `gone` to return. `kept`: false where those that went well leave no row; see unkept below.
  *
  * Not `state = 3`: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
  * for the smallest and compare every claim with every verdict: 400 ms for 350 of them. And arrays behind a select, whose
  * length it cannot see: for 2,000 verdicts on 100,000 runs it would read all of these instead of asking the key.
  */
-export const finishSql = (s: string, more = "", columns = "") => `
+export const finishSql = (s: string, more = "", columns = "", kept = true) => `
   with i as (
     select * from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::smallint[]), (select $4::bigint[]),
                          (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_ms, ended_ms, result, error)
@@ -27,13 +27,23 @@ export const finishSql = (s: string, more = "", columns = "") => `
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
                                   version, attempt, outcome, priority, source, key, payload, result, error, parent_id, inputs)
     select id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
-           priority, source, key, payload, result, error, parent_id, inputs from gone
+           priority, source, key, payload, result, error, parent_id, inputs from gone${kept ? "" : unkept(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
     from gone group by task_id
   )${more}
   select fence, task_id, linked${columns} from gone`;
+
+/*
+ * Other runs read the rows of children, of what they go on from, and of what they come after: those are kept all the same.
+ * Of the others a trace is left, so that what was done can be told from what was not, should a reply get lost.
+ */
+const unkept = (s: string) => `
+    where parent_id is not null or inputs is not null or exists (select from ${s}.follow f where f.upstream_id = gone.task_id)
+  ), traced as (
+    insert into ${s}.run_trace (ended_ms, run_ids, fences)
+    select max(ended_ms), array_agg(id order by id), array_agg(fence order by id) from gone having count(*) > 0`;
 
 /** What `follow` must know of ended runs. */
 export const flowColumns = (s: string) => `, slot_ms as "slotMs", origin, parent_id as "parentId",
@@ -91,6 +101,8 @@ export const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[]) as i (id, fence, kind, outcome, ended_ms)
   where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence and h.outcome = i.outcome
                 and (i.outcome = 0 or h.ended_ms = i.ended_ms))
+     or i.kind = 'ended' and i.outcome = 0 and exists (
+          select from ${s}.run_trace t where t.ended_ms >= i.ended_ms and i.fence = any(t.fences))
      or i.kind = 'retry' and exists (
           select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
      or i.kind = 'released' and exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> 3)

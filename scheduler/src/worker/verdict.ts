@@ -68,7 +68,9 @@ function clean(text: string): string {
   return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
 }
 
-export function settlementOf({ claim, startedMs }: HeldRun, verdict: Verdict, endedMs: number): Settlement {
+export function settlementOf({ claim, startedMs, known }: HeldRun, verdict: Verdict, endedMs: number): Settlement {
   const { runId, fence, attempt, taskId, linked } = claim;
+  if (known.definition.history === "failures")
+    return { runId, fence, attempt, taskId, linked, unkept: true, startedMs, endedMs, verdict };
   return { runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
 }
