@@ -15,6 +15,7 @@ import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
+import { checkGroupLimit } from "./group-store.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import type { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
@@ -30,7 +31,7 @@ import { nextSlots } from "./schedule.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
-import type { EnqueueWrite, Signal, Store, TaskRecord } from "./store.ts";
+import type { Change, EnqueueWrite, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
@@ -44,6 +45,12 @@ interface Opened {
   embedded: EmbeddedStore | undefined;
   definitions: Definitions;
   enqueuer: Enqueuer;
+}
+
+/** Whom a change is put down to, and why it was made. */
+interface Why {
+  author?: string;
+  reason?: string;
 }
 
 interface Started {
@@ -189,30 +196,31 @@ export class Carillon {
    * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
    * @returns runs that were claimed and turned out to have started
    */
-  async pause(
-    task: string,
-    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
-  ): Promise<{ started: number[] }> {
+  async pause(task: string, why: Why = {}): Promise<{ started: number[] }> {
     const { store } = await this.open();
-    const { recalled } = await store.tasks.pause(task, { author, reason, nowMs: this.#storeClock.now() });
+    const { recalled } = await store.tasks.pause(task, this.#change(why));
     return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };
   }
 
-  async resume(
-    task: string,
-    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
-  ): Promise<void> {
+  async resume(task: string, why: Why = {}): Promise<void> {
     const { store } = await this.open();
-    await store.tasks.resume(task, { author, reason, nowMs: this.#storeClock.now() });
+    await store.tasks.resume(task, this.#change(why));
+  }
+
+  /**
+   * At most so many runs of the group's tasks at once, on all its workers together; null: as many as they take.
+   * @throws GROUP_UNKNOWN, OPTION_INVALID
+   */
+  async limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
+    checkGroupLimit(runs);
+    const { store } = await this.open();
+    await store.groups.limit(group, runs, this.#change(why));
   }
 
   /** Removes the task: nothing of it is planned or started again; its history stays. */
-  async remove(
-    task: string,
-    { reason = "", author = this.#node }: { reason?: string; author?: string } = {},
-  ): Promise<void> {
+  async remove(task: string, why: Why = {}): Promise<void> {
     const { store } = await this.open();
-    const { recalled } = await store.tasks.remove(task, { author, reason, nowMs: this.#storeClock.now() });
+    const { recalled } = await store.tasks.remove(task, this.#change(why));
     await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
   }
 
@@ -237,14 +245,10 @@ export class Carillon {
   /** Stores a definition that no code here stands behind, such as a command task. */
   async save(
     definition: TaskDefinition,
-    {
-      expectedVersion = null,
-      author = this.#node,
-      reason = "",
-    }: { expectedVersion?: number | null; author?: string; reason?: string } = {},
+    { expectedVersion = null, ...why }: Why & { expectedVersion?: number | null } = {},
   ): Promise<{ record: TaskRecord; changed: boolean }> {
     const { store } = await this.open();
-    return store.tasks.save(definition, expectedVersion, { author, reason, nowMs: this.#storeClock.now() });
+    return store.tasks.save(definition, expectedVersion, this.#change(why));
   }
 
   /** The store, opened: for looking at tasks, runs, slots, members and terms. */
@@ -373,7 +377,7 @@ export class Carillon {
       flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       groupIds,
-      handlerOf: (definition) => this.#handlerOf(definition),
+      handlerOf: (task) => this.#defined.handlerOf(task) ?? this.#undefinedHandler(task),
       listeners: this.#listeners,
     });
   }
@@ -448,6 +452,10 @@ export class Carillon {
 
   // ---- details
 
+  #change({ author = this.#node, reason = "" }: Why): Change {
+    return { author, reason, nowMs: this.#storeClock.now() };
+  }
+
   async #enqueue(
     task: string,
     payload: unknown,
@@ -482,17 +490,10 @@ export class Carillon {
     return { tasks: store.tasks, definitions, author: this.#node, nowMs, log: this.#log };
   }
 
-  #handlerOf(definition: TaskDefinition): Handler | undefined {
-    const defined = this.#defined.get(definition.name);
-    const handler = defined?.handler as Handler | undefined;
-    if (handler === undefined) {
-      const { command, http } = definition;
-      if (command !== null) return commandHandler(command, this.settings.commands, this.#clock);
-      return http === undefined ? undefined : this.#callHttp(http);
-    }
-    const schema = defined?.schema;
-    if (!schema) return handler;
-    return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, definition.name));
+  /** Of a task that no code of this process stands behind: it says itself what to do. */
+  #undefinedHandler({ command, http }: TaskDefinition): Handler | undefined {
+    if (command !== null) return commandHandler(command, this.settings.commands, this.#clock);
+    return http === undefined ? undefined : this.#callHttp(http);
   }
 }
 

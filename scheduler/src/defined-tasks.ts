@@ -54,6 +54,15 @@ export class DefinedTasks {
     return this.#defined.get(name);
   }
 
+  /** A defined one's; its payload is checked first. */
+  handlerOf({ name }: TaskDefinition): Handler | undefined {
+    const defined = this.#defined.get(name);
+    const handler = defined?.handler as Handler | undefined;
+    const schema = defined?.schema;
+    if (!handler || !schema) return handler;
+    return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, name));
+  }
+
   get groups(): string[] {
     return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
   }

@@ -21,6 +21,7 @@ export const errorCodes = {
   CONFIRMATION_NEEDED: "So many would be touched that it must be confirmed.",
   OPERATION_UNKNOWN: "No operation has this number.",
   OPERATION_STATE: "The operation is in a state in which this cannot be done.",
+  GROUP_UNKNOWN: "No group has this name.",
   CALENDAR_INVALID: "The calendar cannot be read, or holds more than a calendar may.",
   CALENDAR_UNKNOWN: "No calendar has this name.",
   CALENDAR_USED: "The calendar is used by a task and cannot be removed.",

@@ -2,7 +2,7 @@
  * What becomes of the room that a run took, when something happens to it: `free` another run may begin, `taken` it may
  * not. Shown by docs/limits.md, and the store is held to it.
  */
-export const limitPolicies = ["overlap", "perKey", "perWorker", "rate", "rate by key"] as const;
+export const limitPolicies = ["overlap", "perKey", "perWorker", "perGroup", "rate", "rate by key"] as const;
 export type LimitPolicy = (typeof limitPolicies)[number];
 
 export const limitEvents = [
@@ -18,7 +18,7 @@ export type LimitEvent = (typeof limitEvents)[number];
 
 type Room = "free" | "taken";
 
-/** A place of a task or a key is kept between two tries, so that order is kept; one on a worker is not: another may try. */
+/** A place of a task or a key is kept between two tries, so that order is kept; one on a worker or in a group is not: another may try. */
 const place = (between: Room): Record<LimitEvent, Room> => ({
   begins: "taken",
   ends: "free",
@@ -44,6 +44,7 @@ export const limitTable: Record<LimitPolicy, Record<LimitEvent, Room>> = {
   overlap: place("taken"),
   perKey: place("taken"),
   perWorker: place("free"),
+  perGroup: place("free"),
   rate: token,
   "rate by key": token,
 };

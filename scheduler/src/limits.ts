@@ -5,6 +5,8 @@ export const limits = {
   taskNameLength: 200,
   groupNameLength: 100,
   keyLength: 200,
+  /** The largest limit of a group: above, it would limit nothing. */
+  groupRuns: 100_000,
   /** Runs that one run is split into. */
   shards: 1_000,
   /** That one task comes after. */

@@ -4,6 +4,7 @@ import type { CalendarStore } from "./calendar-store.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
 import type { FlowStore, Onward } from "./flow.ts";
 import type { GraceLockStore } from "./grace-lock-store.ts";
+import type { GroupStore } from "./group-store.ts";
 import type { HistoryStore } from "./history-store.ts";
 import type { Json } from "./json.ts";
 import type { LockStore } from "./lock-store.ts";
@@ -47,6 +48,7 @@ export interface Store {
   readonly deadLetters: DeadLetterStore;
   readonly operations: OperationStore;
   readonly calendars: CalendarStore;
+  readonly groups: GroupStore;
   readonly workers: WorkerStore;
   readonly applied: AppliedStore;
   /** The store's clock, for sampling. */
@@ -293,6 +295,8 @@ export interface ClaimRequest {
   /** Runs due at or before this. */
   untilMs: number;
   limit: number;
+  /** How many of them could start at once: of a group with a limit no more are taken. Absent: all. */
+  free?: number;
   nowMs: number;
 }
 

@@ -13,7 +13,7 @@ const member = (sessionId: number, node: string, over: Partial<Member> = {}): Me
 });
 const facts = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   ...{ nowMs, members: [member(1, "atlas"), member(2, "maria")], leadership: { term: 7, sessionId: 1 } },
-  ...{ tasks: [], partitions: [], overdue: [], stuck: [], unplanned: [] },
+  ...{ tasks: [], partitions: [], overdue: [], fullGroups: [], stuck: [], unplanned: [] },
   ...{ clusterId: "mine", coordination: "store", sharedNames: [], sharedAddresses: [] },
   ...over,
 });

@@ -29,6 +29,7 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   tasks: [task("heartbeat")],
   partitions: [{ table: "slot", untilMs: nowMs + 7 * 86_400_000 }],
   overdue: [],
+  fullGroups: [],
   stuck: [],
   unplanned: [],
   clusterId: "c1",
@@ -138,12 +139,14 @@ describe("doctor", () => {
     expect(
       wrong({
         overdue: [{ task: "heartbeat", group: "default", count: 7, oldestDueMs: nowMs - 95_000 }],
+        fullGroups: [{ group: "gpu", limit: 4, waiting: 12, oldestDueMs: nowMs - 20_000 }],
         stuck: [{ runId: 42, task: "heartbeat", node: null, claimedMs: 0, why: "past its timeout" }],
         unplanned: ["a", "b", "c", "d"].map((name) => ({ task: name, slotMs: nowMs - 5_000 })),
         members: [member(), member({ sessionId: 2, node: "maria", version: "0.2.0" })],
       }),
     ).toEqual({
       "overdue runs": "problem: 7 of heartbeat, the oldest due 1 min 35 s ago",
+      "group limits": "remark: gpu is at its limit of 4, 12 wait, the oldest due 20 s ago",
       "stuck runs": "problem: run 42 of heartbeat on a lost node: past its timeout",
       "unplanned slots": "problem: a, due 5.0 s ago, b, due 5.0 s ago, c, due 5.0 s ago and 1 more",
       versions: "remark: members run 0.1.0 and 0.2.0",

@@ -108,6 +108,7 @@ export function checkCluster(facts: ClusterFacts): Check[] {
     versions(facts),
     served(facts),
     overdue(facts),
+    groupLimits(facts),
     stuck(facts),
     unplanned(facts),
   ];
@@ -210,6 +211,19 @@ function overdue({ overdue: found, nowMs }: ClusterFacts): Check {
     "overdue runs",
     list(words),
     "No worker takes them: is one of their group alive, does it have their handler, is it at its concurrency?",
+  );
+}
+
+function groupLimits({ fullGroups, nowMs }: ClusterFacts): Check {
+  if (fullGroups.length === 0) return good("group limits", "none holds up a run");
+  const words = fullGroups.map(
+    ({ group, limit, waiting, oldestDueMs }) =>
+      `${group} is at its limit of ${limit}, ${waiting} wait, the oldest due ${ageText(oldestDueMs, nowMs)}`,
+  );
+  return remark(
+    "group limits",
+    list(words),
+    "Right as long as they catch up; else raise it: carillon groups limit NAME N.",
   );
 }
 

@@ -22,6 +22,7 @@ const notFound = new Set<ErrorCode>([
   "RUN_UNKNOWN",
   "OPERATION_UNKNOWN",
   "CALENDAR_UNKNOWN",
+  "GROUP_UNKNOWN",
   "KEY_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([

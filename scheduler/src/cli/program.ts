@@ -8,6 +8,7 @@ import { doctor } from "./doctor.ts";
 import { editTask, partsToSet, revertTask } from "./edit-task.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { addFileCommands, addImporters, tellsChanges } from "./file-commands.ts";
+import { limitGroup, listGroups } from "./groups.ts";
 import { importCrontabs } from "./import-crontab.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
 import { serve } from "./node-commands.ts";
@@ -343,6 +344,23 @@ function commands(terminal: Terminal, ended: Handle): Command {
     "Lock a key's workers out; what they run is taken back.",
     "carillon keys revoke reports",
   ).action(doing(([name = ""], options) => revokeKey(name, options, terminal)));
+
+  const groups = family("groups", "See what each group of workers has to do, and limit how much it does at once.");
+  add(groups, "list", "List the groups: tasks, workers, runs at once and what waits.", "carillon groups list").action(
+    doing((_, options) => listGroups(options, terminal)),
+  );
+  add(
+    groups,
+    "limit <name> <runs>",
+    "Run at most so many of a group at once, or none: no limit.",
+    "carillon groups limit gpu 4",
+  )
+    .option("--reason <TEXT>", "kept with the change")
+    .action(
+      doing(([name = "", runs = ""], options: Parameters<typeof limitGroup>[2]) =>
+        limitGroup(name, runs, options, terminal),
+      ),
+    );
 
   coordinationOption(
     add(

@@ -4,9 +4,10 @@ import type { Database } from "./database.ts";
 import { finishing, isUnkept } from "./dead-letters.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { LimitedClaims, limitedOfSql, makesRoomSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { endLate } from "./late.ts";
-import { earliestReadySql, prioritiesSql } from "./ready.ts";
-import { retries, tasksOf } from "./retries.ts";
+import { earliest, earliestReadySql, prioritiesSql } from "./ready.ts";
+import { asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
 import { flowColumns, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
@@ -27,18 +28,24 @@ export function claimStore(database: Database): ClaimStore & Endings {
     followed: string,
   ) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.due_ms as "dueMs", r.slot_ms as "slotMs",
     r.priority, r.key, r.payload, r.shard, r.checkpoint as state, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
-  const claimedFields = fields("plan.followed");
-  const bookFields = fields(`exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed)`);
+  const bookFields = fields(
+    `exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")}`,
+  );
 
   /*
    * By the rows' places, which their locks hold fast: joined by number, the planner read the whole table for 2,000 of
    * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
-   * next claim.
+   * next claim. `followed`: whether anything waits for the end of it.
    */
-  const takeSql = `update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
+  const taking = (
+    followed: string,
+  ) => `update ${s}.run r set state = case when plan.paused then 1 else 3 end, version = plan.version, session_id = $1, claimed_ms = $6, recall = 0,
            started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
     from ${s}.plan where r.ctid = any (array(select place from picked)) and plan.task_id = r.task_id
-    returning ${claimedFields}, plan.paused`;
+    returning ${fields(followed)}, plan.paused`;
+  const takeSql = taking("plan.followed");
+  // Of a group with a limit others wait for every end.
+  const limited = new LimitedClaims(database, taking("true"), toStart);
 
   /*
    * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
@@ -49,38 +56,57 @@ export function claimStore(database: Database): ClaimStore & Endings {
   const claimSql = `
     with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
-      select r.place from unnest($2::int[]) as g (group_id) cross join unnest(${prioritiesSql}) as p (priority)
+      select r.place from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority)
       cross join lateral (
         select ctid as place from ${s}.run
         where state = 2 and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
+          and ${unlimitedRunSql(s, "g.group_id", "task_id")}
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
     )
     ${takeSql}`;
 
-  const nextDueSql = earliestReadySql(s, "unnest($1::int[]) as g (id)", "g.id", "task_id <> all ($2::int[])");
+  const nextDueSql = `select (${earliestReadySql(
+    s,
+    `${unlimitedSql(s, "$1::int[]")} g`,
+    "g.group_id",
+    `task_id <> all ($2::int[]) and ${unlimitedRunSql(s, "g.group_id", "task_id")}`,
+  )}) as next, ${limitedOfSql(s, "$1::int[]")} as limited`;
 
   return {
     finishIn,
 
     async claim(request): Promise<ClaimAnswer> {
+      const { groupIds, limit, nowMs } = request;
       const until = Math.round(request.untilMs);
+      const known = limited.of(groupIds);
+      // First, for they take no more than their limits, and not all, for these may be large.
+      const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
+      const left = limit - first.runs.length;
       const rows = await database.query<ClaimedRun & { paused: boolean }>("claim", claimSql, [
         request.sessionId,
-        request.groupIds,
+        groupIds,
         request.exceptTaskIds,
         until,
-        request.limit,
-        Math.round(request.nowMs),
+        left,
+        Math.round(nowMs),
       ]);
-      const runs = await toStart(rows, request.nowMs);
+      const runs = [...first.runs, ...(await toStart(rows, nowMs))];
       // A full batch says that there is more; asking when would be a wasted question.
-      if (rows.length >= request.limit) return { runs, nextDueMs: until };
-      const [next] = await database.query<{ next: number | null }>("claim-next", nextDueSql, [
-        request.groupIds,
+      if (rows.length >= left) {
+        await limited.refresh(groupIds);
+        return { runs, nextDueMs: until };
+      }
+      const [next] = await database.query<{ next: number | null; limited: number[] }>("claim-next", nextDueSql, [
+        groupIds,
         request.exceptTaskIds,
       ]);
-      return { runs, nextDueMs: next?.next ?? null };
+      const unknown = limited.learn(groupIds, next?.limited ?? []);
+      const more = await limited.claim(request, unknown, limit - runs.length);
+      return {
+        runs: [...runs, ...more.runs],
+        nextDueMs: earliest([next?.next ?? null, first.nextDueMs, more.nextDueMs]),
+      };
     },
 
     async turn(request) {
@@ -90,7 +116,15 @@ export function claimStore(database: Database): ClaimStore & Endings {
         turnValues(request),
       );
       const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
-      return { runs: await toStart(claimed, request.nowMs), lastTaskId: rows[0]?.lastTaskId ?? 0 };
+      const runs = await toStart(claimed, request.nowMs);
+      // Their tasks take turns in every claim; here it is the groups' turn.
+      const { free: _, ...asked } = request;
+      const more = await limited.claim(
+        asked,
+        limited.of(request.groupIds),
+        Math.min(request.each, request.limit - runs.length),
+      );
+      return { runs: [...runs, ...more.runs], lastTaskId: rows[0]?.lastTaskId ?? 0 };
     },
 
     async settle(sessionId, given, nowMs) {
@@ -328,6 +362,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
       loose,
     );
     await afterEnds(client, linkedTasks([...done.values()]), nowMs);
+    if ([...done.values()].some(({ makesRoom }) => makesRoom))
+      await client.query(`select ${notifySql(s, `'ready ${Math.round(nowMs)}'`)}`);
     return [...done.keys()];
   }
 
@@ -371,8 +407,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
                 group_id = ${unaddressed}
          from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence), ${s}.plan
          where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
-         returning r.fence, r.task_id, r.state, plan.paused, r.due_ms, r.group_id`,
-      [released.map(({ runId }) => runId), released.map(({ fence }) => fence)],
+         returning r.fence, r.task_id, r.state, plan.paused, r.group_id, case when ${makesRoomSql(s, "r.task_id")} then least(r.due_ms, $3) else r.due_ms end as due_ms`,
+      [released.map(({ runId }) => runId), released.map(({ fence }) => fence), Math.round(nowMs)],
     );
     const stopped = new Set(rows.filter((row) => row.paused && row.state === 2).map((row) => row.task_id as number));
     for (const taskId of stopped) {
@@ -445,6 +481,7 @@ interface Finished {
   origin?: number | null;
   parentId?: number | null;
   followed?: boolean;
+  makesRoom?: boolean;
 }
 
 /** A statement takes only such as are kept, or only such as are not. */
@@ -456,10 +493,3 @@ function byKeeping(ended: Ended[]): Ended[][] {
 
 const isLinked = ({ linked, verdict }: Ended) => linked || verdict.onward !== undefined;
 const linkedTasks = (rows: Finished[]) => [...new Set(rows.filter(({ linked }) => linked).map((row) => row.task_id))];
-
-function asEnded(item: Settlement, retried: Set<number>): Ended[] {
-  if (item.verdict.kind === "ended") return [item as Ended];
-  if (item.verdict.kind === "released" || retried.has(item.fence)) return [];
-  // Matches only what `retry` passed over: a run whose cancellation was asked for, or whose task was removed.
-  return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
-}

@@ -34,6 +34,14 @@ export interface OverdueRuns {
   oldestDueMs: number;
 }
 
+/** At its limit, while runs of its tasks are overdue. */
+export interface FullGroup {
+  group: string;
+  limit: number;
+  waiting: number;
+  oldestDueMs: number;
+}
+
 export interface StuckRun {
   runId: number;
   task: string;
@@ -49,7 +57,9 @@ export interface ClusterFacts {
   tasks: TaskRecord[];
   /** Of each partitioned table the end of its last partition, epoch milliseconds. */
   partitions: { table: string; untilMs: number }[];
+  /** Without what waits for its group's limit. */
   overdue: OverdueRuns[];
+  fullGroups: FullGroup[];
   stuck: StuckRun[];
   unplanned: { task: string; slotMs: number }[];
   clusterId: string;
@@ -158,11 +168,21 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
      where p.relnamespace = to_regnamespace($1) and p.relkind = 'p' group by p.relname order by p.relname`,
     [s],
   );
+  const fullSql = `select l.group_id, l.most from ${s}.group_limit l where l.most <= (
+    select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = 3 where t.group_id = l.group_id)`;
   const overdue = await database.query<OverdueRuns>(
     "",
     `select t.name as task, g.name as group, count(*) as count, min(r.due_ms) as "oldestDueMs"
      from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.worker_group g on g.id = t.group_id
-     where r.state = 2 and r.due_ms < $1 group by t.name, g.name order by min(r.due_ms) limit ${most}`,
+     where r.state = 2 and r.due_ms < $1 and g.id not in (select group_id from (${fullSql}) f) group by t.name, g.name order by min(r.due_ms) limit ${most}`,
+    [nowMs - overdueMs],
+  );
+  const fullGroups = await database.query<FullGroup>(
+    "",
+    `select g.name as group, f.most as limit, count(*)::int as waiting, min(r.due_ms) as "oldestDueMs"
+     from (${fullSql}) f join ${s}.worker_group g on g.id = f.group_id join ${s}.task t on t.group_id = g.id
+          join ${s}.run r on r.task_id = t.id and r.state = 2 and r.due_ms < $1
+     group by g.name, f.most order by g.name limit ${most}`,
     [nowMs - overdueMs],
   );
   const stuck = await database.query<StuckRun>(
@@ -203,7 +223,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
   );
   const { clusterId, coordination } = await sessionStore(database).cluster();
   return {
-    ...{ nowMs, members, leadership, tasks, partitions, overdue, stuck, unplanned },
+    ...{ nowMs, members, leadership, tasks, partitions, overdue, fullGroups, stuck, unplanned },
     ...{ clusterId, coordination, sharedNames, sharedAddresses },
   };
 }

@@ -9,6 +9,7 @@ import { Database, type Driver } from "./database.ts";
 import { deadLetterStore } from "./dead-letters.ts";
 import { flowStore } from "./flow.ts";
 import { graceLockStore } from "./grace-locks.ts";
+import { groupStore } from "./groups.ts";
 import { historyStore } from "./history.ts";
 import { lockStore } from "./locks.ts";
 import { migrate } from "./migrate.ts";
@@ -78,6 +79,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     runs,
     deadLetters: deadLetterStore(database),
     operations: operationStore(database, tasks, runs),
+    groups: groupStore(database),
     calendars: calendarStore(database, tasks.replan),
     claims,
     routes: routeStore(database),

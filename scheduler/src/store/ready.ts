@@ -43,3 +43,9 @@ export const unservedSql = (schema: string): string => `
         select task_id from ${schema}.run where state = 2 and group_id = 0 and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
       where t.definition->'limit'->>'perWorker' is null)`;
+
+/** null: never. */
+export function earliest(times: (number | null)[]): number | null {
+  const some = times.filter((ms) => ms !== null);
+  return some.length === 0 ? null : Math.min(...some);
+}

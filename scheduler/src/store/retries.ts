@@ -1,4 +1,5 @@
 import type { Settlement, SqlClient } from "../store.ts";
+import type { Ended } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { bookTokens } from "./retry-tokens.ts";
@@ -66,4 +67,12 @@ export function retries(database: Database) {
     ]);
     return rows.map(({ fence }) => Number(fence));
   }
+}
+
+/** What a verdict ends; a retry that was not taken ends the run too. */
+export function asEnded(item: Settlement, retried: Set<number>): Ended[] {
+  if (item.verdict.kind === "ended") return [item as Ended];
+  if (item.verdict.kind === "released" || retried.has(item.fence)) return [];
+  // Matches only what `retry` passed over: a run whose cancellation was asked for, or whose task was removed.
+  return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }

@@ -1,6 +1,7 @@
 import type { Settlement } from "../store.ts";
+import { makesRoomSql, unlimitedGroupSql } from "./group-limits.ts";
 import { rated } from "./retry-tokens.ts";
-import { notifyReadySql, unaddressed } from "./signals.ts";
+import { notifyReadySql, notifySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
 
@@ -45,9 +46,9 @@ const unkept = (s: string) => `
     insert into ${s}.run_trace (ended_ms, run_ids, fences)
     select max(ended_ms), array_agg(id order by id), array_agg(fence order by id) from gone having count(*) > 0`;
 
-/** What `follow` must know of ended runs. */
+/** What `follow` must know of ended runs, and whether others wait for their ends. */
 export const flowColumns = (s: string) => `, slot_ms as "slotMs", origin, parent_id as "parentId",
-  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed`;
+  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom"`;
 
 export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
@@ -73,7 +74,7 @@ export const retrySql = (s: string) => `
                          (select $5::bigint[]), (select $6::jsonb[]), (select $8::boolean[]))
       as i (id, fence, due_ms, started_ms, ended_ms, error, ask)
   ), old as materialized (
-    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, p.paused
+    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, p.paused, t.group_id
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
          join ${s}.task t on t.id = r.task_id
     where r.state = 3 and r.recall <> 1 and t.deleted_ms is null and ($9 or not (${rated})) for update of r
@@ -89,8 +90,10 @@ export const retrySql = (s: string) => `
     insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old group by task_id
   ), told_all as (
     ${notifyReadySql(s, "back where state = 2")}
+  ), room as (
+    select ${notifySql(s, "'ready ' || min(ended_ms)")} from old where not (${unlimitedGroupSql(s, "group_id")}) having count(*) > 0
   )
-  select back.fence, (select count(*) from told_all) from back`;
+  select back.fence, (select count(*) from told_all), (select count(*) from room) from back`;
 
 /**
  * Of these, the ones that the store has already applied. The fence alone does not tell: a reaper that took the claim

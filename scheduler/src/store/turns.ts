@@ -1,4 +1,5 @@
 import type { TurnRequest } from "../route-store.ts";
+import { unlimitedGroupSql, unlimitedRunSql } from "./group-limits.ts";
 import { prioritiesSql } from "./ready.ts";
 
 /** Tasks looked at in one turn: some 10 µs each. */
@@ -34,12 +35,12 @@ export const turnSql = (s: string, takeSql: string) => `
           cross join lateral (
             select ctid as place from ${s}.run where task_id = seen.task_id and state = 2 and priority = level.priority and due_ms <= $4
             order by due_ms limit $8 for update skip locked) r
-        where t.group_id = any ($2) and not t.routed and t.id <> all ($3::int[])
+        where t.group_id = any ($2) and ${unlimitedGroupSql(s, "t.group_id")} and not t.routed and t.id <> all ($3::int[])
         union all
         select r.place, level.priority from unnest($2::int[]) as g (group_id) cross join level
           cross join lateral (
             select ctid as place from ${s}.run where state = 2 and group_id = g.group_id and priority = level.priority and due_ms <= $4
-            and task_id <> all ($3::int[]) order by due_ms limit $8 for update skip locked) r
+            and task_id <> all ($3::int[]) and ${unlimitedRunSql(s, "group_id", "task_id")} order by due_ms limit $8 for update skip locked) r
         where g.group_id < 0) r
       where exists (select from alive) order by priority desc limit $5
     ),

@@ -1,6 +1,7 @@
 import { CarillonError } from "../errors.ts";
 import type { ClaimStanding, RemoteSession, SessionRecall, WorkerKey, WorkerStore } from "../worker-store.ts";
 import type { Database } from "./database.ts";
+import { makesRoomSql } from "./group-limits.ts";
 import { prioritiesSql } from "./ready.ts";
 
 interface LookRow {
@@ -171,7 +172,7 @@ export function workerStore(database: Database): WorkerStore {
         "worker-look",
         `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt,
                 r.gate > 0 or r.after_end or r.parent_id is not null
-                  or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) as linked,
+                  or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")} as linked,
                 h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.outcome, h.error->>'code' as ended_code,
                 a.session_id as tried_session, a.attempt as tried_attempt, a.outcome as tried_outcome,
                 exists (select from ${s}.session o, ${s}.session me where me.id = $3

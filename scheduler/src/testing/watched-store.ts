@@ -9,6 +9,7 @@ const parts = [
     "deadLetters",
     "operations",
     "calendars",
+    "groups",
     "routes",
     "flow",
     "workers",

@@ -252,7 +252,8 @@ export class Worker implements RunHost {
     const nowMs = this.now();
     const untilMs = nowMs + claimAheadMs;
     const groupIds = this.#own.before(this.#options.groupIds, sessionId, this.clock.monotonic());
-    return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, nowMs };
+    const free = Math.max(0, this.#options.concurrency - this.#held.size);
+    return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
   /** Asks for runs and takes them, save what has ended here since the answer was true. */

@@ -92,3 +92,27 @@ describe("tasks edit", () => {
     expect((await json("tasks", "show", "settle")).version).toBe(1);
   });
 });
+
+describe("groups", () => {
+  it("are listed with what they do at once, and limited", async () => {
+    const dev = await running(
+      "cards.ts",
+      `import { carillon } from "carillon";
+       export const tower = carillon();
+       tower.task("render", { group: "gpu" }, () => 1);`,
+    );
+    const set = await ask("groups", "limit", "gpu", "4", "--reason", "four cards");
+    expect([set.code, set.stdout]).toEqual([0, "gpu: at most 4 runs at once, by all its workers together\n"]);
+    expect((await ask("groups", "list")).stdout).toMatch(/^gpu +1 +1 +0 +4 +0 .* by .*: four cards$/m);
+    expect(await json("groups", "list")).toContainEqual(
+      expect.objectContaining({
+        name: "gpu",
+        limit: 4,
+        limitChanged: expect.objectContaining({ reason: "four cards" }),
+      }),
+    );
+    expect(await json("groups", "limit", "gpu", "none")).toEqual({ group: "gpu", limit: null, changed: true });
+    expect((await ask("groups", "limit", "nobody", "1")).code).toBe(3);
+    await dev.end("SIGTERM");
+  });
+});

@@ -10,6 +10,7 @@ const oneOf: Record<LimitPolicy, TaskOptions> = {
   overlap: { overlap: "queue" },
   perKey: { limit: { perKey: 1 } },
   perWorker: { limit: { perWorker: 1 } },
+  perGroup: {},
   rate: { rate: { limit: 1, per: spanMs } },
   "rate by key": { rate: { limit: 1, per: spanMs, key: true } },
 };
@@ -54,6 +55,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   describe.each(limitPolicies)("%s", (policy) => {
     it.each(limitEvents)("%s: another run may begin only where the table says so", async (event: LimitEvent) => {
       const task = await limited(oneOf[policy]);
+      if (policy === "perGroup") await stage.store.groups.limit(task.definition.group, 1, change(stage.nowMs));
       const of = await stage.session("worker");
       await many(task, [{}, { dueMs: stage.nowMs + 1 }]);
       const [first] = (await begin(task, stage.nowMs, of)) as [ClaimedRun];

@@ -8,6 +8,7 @@ import { workerKeys } from "./0007-worker-keys.ts";
 import { routing } from "./0008-routing.ts";
 import { flow } from "./0009-flow.ts";
 import { operations } from "./0010-operations.ts";
+import { groupLimits } from "./0011-group-limits.ts";
 import { runTrace } from "./0012-run-trace.ts";
 import { bundles } from "./0016-bundles.ts";
 
@@ -23,6 +24,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 8, name: "routing", sql: routing },
   { number: 9, name: "flow", sql: flow },
   { number: 10, name: "operations", sql: operations },
+  { number: 11, name: "group-limits", sql: groupLimits },
   { number: 12, name: "run-trace", sql: runTrace },
   { number: 16, name: "bundles", sql: bundles },
 ];
