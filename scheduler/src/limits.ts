@@ -43,6 +43,8 @@ export const limits = {
   crontabBytes: 1024 * 1024,
   /** A file of tasks, or an export of another scheduler's. */
   taskFileBytes: 8 * 1024 * 1024,
+  /** Looked at in one simulation. */
+  simulatedSlots: 1_000_000,
   crontabLineLength: 16 * 1024,
   /** One line of a command's output; the rest of the line is cut and marked. */
   commandLineBytes: 16 * 1024,

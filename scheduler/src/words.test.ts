@@ -49,6 +49,8 @@ describe("schedules in words", () => {
     ["0 8 * * FRI#2", "at 08:00 on the second Friday of the month"],
     ["0 8 * 3 FRIL", "at 08:00 on the last Friday of March"],
     ["30 4 1,15 * 5", "at 04:30 on days 1 and 15 of the month or on Fridays"],
+    ["0 0 13 * 7,*", "at 00:00 every day"],
+    ["0 0 1-31 * MON", "at 00:00 every day"],
     ["0 0 29 2 MON", "at 00:00 on 29 February or on Mondays in February"],
     ["0 0 */2 * MON", "at 00:00 on every 2nd day from day 1 of the month, only on Mondays"],
     ["0 0 0 1 1 ? 2030-2035", "at 00:00 on 1 January in 2030 to 2035"],

@@ -118,15 +118,16 @@ function named(values: readonly number[], unit: string): string {
 /** @param pointed the time is a time of day, so that an unrestricted day must be said */
 function dayWords(f: CronFields, pointed: boolean): string {
   const months = f.months === allMonths ? "" : runs(bits(f.months), (month) => monthNames[month] as string);
-  const anyDay = f.days === allDays;
-  const anyWeekday = f.weekdays === allWeekdays;
+  // Where either field will do, one that has all its days makes every day match, whatever the other says.
+  const everyDay = f.either && (f.days === allDays || f.weekdays === allWeekdays);
+  const anyDay = everyDay || f.days === allDays;
+  const anyWeekday = everyDay || f.weekdays === allWeekdays;
   const inMonths = months === "" ? "" : ` in ${months}`;
   const weekdays = anyWeekday ? "" : weekdayWords(f, months);
   if (anyDay && anyWeekday) return `${pointed ? "every day" : ""}${inMonths}`.trim();
   if (anyDay) return `on ${weekdays}${weekdays.endsWith(months) && months !== "" ? "" : inMonths}`;
   const days = dateWords(f, months);
   if (anyWeekday) return `on ${days}`;
-  // In "either" mode a full mask written as 1-31 matches every day: the sentence says so by itself.
   return f.either
     ? `on ${days} or on ${weekdays}${weekdays.endsWith(months) ? "" : inMonths}`
     : `on ${days}, only on ${weekdays}`;
@@ -222,7 +223,8 @@ function progression(values: readonly number[], cycle: number): { by: number; ev
 
 const isPlain = (values: readonly number[]) => values[0] === 0 && (progression(values, 60)?.even ?? false);
 
-function nth(n: number): string {
+/** "3rd" */
+export function nth(n: number): string {
   const tail = n % 100 >= 11 && n % 100 <= 13 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
   return `${n}${tail}`;
 }

@@ -1,9 +1,11 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import { applyFiles } from "./apply.ts";
+import { cronWords } from "./cron-words.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { exportTasks } from "./export.ts";
 import { importers, importTasks } from "./import-tasks.ts";
 import type { CommandParts } from "./operation-commands.ts";
+import { simulateTasks } from "./simulate.ts";
 
 const onlyPlans = (args: string[]) => args.includes("diff") || (args.includes("apply") && args.includes("--plan"));
 
@@ -17,6 +19,7 @@ export function addFileCommands({
   program,
   terminal,
 }: Pick<CommandParts, "add" | "doing" | "terminal"> & { program: Command }): void {
+  addForesight({ add, doing, program, terminal });
   const planning = (command: Command): Command =>
     command
       .option("--bundle <NAME>", "under which the files' tasks are kept (default: what the files say, or default)")
@@ -65,6 +68,48 @@ export function addFileCommands({
     .action(
       doing(([names], options: Parameters<typeof exportTasks>[1]) =>
         exportTasks(names as unknown as string[], options, terminal),
+      ),
+    );
+}
+
+const collect = (value: string, before: string[] = []) => [...before, value];
+const whole = (text: string) => {
+  if (!/^\d{1,7}$/.test(text)) throw new InvalidArgumentError("Give a whole number.");
+  return Number(text);
+};
+
+function addForesight({
+  add,
+  doing,
+  program,
+  terminal,
+}: Pick<CommandParts, "add" | "doing" | "terminal"> & { program: Command }): void {
+  add(
+    program,
+    "simulate [file...]",
+    "Show what would fire in a time, of stored tasks or of files: collisions, and changes of clocks.",
+    "carillon simulate --from 2027-03-27T00:00:00Z --to 2027-03-29T00:00:00Z",
+  )
+    .option("--from <TIME>", "from here on, such as 2027-03-27T00:00:00Z (default: now)")
+    .option("--to <TIME>", "up to here, and not it (default: a day after --from)")
+    .option("--task <NAME>", "only this task; may be repeated", collect)
+    .option("-n, --limit <N>", "list at most this many; all are counted", whole, 200)
+    .action(
+      doing(([files], options: Parameters<typeof simulateTasks>[1]) =>
+        simulateTasks(files as unknown as string[], options, terminal),
+      ),
+    );
+  add(
+    program,
+    "cron <words...>",
+    "Turn words into a cron, and a cron into words, with what it means next.",
+    'carillon cron "every weekday at 9:30" --zone Europe/Berlin',
+  )
+    .option("--zone <ZONE>", "where it counts, unless the words say (default: where this machine is)")
+    .option("-n, --count <N>", "this many of the next slots", whole, 5)
+    .action(
+      doing(([words], options: Parameters<typeof cronWords>[1]) =>
+        cronWords(words as unknown as string[], options, terminal),
       ),
     );
 }

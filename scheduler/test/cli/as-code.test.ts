@@ -123,3 +123,40 @@ describe("import", () => {
     expect((await ask("apply", "old.yaml")).stdout).toMatch(/^bundle old: 3 to create; .*\n3 created$/m);
   });
 });
+
+describe("simulate, cron", () => {
+  it("show what would fire, of files and of the store, and turn words into crons and back", async () => {
+    const zone = "America/New_York";
+    await file(
+      "sim.yaml",
+      `tasks:\n  ny: { schedule: { cron: "30 2 * * *", zone: ${zone} } }\n  beat: { schedule: { every: 12h } }\n  slow: { schedule: { every: 1h, mode: delay } }\n`,
+    );
+    const span = ["--from", "2027-03-14T00:00:00Z", "--to", "2027-03-15T00:00:00Z"];
+    expect((await ask("apply", "sim.yaml")).code).toBe(0);
+    const [text, stored, words, back, refused] = (await Promise.all([
+      start(["simulate", "sim.yaml", ...span]).ended(),
+      json("simulate", ...span),
+      start(["cron", "every weekday at 9:30", "--zone", "Europe/Berlin", "--json"]).ended(),
+      start(["cron", "0 9 * * 1-5", "-n", "2", "--zone", "UTC"]).ended(),
+      start(["cron", "at", "9"]).ended(),
+    ])) as [Ended, Record<string, unknown>, Ended, Ended, Ended];
+    expect(text.stdout).toMatch(/^2027-03-14 03:30:00 -04:00 +ny +02:30 does not exist: shifted by 1 h$/m);
+    expect(text.stdout).toMatch(/^3 slots of 2 tasks$/m);
+    expect(text.stderr).toContain("not shown: slow: its slots follow from the ends of its runs");
+    expect(stored).toMatchObject({
+      total: 3,
+      collisions: [],
+      fires: [{ task: "beat" }, { task: "ny", at: "2027-03-14T07:30:00.000Z" }, {}],
+    });
+    expect(JSON.parse(words.stdout)).toMatchObject({
+      cron: "30 9 * * MON-FRI",
+      zone: "Europe/Berlin",
+      words: "at 09:30 on weekdays, Europe/Berlin",
+    });
+    expect(back.stdout).toMatch(/^0 9 \* \* 1-5\n {2}at 09:00 on weekdays, UTC\n {2}\d{4}-.*\n {2}\d{4}-.*\n$/);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringMatching(/at 9 could be two times\n {2}hint: Say "at 09:00" or "at 21:00"\./),
+    ]);
+  });
+});
