@@ -27,7 +27,6 @@ import { type Log, standardErrorLog } from "./log.ts";
 import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
-import { nextSlots } from "./schedule.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
@@ -139,7 +138,7 @@ export class Carillon {
       run: (payload) => this.run(name, payload),
       pause: async (reason) => void (await this.pause(name, { reason })),
       resume: () => this.resume(name),
-      next: (count = 1) => nextSlots(definition.schedule, this.#storeClock.now(), count).map((ms) => new Date(ms)),
+      next: (count = 1) => this.#defined.next(definition, this.#storeClock.now(), count).map((ms) => new Date(ms)),
     };
   }
 

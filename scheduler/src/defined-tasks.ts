@@ -1,10 +1,12 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { inOrder } from "./after.ts";
+import { comingSlots } from "./coming-slots.ts";
 import type { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
 import type { Log } from "./log.ts";
 import { validatePayload } from "./payload.ts";
+import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskStore } from "./store.ts";
 import type { TaskDefinition } from "./task.ts";
 import { editedParts } from "./task-edits.ts";
@@ -31,6 +33,7 @@ const reason = "defined in code";
 export class DefinedTasks {
   readonly #defined = new Map<string, Defined>();
   readonly #taskIds = new Map<string, number>();
+  #definitions: Definitions | undefined;
   /** Under way: however many ask for a name at once, the store is asked once. */
   readonly #asked = new Map<string, Promise<void>>();
 
@@ -61,6 +64,26 @@ export class DefinedTasks {
     const schema = defined?.schema;
     if (!handler || !schema) return handler;
     return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, name));
+  }
+
+  /**
+   * The next slots that will run: of the task as the store has it, once this process has read that, else as it is defined here.
+   * @throws CALENDAR_UNKNOWN when that says which calendar, and not yet which days
+   */
+  next(definition: TaskDefinition, nowMs: number, count: number): number[] {
+    const taskId = this.#taskIds.get(definition.name);
+    const known = taskId === undefined ? undefined : this.#definitions?.get(taskId);
+    if (known) return comingSlots({ ...known, seed: known.taskId }, nowMs, count);
+    const { name, calendar } = definition;
+    if (calendar)
+      throw new CarillonError(
+        "CALENDAR_UNKNOWN",
+        `task ${name}: the days of calendar ${calendar.name} are not known yet`,
+        {
+          hint: "They are in the store: ask once this process has started, or has enqueued a run of the task.",
+        },
+      );
+    return comingSlots({ definition, schedule: plannedSchedule(definition, undefined), seed: null }, nowMs, count);
   }
 
   get groups(): string[] {
@@ -110,6 +133,7 @@ export class DefinedTasks {
 
   async #register(some: TaskDefinition[], { tasks, definitions, author, nowMs, log }: Registry): Promise<void> {
     const edits: Record<string, string[]> = {};
+    this.#definitions = definitions;
     const bundles: Record<string, string> = {};
     for (const record of await tasks.saveAll(some, { author, reason, nowMs })) {
       definitions.remember(record);

@@ -15,7 +15,11 @@ export interface Task<Input> {
   run(payload: Input): Promise<RunHandle>;
   pause(reason?: string): Promise<void>;
   resume(): Promise<void>;
-  /** The next slots after now, by this process's definition. */
+  /**
+   * The next slots after now that will run, as they are planned: by the task as the store has it, edits by hand, calendar and
+   * blackouts included, once this process has started or used the task; before that, by its definition here.
+   * @throws CALENDAR_UNKNOWN before that, of a task with a calendar
+   */
   next(count?: number): Date[];
 }
 

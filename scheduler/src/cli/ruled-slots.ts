@@ -1,12 +1,15 @@
+import { type ComingTask, comingSlots, judgedSlot } from "../coming-slots.ts";
 import { plannedSchedule } from "../slot-rules.ts";
 import type { TaskRecord } from "../store.ts";
 import type { Zone } from "../zone.ts";
 import { timeText } from "./times.ts";
 
 const scheduleOf = ({ definition, calendar }: TaskRecord) => plannedSchedule(definition, calendar);
-
-/** Slots that are skipped are looked past, up to this many. */
-const lookedPast = 10_000;
+const coming = (record: TaskRecord): ComingTask => ({
+  definition: record.definition,
+  schedule: scheduleOf(record),
+  seed: record.taskId,
+});
 
 /** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
 export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
@@ -18,22 +21,15 @@ export function plannedSlots(record: TaskRecord, afterMs: number, count: number)
 }
 
 /** The next slot that its calendar and blackouts let run. */
-export function nextFire(record: TaskRecord, nowMs: number): number | null {
-  const schedule = scheduleOf(record);
-  let slot = schedule.next(nowMs);
-  for (let seen = 0; slot !== null && schedule.judge?.(slot, slot)?.skipped !== undefined; seen++) {
-    if (seen === lookedPast) return null;
-    slot = schedule.next(slot);
-  }
-  return slot;
-}
+export const nextFire = (record: TaskRecord, nowMs: number): number | null =>
+  comingSlots(coming(record), nowMs, 1)[0] ?? null;
 
-/** What calendar and blackouts make of a slot; "": nothing. */
+/** What calendar and blackouts make of a slot; "": nothing. Jitter is in it: a slot that it puts into a blackout is told. */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {
-  const judged = scheduleOf(record).judge?.(slotMs, slotMs);
-  if (!judged) return "";
-  if (judged.skipped !== undefined) return `skipped: ${judged.skipped}`;
-  return judged.dueMs === slotMs ? (judged.note ?? "") : `${judged.note}, runs ${timeText(judged.dueMs, zone)}`;
+  const { dueMs, note, skipped } = judgedSlot(coming(record), slotMs);
+  if (skipped !== undefined) return `skipped: ${skipped}`;
+  if (note === undefined) return "";
+  return dueMs === slotMs ? note : `${note}, runs ${timeText(dueMs, zone)}`;
 }
 
 /** A task's rules in a clause each. */

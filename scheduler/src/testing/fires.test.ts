@@ -33,6 +33,28 @@ describe("what fires between two dates", () => {
     expect(times({}, 0, 1e12)).toEqual([]);
   });
 
+  it("leaves out what a calendar or a blackout skips, and tells when the others run", () => {
+    const schedule = cron("0 9 * * *", { zone: "UTC" });
+    const [from, to] = ["2030-12-20T00:00:00Z", "2030-12-27T00:00:00Z"];
+    const days = (...of: number[]) => of.map((day) => `2030-12-${day}T09:00:00.000Z`);
+    const calendar = { zone: "UTC", weekend: [0, 6], holidays: ["2030-12-25"] };
+    const options = { schedule, calendar: { name: "de" } };
+    for (const of of [options, defineTask("t", options)])
+      expect(times(of, from, to, { calendar })).toEqual(days(20, 23, 24, 26));
+    const moved = { schedule, calendar: { name: "de", otherwise: "next" as const } };
+    expect(times(moved, "2030-12-25T00:00:00Z", to, { calendar })).toEqual(days(26));
+    // biome-ignore lint/suspicious/noThenProperty: never awaited.
+    const noon = { from: "08:00", to: "12:00", then: "delay" as const };
+    const delayed = { schedule, blackout: [noon] };
+    for (const of of [delayed, defineTask("t", delayed)])
+      expect(times(of, "2030-12-20T10:00:00Z", "2030-12-21T10:00:00Z")).toEqual(["2030-12-20T12:00:00.000Z"]);
+    expect(times({ schedule, blackout: [{ from: "08:00", to: "12:00" }] }, from, to)).toEqual([]);
+    // biome-ignore lint/suspicious/noThenProperty: never awaited.
+    const long = { from: "2030-12-01T00:00:00Z", to: "2030-12-20T00:00:00Z", then: "delay" as const };
+    expect(times({ schedule, blackout: [long] }, from, "2030-12-20T01:00:00Z")).toHaveLength(19);
+    expect(() => times(options, from, to)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+  });
+
   it("is refused where it cannot be known, or is too much", () => {
     const refused = (code: string) => expect.objectContaining({ code });
     expect(() => firesBetween(every("1h", { mode: "delay" }), 0, 1e12)).toThrow(refused("SCHEDULE_INVALID"));

@@ -1,18 +1,28 @@
+import { type CalendarContent, calendarContent } from "../calendar.ts";
+import { type ComingTask, judgedSlot } from "../coming-slots.ts";
 import { CarillonError } from "../errors.ts";
-import { compileSchedule, manual, type ScheduleSpec } from "../schedule.ts";
+import { manual, type ScheduleSpec } from "../schedule.ts";
+import { plannedSchedule, type SlotRuleOptions, slotRules } from "../slot-rules.ts";
+import type { TaskDefinition } from "../task.ts";
 
 const mostFires = 100_000;
 
+/** What has a schedule: itself, a task's options, or its definition. */
+type Firing = ScheduleSpec | (SlotRuleOptions & { schedule?: ScheduleSpec }) | TaskDefinition;
+
 /**
  * When a schedule fires from `from` on and before `to`: worked out, not run. A cron follows its zone through changes of
- * clocks; jitter, misfires and overlap are a run's business, and not in it.
- * @param of a schedule, or whatever has one, such as a task's options or its definition
- * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires
+ * clocks; what calendar and blackouts skip is left out, and what they move or delay is where it runs. Jitter, misfires and
+ * overlap are a run's business, and not in it.
+ * @param calendar the days of the task's calendar, since the stored one is not asked
+ * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for
+ * a calendar whose days are not given
  */
 export function firesBetween(
-  of: ScheduleSpec | { schedule?: ScheduleSpec },
+  of: Firing,
   from: Date | string | number,
   to: Date | string | number,
+  { calendar }: { calendar?: CalendarContent } = {},
 ): Date[] {
   const spec = "type" in of ? of : (of.schedule ?? manual);
   if (spec.type === "every" && spec.mode === "delay") {
@@ -20,18 +30,46 @@ export function firesBetween(
       hint: "Let a test tower run it: `tower.advance` returns what ended.",
     });
   }
+  const rules = "type" in of ? {} : isDefinition(of) ? of : slotRules("firesBetween", of, spec);
+  const { name } = rules.calendar ?? {};
+  if (name !== undefined && calendar === undefined)
+    throw new CarillonError("OPTION_INVALID", `the days of calendar ${name} are not given`, {
+      hint: 'Give them: { calendar: { zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2030-12-25"] } }.',
+    });
+  const days = calendar && name !== undefined ? { ...calendarContent(calendar), name, version: 1 } : undefined;
+  const task = {
+    definition: { schedule: spec },
+    schedule: plannedSchedule({ ...rules, schedule: spec }, days),
+    seed: null,
+  };
   const [fromMs, toMs] = [timeOf(from), timeOf(to)];
-  const schedule = compileSchedule(spec);
   const fires: Date[] = [];
-  for (let next = schedule.next(fromMs - 1); next !== null && next < toMs; next = schedule.next(next)) {
+  for (let next = firstOf(task, fromMs); next !== null && next < toMs; next = task.schedule.next(next)) {
+    const { dueMs, skipped } = judgedSlot(task, next);
+    if (skipped !== undefined || dueMs < fromMs || dueMs >= toMs) continue;
     if (fires.length === mostFires)
       throw new CarillonError("OPTION_INVALID", `it fires more than ${mostFires} times between the two`, {
         hint: "Ask for a shorter time.",
       });
-    fires.push(new Date(next));
+    fires.push(new Date(dueMs));
   }
-  return fires;
+  return fires.sort((a, b) => a.getTime() - b.getTime());
 }
+
+/** The first slot that may fire then: one before it may be delayed to it, by a blackout that it lies in. */
+function firstOf(task: ComingTask, fromMs: number): number | null {
+  let first = task.schedule.next(fromMs - 1);
+  let before = task.schedule.previous(fromMs);
+  for (let seen = 0; before !== null && seen < mostFires; seen++) {
+    const { dueMs, skipped } = judgedSlot(task, before);
+    if (skipped === undefined && dueMs < fromMs) break;
+    first = before;
+    before = task.schedule.previous(before);
+  }
+  return first;
+}
+
+const isDefinition = (of: object): of is TaskDefinition => "timeoutMs" in of;
 
 /** @throws OPTION_INVALID */
 export function timeOf(given: Date | string | number): number {
