@@ -1,3 +1,4 @@
+import type { Ends } from "./after.ts";
 import type { Json } from "./json.ts";
 import type { Enqueued } from "./store.ts";
 
@@ -41,6 +42,15 @@ export interface Relative {
   task: string;
   state: string;
   relation: "parent" | "input" | "child" | "after" | "join" | "chain";
+}
+
+/** A task that comes after another. */
+export interface Follower {
+  task: string;
+  /** Which ends of the other's runs it wants. */
+  on: Ends;
+  /** The other tasks that it waits for besides. */
+  with: string[];
 }
 
 export interface LateResult {
@@ -93,6 +103,8 @@ export interface FlowStore extends RunFlow {
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number): Promise<void>;
   /** Where a run comes from and what came of it; of its children the first so many. */
   relatives(runId: number, limit: number): Promise<Relative[]>;
+  /** The tasks that come after this one, by name. */
+  followers(taskId: number): Promise<Follower[]>;
   /** Verdicts on it that came too late. */
   lateResults(runId: number): Promise<LateResult[]>;
 }

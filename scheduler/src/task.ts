@@ -105,8 +105,8 @@ export interface TaskOptions extends SlotRuleOptions, RouteOptions, LimitOptions
   command?: CommandSpec;
   /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
   http?: HttpOptions;
-  /** It runs after another task's run, or once several have run for the same slot, when those ended so; default "success". */
-  after?: AfterOption;
+  /** It runs after another task's run, or once several have run for the same slot, when those ended so; default "success". null: after none. */
+  after?: AfterOption | null;
 }
 
 const optionNames: Record<keyof TaskOptions, true> = {
@@ -147,7 +147,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     }
   }
   const schedule = validateSchedule(options.schedule ?? manual);
-  if (options.after !== undefined && schedule.type !== "manual")
+  if (options.after != null && schedule.type !== "manual")
     throw invalid(
       name,
       "it has a schedule and comes after another task",
@@ -174,7 +174,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
     ...slotRules(name, options, schedule),
     ...policyParts(name, options),
-    ...(options.after === undefined ? {} : { after: afterSpec(name, options.after) }),
+    ...(options.after == null ? {} : { after: afterSpec(name, options.after) }),
   };
   checkTogether(name, definition, definition.overlap, schedule);
   return definition;

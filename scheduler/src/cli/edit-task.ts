@@ -1,3 +1,4 @@
+import type { AfterSpec } from "../after.ts";
 import { formatDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { at, compileSchedule, cron, every, manual, type ScheduleSpec, validateSchedule } from "../schedule.ts";
@@ -6,6 +7,7 @@ import type { TaskDefinition, TaskOptions } from "../task.ts";
 import { edited, editedParts, partCalled, reverted, type TaskPart } from "../task-edits.ts";
 import { differences } from "../task-versions.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { afterText } from "./policy-text.ts";
 import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
@@ -21,7 +23,7 @@ export interface EditOptions extends CommonOptions {
 export const partsToSet =
   "description, group, schedule (a cron, every 5m, at TIME, manual), zone, slotPayload (JSON), priority, timeout (or none), " +
   "retry, overlap, misfire, onWorkerLost, grace, history, command (JSON), http (JSON), calendar (JSON, or none), " +
-  "blackout (JSON, or none)";
+  "blackout (JSON, or none), after (TASK,TASK…, JSON with on, or none)";
 
 export function editTask(name: string, options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   const { set = [] } = options;
@@ -100,6 +102,7 @@ export function partText(
 }
 
 function valueText(name: string, value: unknown): string {
+  if (name === "after" && value) return plain(afterText(value as AfterSpec));
   if (value === null || value === undefined) return "none";
   if (name.endsWith("Ms") && typeof value === "number") return formatDuration(value);
   return plain(typeof value === "string" ? value : JSON.stringify(value));
@@ -111,7 +114,9 @@ function optionsOf(set: [string, string][], { schedule }: TaskDefinition): TaskO
     if (name === "schedule") options.schedule = scheduleOf(text, schedule);
     else if (name === "zone") continue;
     else if (name === "slotPayload" || name === "command") options[name] = json(name, text);
-    else if (/^(?:timeout|calendar|blackout)$/.test(name) && text === "none") options[name] = null;
+    else if (/^(?:timeout|calendar|blackout|after)$/.test(name) && text === "none") options[name] = null;
+    else if (name === "after")
+      options.after = /^[{[]/.test(text) ? json(name, text) : text.split(",").map((one) => one.trim());
     else if (name === "calendar" || name === "blackout") options[name] = json(name, text);
     else if (partCalled(name) === undefined)
       throw new CarillonError("USAGE", `a task has no ${JSON.stringify(name)}`, { hint: `It has ${partsToSet}.` });

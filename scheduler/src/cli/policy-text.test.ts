@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { AfterSpec } from "../after.ts";
 import type { RunRecord } from "../store.ts";
 import { defineTask, type TaskOptions } from "../task.ts";
-import { directionText, limitsText, routeText } from "./policy-text.ts";
+import { afterText, directionText, followerText, limitsText, routeText } from "./policy-text.ts";
 
 describe("routes and limits in words", () => {
   it.each<[TaskOptions, string]>([
@@ -25,6 +26,19 @@ describe("routes and limits in words", () => {
     [{ rate: { limit: 5, per: "1s", key: true } }, "5 in 1s of each key"],
   ])("%j is limited: %s", (options, text) => {
     expect(limitsText(defineTask("t", options))).toBe(text);
+  });
+
+  it.each<[NonNullable<TaskOptions["after"]>, string]>([
+    ["fetch", "fetch has succeeded"],
+    [{ tasks: ["parse", "fetch"], on: "any" }, "each of fetch, parse has ended"],
+  ])("%j comes after: %s", (after, text) => {
+    expect(afterText(defineTask("t", { after }).after as AfterSpec)).toBe(text);
+  });
+
+  it("a task says who follows it, on what", () => {
+    expect(followerText({ task: "alarm", on: "failure", with: [] })).toBe("alarm, once it has failed");
+    expect(followerText({ task: "sum", on: "success", with: ["b"] })).toBe("sum, once it has succeeded and so has b");
+    expect(followerText({ task: "sum", on: "any", with: ["b", "c"] })).toBe("sum, once it has ended and so have b, c");
   });
 
   it("a run says to whom it is addressed", () => {

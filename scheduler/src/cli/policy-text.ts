@@ -1,4 +1,6 @@
+import type { AfterSpec } from "../after.ts";
 import { formatDuration } from "../duration.ts";
+import type { Follower } from "../flow.ts";
 import type { RunRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
 
@@ -19,6 +21,16 @@ export function routeText({ route, labels }: TaskDefinition): string {
   ];
   return words.filter((word) => word !== "").join(", ");
 }
+
+const endWords = { success: "has succeeded", failure: "has failed", any: "has ended" } as const;
+
+/** What it comes after; of several each must have ended so, of one slot. */
+export const afterText = ({ tasks, on }: AfterSpec): string =>
+  tasks.length === 1 ? `${tasks[0]} ${endWords[on]}` : `each of ${tasks.join(", ")} ${endWords[on]}`;
+
+/** A task that comes after this one. */
+export const followerText = ({ task, on, with: others }: Follower): string =>
+  `${task}, once it ${endWords[on]}${others.length === 0 ? "" : ` and so ${others.length === 1 ? "has" : "have"} ${others.join(", ")}`}`;
 
 /** How many at once and how fast, beside what overlap says; empty for no such limit. */
 export function limitsText({ limit, rate }: TaskDefinition): string {

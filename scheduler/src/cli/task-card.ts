@@ -1,4 +1,5 @@
 import { formatDuration } from "../duration.ts";
+import type { Follower } from "../flow.ts";
 import { outcomes } from "../run.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { Counters, RunRecord, TaskRecord, VersionRecord } from "../store.ts";
@@ -8,7 +9,7 @@ import { differences } from "../task-versions.ts";
 import { clockChange } from "./clock-changes.ts";
 import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { limitsText, routeText } from "./policy-text.ts";
+import { afterText, followerText, limitsText, routeText } from "./policy-text.ts";
 import { plannedSlots, rulesText, ruleText } from "./ruled-slots.ts";
 import { runObject, statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
@@ -29,6 +30,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
     const runs = await store.runs.list({ task: name, limit: runsShown, states: ["claimed", ...outcomes] });
     const versions = await store.tasks.versions(name);
     const { members } = await store.sessions.members();
+    const followers = await store.flow.followers(record.taskId);
     const now = nowMs();
     const workers = workersOf(members, record, now);
     const { schedule } = record.definition;
@@ -43,6 +45,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
         edited: editedParts(record.definition),
         slots: slots.map((ms) => new Date(ms).toISOString()),
         workers: workers.map(({ node }) => node),
+        followedBy: followers,
         runs: runs.map(runObject),
         versions: versions.map(({ definition, changedMs, ...rest }, at) => ({
           ...rest,
@@ -57,6 +60,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
       record,
       counters ?? noCounters,
       workers.map(({ node }) => node),
+      followers,
       now,
       terminal,
     );
@@ -124,6 +128,7 @@ function printDefinition(
   record: TaskRecord,
   counters: Counters,
   workers: string[],
+  followers: Follower[],
   now: number,
   terminal: Terminal,
 ): void {
@@ -141,6 +146,10 @@ function printDefinition(
   row("", definition.description);
   row("schedule", compileSchedule(definition.schedule).words());
   row("", scheduleText(definition), style.dim);
+  if (definition.after) row("after", afterText(definition.after));
+  followers.forEach((follower, at) => {
+    row(at === 0 ? "followed by" : "", followerText(follower));
+  });
   if (paused)
     row("paused", `${ageText(paused.atMs, now)} by ${paused.by}${paused.why ? `: ${paused.why}` : ""}`, style.warning);
   row(

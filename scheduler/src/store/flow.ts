@@ -1,5 +1,5 @@
 import { CarillonError } from "../errors.ts";
-import type { ChildWrite, FlowStore, InputsPage, LateResult, Relative, RunInput } from "../flow.ts";
+import type { ChildWrite, FlowStore, Follower, InputsPage, LateResult, Relative, RunInput } from "../flow.ts";
 import { limits } from "../limits.ts";
 import { liveStates, outcomes } from "../run.ts";
 import type { Enqueued, SqlClient } from "../store.ts";
@@ -159,6 +159,17 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
       });
       await tieUp(database, loose, nowMs);
     },
+
+    followers: (taskId) =>
+      database.query<Follower>(
+        "flow-followers",
+        `select t.name as task, (array['success', 'failure', 'any'])[f.ends + 1] as on,
+                array(select u.name from ${s}.follow o join ${s}.task u on u.id = o.upstream_id
+                      where o.task_id = f.task_id and o.upstream_id <> $1 order by u.name) as with
+         from ${s}.follow f join ${s}.task t on t.id = f.task_id and t.deleted_ms is null
+         where f.upstream_id = $1 order by t.name`,
+        [taskId],
+      ),
 
     async relatives(runId, limit) {
       const rows = await database.query<{ id: number; task: string; state: number; ended: boolean; relation: string }>(

@@ -93,26 +93,26 @@ describe("tasks edit", () => {
   });
 });
 
-describe("groups", () => {
-  it("are listed with what they do at once, and limited", async () => {
-    const dev = await running(
-      "cards.ts",
-      `import { carillon } from "carillon";
-       export const tower = carillon();
-       tower.task("render", { group: "gpu" }, () => 1);`,
-    );
-    const set = await ask("groups", "limit", "gpu", "4", "--reason", "four cards");
-    expect([set.code, set.stdout]).toEqual([0, "gpu: at most 4 runs at once, by all its workers together\n"]);
-    expect((await ask("groups", "list")).stdout).toMatch(/^gpu +1 +1 +0 +4 +0 .* by .*: four cards$/m);
-    expect(await json("groups", "list")).toContainEqual(
-      expect.objectContaining({
-        name: "gpu",
-        limit: 4,
-        limitChanged: expect.objectContaining({ reason: "four cards" }),
-      }),
-    );
-    expect(await json("groups", "limit", "gpu", "none")).toEqual({ group: "gpu", limit: null, changed: true });
-    expect((await ask("groups", "limit", "nobody", "1")).code).toBe(3);
-    await dev.end("SIGTERM");
-  });
+it("what a task comes after, and how much a group does at once, are changed and shown", async () => {
+  const dev = await running(
+    "flow.ts",
+    `import { carillon } from "carillon";
+     export const tower = carillon();
+     for (const name of ["load", "audit", "report"]) tower.task(name, { group: "gpu" }, () => 1);`,
+  );
+  const edit = (after: string) => ask("tasks", "edit", "report", "--set", `after=${after}`);
+  expect((await edit("load, audit")).stdout).toMatch(/^ {2}after +none +each of audit, load has succeeded$/m);
+  expect((await ask("tasks", "show", "load")).stdout).toMatch(
+    /^ +followed by +report, once it has succeeded and so has audit$/m,
+  );
+  expect((await edit('{"tasks":"load","on":"any"}')).code).toBe(0);
+  expect(await json("tasks", "show", "load")).toMatchObject({ followedBy: [{ task: "report", on: "any", with: [] }] });
+  expect((await edit("none")).stdout).toMatch(/^ {2}after +load has ended +none$/m);
+
+  const set = await ask("groups", "limit", "gpu", "4", "--reason", "four cards");
+  expect([set.code, set.stdout]).toEqual([0, "gpu: at most 4 runs at once, by all its workers together\n"]);
+  expect((await ask("groups", "list")).stdout).toMatch(/^gpu +3 +1 +0 +4 +0 .* by .*: four cards$/m);
+  expect(await json("groups", "limit", "gpu", "none")).toEqual({ group: "gpu", limit: null, changed: true });
+  expect((await ask("groups", "limit", "nobody", "1")).code).toBe(3);
+  await dev.end("SIGTERM");
 });

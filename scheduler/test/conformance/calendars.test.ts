@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { carillon } from "../../src/carillon.ts";
 import { cron, every } from "../../src/schedule.ts";
 import { plannedSchedule } from "../../src/slot-rules.ts";
 import type { TaskRecord } from "../../src/store.ts";
 import { postgres } from "../support/servers.ts";
-import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
+import { change, dayMs, openStage, type Stage, until } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 // biome-ignore lint/suspicious/noThenProperty: never awaited.
@@ -33,6 +34,27 @@ describe("calendars", () => {
       (row) => ((row.due_ms as number) - tomorrowMs) / hourMs,
     );
   const counters = async ({ taskId }: TaskRecord) => (await stage.store.tasks.counters([taskId])).get(taskId);
+
+  it("task.next() in code tells the slots that will run, once it has read the days", async () => {
+    await set("next", [day(1)]);
+    const tower = carillon({ store: postgres().url, schema: stage.schema, handleSignals: false, worker: false });
+    try {
+      const schedule = cron("0 12 * * *", { zone: "UTC" });
+      const task = tower.task("nexts", { schedule, calendar: { name: "next" } }, () => 1);
+      const plain = tower.task("nexts-2", { schedule, blackout: [{ from: "11:00", to: "13:00" }] }, () => 1);
+      const days = (dates: Date[]) => dates.map((date) => date.toISOString().slice(0, 10));
+      expect(() => task.next()).toThrow(expect.objectContaining({ code: "CALENDAR_UNKNOWN" }));
+      expect(plain.next(3), "all of them in its blackout").toEqual([]);
+      await tower.start();
+      const [first] = days(task.next(1)) as [string];
+      const coming = [day(-1), day(0), day(1), day(2)].filter((one) => one >= first && one !== day(1));
+      expect(days(task.next(coming.length))).toEqual(coming);
+      await set("next", [day(1), day(2)]);
+      await until("it reads the calendar anew", () => !days(task.next(4)).includes(day(2)));
+    } finally {
+      await tower.stop();
+    }
+  });
 
   it("are versioned, and equal ones change nothing", async () => {
     expect(await set("plain", [day(1), day(0)])).toMatchObject({

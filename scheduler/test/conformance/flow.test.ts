@@ -3,6 +3,7 @@ import type { Onward } from "../../src/flow.ts";
 import { every } from "../../src/schedule.ts";
 import type { ClaimedRun, Store, TaskRecord, Verdict } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { edited } from "../../src/task-edits.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
@@ -214,6 +215,32 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
         const saves = await Promise.allSettled([task(m, { after: n }), task(n, { after: m })]);
         expect(saves.filter(({ status }) => status === "rejected")).toHaveLength(1);
       }
+    });
+
+    it("is told of by the one before it; and by an edit waits for fewer, or comes after none", async () => {
+      const [a, b] = [await task(`a${groups}`), await task(`b${groups}`)];
+      const both = await task(`both${groups}`, { after: [a.name, b.name] });
+      const alarm = await task(`alarm${groups}`, { after: { tasks: a.name, on: "failure" } });
+      expect(await stage.store.flow.followers(a.taskId)).toEqual([
+        { task: alarm.name, on: "failure", with: [] },
+        { task: both.name, on: "success", with: [b.name] },
+      ]);
+      await settle(await begun(a));
+      expect(await claim(both)).toEqual([]);
+      const save = (of: TaskRecord, options: TaskOptions) =>
+        stage.store.tasks.save(edited(of.definition, options), null, change(stage.nowMs));
+      const { record } = await save(both, { after: [a.name] });
+      expect(record.definition).toMatchObject({
+        after: { tasks: [a.name] },
+        asDefined: { after: { tasks: [a.name, b.name] } },
+      });
+      await stage.store.plans.admitHeld(stage.nowMs, stage.nowMs);
+      expect(await claim(both), "what had waited for b alone").toHaveLength(1);
+      await save(record, { after: null });
+      await save(alarm, { after: null });
+      expect(await stage.store.flow.followers(a.taskId)).toEqual([]);
+      await settle(await begun(a));
+      expect(await claim(both)).toEqual([]);
     });
 
     it("no more once it is edited so, or removed; and the task before it pays for nothing then", async () => {
