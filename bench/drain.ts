@@ -35,13 +35,15 @@ await contest({
     for (const processes of [1, 2]) {
       const suffix = processes === 1 ? "" : `_${processes}_processes`;
       Object.assign(figures, suffixed(await drained(who, processes, count), suffix));
+      if (who === "carillon")
+        Object.assign(figures, suffixed(await drained(who, processes, count, "failures"), `${suffix}_no_history`));
     }
     return figures;
   },
 });
 
-async function drained(who: string, processes: number, count: number): Promise<Figures> {
-  const arena = await Arena.open({ who, profile: "many" });
+async function drained(who: string, processes: number, count: number, history?: "failures"): Promise<Figures> {
+  const arena = await Arena.open({ who, profile: "many", history });
   try {
     const adds = await arena.enter("adds");
     await adds.ask("add", { from: 0, count, batch });

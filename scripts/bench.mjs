@@ -26,7 +26,19 @@ const servers = new Map([
  * Questions put to peers as well, on PostgreSQL and Redis. Two of the peers want Node 22 or newer, so all of it, Carillon
  * too, is measured on the newer of our two lines of Node.
  */
-const contests = new Set(["burst", "crons", "drain", "enqueue", "latency", "limit", "timers"]);
+const contests = new Set([
+  "burst",
+  "crons",
+  "drain",
+  "enqueue",
+  "latency",
+  "growth",
+  "history",
+  "limit",
+  "memory",
+  "million",
+  "timers",
+]);
 const peersNeedNode = 22;
 
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */

@@ -8,6 +8,8 @@ export interface Calls {
   addOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
   everyMinute(order: { tasks: number }): void;
+  /** Task k is due each period at `phaseOf` k. */
+  everyPeriod(order: { tasks: number; periodMs: number }): void;
   /** So far. */
   handled(): number;
   /** Of all that was handled: its number, and when its handler began by the monotonic clock. */
@@ -27,6 +29,11 @@ export interface AddOrder {
 /** Whole milliseconds, as every one of them keeps it. */
 export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
   return Math.round(fromMs + place * everyMs);
+}
+
+/** Where in each period a task is due, so that all are spread over it. */
+export function phaseOf(task: number, tasks: number, periodMs: number): number {
+  return Math.floor((task * periodMs) / tasks);
 }
 
 export type Ask = { seq: number; call: keyof Calls; order?: unknown };

@@ -1,19 +1,21 @@
 /**
  * Carillon as a user would have it: defaults all through, one task of no options, `enqueue` for each run. With its whole
- * history; `history: "none"` is the task's own option, for a line beside peers who keep none.
+ * history; `history: "failures"` is the task's own option, for a line beside peers who keep none of what went well.
  */
-import { carillon, cron } from "carillon";
+import { carillon, cron, every, type ScheduleSpec } from "carillon";
+import { phaseOf } from "./calls.ts";
 import { type Books, type Contender, type Order, type Query, taskName } from "./contender.ts";
 
 export async function open(order: Order): Promise<Contender> {
   const runs = order.role === "runs";
   const tower = carillon({ store: order.postgres, scheduler: runs, worker: runs, handleSignals: false });
   let handle: (id: number) => void = () => undefined;
-  const cronTasks = (tasks: number) => {
+  const define = (tasks: number, schedule: (task: number) => ScheduleSpec, given: (id: number) => void) => {
+    handle = given;
     for (let task = 0; task < tasks; task++)
-      tower.task(`${taskName}-${task}`, { schedule: cron("* * * * *") }, () => handle(task));
+      tower.task(`${taskName}-${task}`, { schedule: schedule(task) }, () => handle(task));
   };
-  const task = tower.task<number>(taskName, {}, (_run, id) => handle(id));
+  const task = tower.task<number>(taskName, order.history ? { history: order.history } : {}, (_run, id) => handle(id));
   // What it defines before it opens the store is stored with the start, and at once.
   if (!runs) await tower.open();
   return {
@@ -24,8 +26,11 @@ export async function open(order: Order): Promise<Contender> {
       await tower.start();
     },
     async everyMinute(tasks, given) {
-      handle = given;
-      cronTasks(tasks);
+      define(tasks, () => cron("* * * * *"), given);
+      await tower.start();
+    },
+    async everyPeriod(tasks, periodMs, given) {
+      define(tasks, (task) => every(periodMs, { anchor: phaseOf(task, tasks, periodMs) }), given);
       await tower.start();
     },
     stop: () => tower.stop(),

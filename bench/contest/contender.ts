@@ -10,8 +10,8 @@ export interface Order {
   profile: "many" | "prompt";
   /** Whether it only adds, or also runs. */
   role: "adds" | "runs";
-  /** Keep what history there is, or none of runs that went well; only of whoever has the choice. */
-  history?: "none";
+  /** Keep no history of runs that went well, where there is that choice; default: whatever it keeps. */
+  history?: "failures";
 }
 
 export interface Added {
@@ -28,6 +28,8 @@ export interface Contender {
   work(handle: (id: number) => void): Promise<unknown>;
   /** Begins to run so many tasks, each at every minute's start, for whom a task's number is the id. */
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
+  /** The same, each at a time of its own within the period. */
+  everyPeriod?(tasks: number, periodMs: number, handle: (id: number) => void): Promise<unknown>;
   /** In order: what it has in hand ends first. */
   stop(): Promise<unknown>;
 }

@@ -83,7 +83,8 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
       }
     }
   }
-  if (process.exitCode === 1) report.notes.push("IT DOES NOT ADD UP: runs were lost or doubled, see above.");
+  if (process.exitCode === 1)
+    report.notes.push("IT DOES NOT ADD UP: runs were lost, doubled, or began before their time; see above.");
   report.notes.push(...comparisons(report, question.compared ?? {}));
   print(report, given.json === true);
   return report;

@@ -48,6 +48,11 @@ const answers: Answers = {
     if (!begin) throw new Error(`${order.who} has nothing that comes again`);
     await begin(tasks, handle);
   },
+  async everyPeriod({ tasks, periodMs }: { tasks: number; periodMs: number }) {
+    const begin = opened().everyPeriod;
+    if (!begin) throw new Error(`${order.who} has no such tasks here`);
+    await begin(tasks, periodMs, handle);
+  },
   handled: async () => notes.length / 2,
   notes: async () => Float64Array.from(notes),
   async usage() {

@@ -1,0 +1,107 @@
+/**
+ * What does a slot cost as there are more tasks?
+ *
+ *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run
+ *   … --quick                        100 and 1,000 tasks, 3 s each, to see that it works
+ *   … --most N, --per-second N, --seconds N, --runs N, --json
+ *
+ * Whatever their number, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every
+ * 1,000 seconds. One process has them all. Counted over some seconds, once all are known: the process's own processor time
+ * a slot, what PostgreSQL spent in statements a slot (pg_stat_statements), statements a second, lateness, memory. Each slot
+ * that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { Arena } from "./contest/arena.ts";
+import { phaseOf } from "./contest/calls.ts";
+import { wallAheadMs } from "./contest/clock.ts";
+import { contest } from "./contest/contest.ts";
+import { startsOf } from "./contest/notes.ts";
+import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
+
+/** From the last task's being known to what counts: what is planned on the way up is none of it. */
+const settleMs = 20_000;
+const clockErrorMs = 1;
+
+await contest({
+  name: "growth",
+  who: ["carillon"],
+  sizes: {
+    least: { usual: 1_000, quick: 100 },
+    most: { usual: 1_000_000, quick: 1_000 },
+    "per-second": { usual: 1_000, quick: 50 },
+    seconds: { usual: 15, quick: 3 },
+  },
+  runs: 1,
+  async measure(_who, { least, most, "per-second": perSecond, seconds }) {
+    const figures: Figures = {};
+    for (let tasks = least; tasks <= most; tasks *= 10)
+      Object.assign(figures, suffixed(await cost(tasks, (tasks * 1_000) / perSecond, seconds * 1_000), `_${tasks}`));
+    return figures;
+  },
+});
+
+async function cost(tasks: number, periodMs: number, forMs: number): Promise<Figures> {
+  const arena = await Arena.open({ who: "carillon", profile: "prompt" });
+  try {
+    const statements = await spentBy(arena);
+    const runs = await arena.enter("runs");
+    const began = performance.now();
+    await runs.ask("everyPeriod", { tasks, periodMs });
+    const setUpMs = performance.now() - began;
+    await pause(settleMs);
+    const [before, spentBefore] = [await runs.ask("usage"), await statements()];
+    const fromMs = Date.now();
+    await pause(forMs);
+    const untilMs = Date.now();
+    const [after, spentAfter] = [await runs.ask("usage"), await statements()];
+    // What was due just now may still be on its way.
+    await pause(1_000);
+    const wallAhead = wallAheadMs();
+    const starts = await startsOf([runs]);
+    const due = dueBetween(tasks, periodMs, fromMs, untilMs);
+    const late: number[] = [];
+    let [lost, doubled] = [0, 0];
+    for (const { task, slotMs } of due) {
+      // A task's slots are a period apart: the beginnings nearest to this one are its own.
+      const own = (starts.get(task) ?? []).filter((atMs) => Math.abs(atMs + wallAhead - slotMs) < periodMs / 2);
+      if (own.length === 0) lost++;
+      else if (own.length > 1) doubled++;
+      else late.push((own[0] as number) + wallAhead - slotMs);
+    }
+    await runs.close();
+    return {
+      cpu_us_per_slot: (after.cpuUs - before.cpuUs) / due.length,
+      sql_us_per_slot: (spentAfter.us - spentBefore.us) / due.length,
+      statements_per_s: ((spentAfter.calls - spentBefore.calls) * 1_000) / forMs,
+      ...latenessFigures(late),
+      early: late.filter((ms) => ms < -clockErrorMs).length,
+      ...{ slots_due: due.length, lost, doubled },
+      rss_mb: after.rssBytes / 2 ** 20,
+      set_up_ms: setUpMs,
+    };
+  } finally {
+    await arena.close();
+  }
+}
+
+function dueBetween(tasks: number, periodMs: number, fromMs: number, untilMs: number) {
+  const due: { task: number; slotMs: number }[] = [];
+  for (let task = 0; task < tasks; task++) {
+    const phase = phaseOf(task, tasks, periodMs);
+    for (let at = Math.ceil((fromMs - phase) / periodMs) * periodMs + phase; at < untilMs; at += periodMs)
+      due.push({ task, slotMs: at });
+  }
+  return due;
+}
+
+/** By the server's own count, of this database; the looks at it are a few among thousands. */
+async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
+  await client.query("create extension if not exists pg_stat_statements");
+  return async () => {
+    const { rows } = await client.query(
+      `select coalesce(sum(total_exec_time), 0) * 1000 as us, coalesce(sum(calls), 0)::float8 as calls from pg_stat_statements
+       where dbid = (select oid from pg_database where datname = current_database())`,
+    );
+    return { us: Number(rows[0].us), calls: Number(rows[0].calls) };
+  };
+}
