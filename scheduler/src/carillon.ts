@@ -1,8 +1,8 @@
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { type Clock, pause } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { commandHandler } from "./command/handler.ts";
-import { joinAgreeing } from "./coordination/agreement.ts";
+import { joinPatiently } from "./coordination/agreement.ts";
 import { type GraceOptions, Locks } from "./coordination/locks.ts";
 import { checkCoordination } from "./coordination/open.ts";
 import { CoordinationService } from "./coordination/service.ts";
@@ -14,7 +14,7 @@ import { Engine } from "./engine/engine.ts";
 import { Reconciler } from "./engine/reconciler.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
-import { CarillonError, isCarillonError, messageOf } from "./errors.ts";
+import { CarillonError, messageOf } from "./errors.ts";
 import { checkGroupLimit } from "./group-store.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import type { HttpServer } from "./http/server.ts";
@@ -24,6 +24,7 @@ import { identityOf } from "./identity.ts";
 import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
+import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
@@ -77,6 +78,7 @@ export class Carillon {
   readonly #defined = new DefinedTasks();
   readonly #service: CoordinationService;
   readonly #locks: Locks;
+  readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #callHttp: ReturnType<typeof httpCaller>;
@@ -99,7 +101,8 @@ export class Carillon {
     this.#log = options.log ?? standardErrorLog;
     this.#node = this.settings.name ?? madeName();
     this.#callHttp = httpCaller({ ...this.settings.httpTasks, clock: this.#clock });
-    const { drainMs, sessionTimeoutMs, name: owner, failFast } = this.settings;
+    const { drainMs, sessionTimeoutMs, name: owner, failFast, metrics } = this.settings;
+    this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
     const shared = { clock: this.#clock, log: this.#log, failFast };
     const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
     this.#service = new CoordinationService({
@@ -268,6 +271,12 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
+  /** What this process counts and times, and figures of the cluster, as Prometheus reads them. @throws OPTION_INVALID */
+  async metrics(): Promise<{ contentType: string; text: string }> {
+    const { store, nowMs } = await this.open();
+    return this.#measuring.read({ store, nowMs: nowMs(), term: this.term });
+  }
+
   // ---- locks
 
   /** Mutual exclusion among all processes of the cluster, which need not have started. @throws OPTION_INVALID, STOPPED */
@@ -313,7 +322,7 @@ export class Carillon {
         ...(embedded ? { revive: () => embedded.revive() } : {}),
         ...this.#surroundings.postgres,
       });
-      const store = await this.#surroundings.around(opened);
+      const store = await this.#measuring.around(await this.#surroundings.around(opened));
       const began = this.#clock.monotonic();
       this.#storeClock.sample(began, await store.clock(), this.#clock.monotonic());
       const enqueuer = new Enqueuer((writes) => store.runs.enqueue(writes, this.#storeClock.now()));
@@ -349,7 +358,9 @@ export class Carillon {
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const { listen, behindProxy } = settings;
-    const http = server && listen !== null ? new server.HttpServer({ ...shared, listen, behindProxy }) : undefined;
+    const readMetrics = () => this.metrics();
+    const http =
+      server && listen !== null ? new server.HttpServer({ ...shared, listen, behindProxy, readMetrics }) : undefined;
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
@@ -385,32 +396,19 @@ export class Carillon {
     return this.settings.groups ?? this.#defined.groups;
   }
 
-  async #join(store: Store, witness: Witness | undefined): Promise<Membership> {
-    for (;;) {
-      const identity = identityOf(this.settings, this.#node, this.#groups(), this.#options.coordination);
-      const options = {
-        store,
-        witness,
-        clock: this.#clock,
-        storeClock: this.#storeClock,
-        identity,
-        beatMs: this.settings.beatMs,
-        shownBeatMs: longestBeatMs,
-        log: this.#log,
-      };
-      try {
-        return await joinAgreeing(options, this.#stopping.signal);
-      } catch (error) {
-        if (isCarillonError(error, "NODE_NAME_TAKEN") && this.settings.name === null) this.#node = madeName();
-        else if (
-          !isCarillonError(error, "STORE_UNREACHABLE") ||
-          this.settings.failFast ||
-          this.#stopping.signal.aborted
-        )
-          throw error;
-        await pause(this.#clock, 250, this.#stopping.signal);
-      }
-    }
+  #join(store: Store, witness: Witness | undefined): Promise<Membership> {
+    const { settings } = this;
+    const rename = () => {
+      if (settings.name === null) this.#node = madeName();
+      return settings.name === null;
+    };
+    const optionsOf = () => ({
+      ...{ store, witness, clock: this.#clock, storeClock: this.#storeClock, log: this.#log },
+      identity: identityOf(settings, this.#node, this.#groups(), this.#options.coordination),
+      beatMs: settings.beatMs,
+      shownBeatMs: longestBeatMs,
+    });
+    return joinPatiently(optionsOf, { failFast: settings.failFast, rename, signal: this.#stopping.signal });
   }
 
   async #stop(): Promise<void> {

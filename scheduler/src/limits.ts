@@ -43,6 +43,8 @@ export const limits = {
   crontabBytes: 1024 * 1024,
   /** A file of tasks, or an export of another scheduler's. */
   taskFileBytes: 8 * 1024 * 1024,
+  /** Of one state, for metrics; a figure of this size means that or more. */
+  countedRuns: 100_000,
   /** Looked at in one simulation. */
   simulatedSlots: 1_000_000,
   crontabLineLength: 16 * 1024,

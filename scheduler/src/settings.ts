@@ -76,6 +76,8 @@ export interface CarillonOptions {
   listen?: string;
   /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
   behindProxy?: boolean;
+  /** Count and time what this process does, for `metrics()`; default: where it listens. */
+  metrics?: boolean;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -103,6 +105,7 @@ export interface Settings {
   httpTasks: HttpTaskOptions;
   listen: string | null;
   behindProxy: boolean;
+  metrics: boolean;
 }
 
 /** Of every Carillon. */
@@ -165,6 +168,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     httpTasks: { ...options.httpTasks },
     listen: options.listen ?? null,
     behindProxy: options.behindProxy ?? false,
+    metrics: options.metrics ?? options.listen !== undefined,
   };
   if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
@@ -229,5 +233,6 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   httpTasks: true,
   listen: true,
   behindProxy: true,
+  metrics: true,
   log: true,
 };

@@ -2,6 +2,7 @@ import type { AppliedStore } from "./applied-store.ts";
 import type { Calendar } from "./calendar.ts";
 import type { CalendarStore } from "./calendar-store.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
+import type { FigureStore } from "./figures.ts";
 import type { FlowStore, Onward } from "./flow.ts";
 import type { GraceLockStore } from "./grace-lock-store.ts";
 import type { GroupStore } from "./group-store.ts";
@@ -51,6 +52,7 @@ export interface Store {
   readonly groups: GroupStore;
   readonly workers: WorkerStore;
   readonly applied: AppliedStore;
+  readonly figures: FigureStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;

@@ -31,6 +31,26 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
   }
 }
 
+/**
+ * The same, waiting for a store that is away. @param optionsOf asked at each try @param rename gives it another name where
+ * it may have any; false: it may not
+ */
+export async function joinPatiently(
+  optionsOf: () => JoinOptions,
+  { failFast, rename, signal }: { failFast: boolean; rename: () => boolean; signal: AbortSignal },
+): Promise<Membership> {
+  for (;;) {
+    const options = optionsOf();
+    try {
+      return await joinAgreeing(options, signal);
+    } catch (error) {
+      if (isCarillonError(error, "NODE_NAME_TAKEN") && rename()) continue;
+      if (!isCarillonError(error, "STORE_UNREACHABLE") || failFast || signal.aborted) throw error;
+      await pause(options.clock, retryMs, signal);
+    }
+  }
+}
+
 /** @param sessionId its own; those that are older were there before. Infinity: it has none yet. */
 async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
   const { store, clock, storeClock, identity, witness, log } = options;

@@ -16,6 +16,8 @@ export interface HttpOptions extends PollerOptions {
   listen: string;
   /** Requests come by way of one proxy, which says from whom. */
   behindProxy: boolean;
+  /** For Prometheus; whoever asks needs a key like anybody. */
+  readMetrics?: () => Promise<{ contentType: string; text: string }>;
 }
 
 declare module "fastify" {
@@ -92,6 +94,12 @@ export class HttpServer {
     });
     app.post(pollPath, { config: { access: "worker" } }, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, { config: { access: "worker" } }, () => describeProtocol(version));
+    const { readMetrics } = this.#options;
+    if (readMetrics)
+      app.get("/metrics", { config: { access: "worker" } }, async (_request, reply) => {
+        const { contentType, text } = await readMetrics();
+        return reply.type(contentType).send(text);
+      });
     try {
       await app.listen({ host, port });
     } catch (error) {

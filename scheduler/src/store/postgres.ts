@@ -7,6 +7,7 @@ import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
 import { Database, type Driver } from "./database.ts";
 import { deadLetterStore } from "./dead-letters.ts";
+import { figureStore } from "./figures.ts";
 import { flowStore } from "./flow.ts";
 import { graceLockStore } from "./grace-locks.ts";
 import { groupStore } from "./groups.ts";
@@ -90,6 +91,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     locks: lockStore(database),
     workers: workerStore(database),
     applied: appliedStore(database),
+    figures: figureStore(database),
     clock,
     close: () => database.close(),
   };

@@ -14,6 +14,7 @@ const parts = [
     "flow",
     "workers",
     "applied",
+    "figures",
   ] as const),
 ];
 /** In real time. */

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { carillon } from "../../src/carillon.ts";
+import { cron, every } from "../../src/schedule.ts";
+import { defineTask } from "../../src/task.ts";
+import { RemoteStage } from "../support/remote-stage.ts";
+import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+/** "name{label="value"}" → its value. */
+const samples = (text: string): Map<string, number> =>
+  new Map(
+    text
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+  );
+
+describe("metrics", () => {
+  const stage = new RemoteStage();
+  beforeAll(async () => {
+    await stage.serve();
+  });
+  afterAll(() => stage.close());
+
+  const scrape = async (authorization?: string) =>
+    fetch(`${stage.urlOf()}/metrics`, authorization === undefined ? {} : { headers: { authorization } });
+
+  it("are served to who has a key, in Prometheus' form, and to nobody else", async () => {
+    expect((await scrape()).status).toBe(401);
+    expect((await scrape("Bearer nonsense")).status).toBe(401);
+    const answer = await scrape(`Bearer ${await stage.key("prometheus")}`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
+    const found = samples(await answer.text());
+    expect(found.get("carillon_store_up")).toBe(1);
+    expect(found.get("carillon_leader")).toBe(found.get("carillon_led"));
+    for (const name of ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"])
+      expect(found.has(name)).toBe(true);
+    expect(found.get('carillon_beat_seconds_count{result="ok"}')).toBeGreaterThan(0);
+    expect(found.get('carillon_store_seconds_count{part="sessions",result="ok"}')).toBeGreaterThan(0);
+  });
+
+  it("tell slots as the ledger has them, ends as the store counts them, lateness of each start", async () => {
+    const tower = carillon({
+      store: postgres().url,
+      schema: stage.schema,
+      metrics: true,
+      scheduler: false,
+      handleSignals: false,
+      groups: ["mine"],
+    });
+    try {
+      tower.task("works", { group: "mine" }, () => 1);
+      tower.task("breaks", { group: "mine", retry: { attempts: 2, delay: 1 } }, () => {
+        throw new Error("no");
+      });
+      await tower.start();
+      await Promise.all([...Array.from({ length: 3 }, () => tower.run("works")), tower.run("breaks")]);
+      const read = async () => samples((await tower.metrics()).text);
+      await until("all ended", async () => {
+        const found = await read();
+        return (
+          found.get('carillon_attempt_seconds_count{outcome="succeeded"}') === 3 &&
+          found.get('carillon_attempt_seconds_count{outcome="failed"}') === 1
+        );
+      });
+      const found = await read();
+      expect(found.get("carillon_run_lateness_seconds_count")).toBe(4);
+      expect(found.get('carillon_attempt_seconds_count{outcome="retried"}')).toBe(1);
+      await until(
+        "the figures are new",
+        async () => (await read()).get('carillon_ended_total{outcome="succeeded"}') === 3,
+        20_000,
+      );
+      const later = await read();
+      expect(later.get('carillon_ended_total{outcome="failed"}')).toBe(1);
+      expect(later.get('carillon_ended_total{outcome="retried"}')).toBe(1);
+      expect(later.get("carillon_term")).toBeGreaterThan(0);
+      expect([later.get("carillon_led"), later.get("carillon_leader")]).toEqual([1, 0]);
+    } finally {
+      await tower.stop();
+    }
+  });
+
+  it("count slots as they were decided, and the age of what nobody takes, with no label for a task", async () => {
+    const { store } = stage;
+    const nowMs = await store.clock();
+    await stage.server.save(defineTask("ticks", { schedule: every("1s"), group: "nobody" }));
+    await stage.server.save(
+      defineTask("dark", {
+        schedule: every("1s"),
+        group: "nobody",
+        blackout: [
+          { from: "00:00", to: "23:59" },
+          { from: "23:00", to: "01:00" },
+        ],
+      }),
+    );
+    await stage.server.save(defineTask("yearly", { schedule: cron("0 0 1 1 *") }));
+    const read = async () => samples((await stage.server.metrics()).text);
+    await until("slots of both kinds are planned", async () => {
+      const found = await read();
+      return (
+        (found.get('carillon_slots_total{outcome="run"}') ?? 0) > 5 &&
+        (found.get('carillon_slots_total{outcome="skipped"}') ?? 0) > 5
+      );
+    });
+    const figures = await store.figures.read(nowMs + 60_000);
+    expect(figures.oldest.find(({ group }) => group === "nobody")?.dueMs).toBeGreaterThan(nowMs - 5_000);
+    expect(figures.live.ready).toBeGreaterThan(5);
+    expect((await stage.server.metrics()).text).not.toMatch(/ticks|yearly/);
+  });
+
+  it("show so many groups and no more", async () => {
+    const nowMs = await stage.store.clock();
+    for (let n = 0; n < 55; n++) {
+      const { record } = await stage.server.save(defineTask(`g${n}`, { group: `group-${n}` }));
+      const plain = { payload: null, key: null, priority: null, source: "enqueue" as const };
+      await stage.store.runs.enqueue([{ taskId: record.taskId, dueMs: nowMs - 1_000 - n, ...plain }], nowMs);
+    }
+    await until(
+      "the figures are new",
+      async () => {
+        const ages = [...samples((await stage.server.metrics()).text).keys()].filter((name) =>
+          name.startsWith("carillon_queue_age_seconds{"),
+        );
+        return ages.length === 51 && ages.includes('carillon_queue_age_seconds{group="(others)"}');
+      },
+      20_000,
+    );
+  });
+
+  it("are asked for in vain where nothing is measured", async () => {
+    const tower = carillon({ store: postgres().url, schema: stage.schema });
+    await expect(tower.metrics()).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+      hint: expect.stringContaining("metrics: true"),
+    });
+    await tower.stop();
+  });
+});
