@@ -323,8 +323,8 @@ export interface ClaimedRun {
 
 export interface ClaimAnswer {
   runs: ClaimedRun[];
-  /** When to ask again: the earliest due time left, null when nothing waits. */
-  nextDueMs: number | null;
+  /** Asks when to claim again: the earliest due time left, null when nothing waits. What was claimed need not wait for it. */
+  nextDue: () => Promise<number | null>;
 }
 
 export type Verdict =

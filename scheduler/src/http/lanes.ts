@@ -32,6 +32,8 @@ interface Lane {
   exceptStale: boolean;
   /** Nothing can be claimed that is due before. */
   nextDueMs: number;
+  /** That is being asked, after a claim whose runs did not wait for it; whoever would claim does. */
+  asking: Promise<void> | undefined;
   /** Raised by what may have made something ready, so that an older look says nothing. */
   heard: number;
   /** Before this no other of its workers has a turn. */
@@ -181,6 +183,7 @@ export class Lanes {
       except: [],
       exceptStale: row.tasks !== null && !own,
       nextDueMs: Number.NEGATIVE_INFINITY,
+      asking: undefined,
       heard: 0,
       nextTurnMono: Number.NEGATIVE_INFINITY,
       waiting: new Map(),
@@ -227,9 +230,11 @@ export class Lanes {
   async #sweep(lane: Lane): Promise<void> {
     const { storeClock } = this.#options;
     for (const [poll, session] of lane.waiting) {
+      await lane.asking;
       if (this.#closed || lane.nextDueMs > storeClock.now() + lane.aheadMs) return;
       if (!poll.over) await poll.claiming(() => this.#claim(lane, session, poll.want));
     }
+    await lane.asking;
   }
 
   #claim(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
@@ -250,12 +255,13 @@ export class Lanes {
 
   async #claimOnce(lane: Lane, session: Attached, want: number): Promise<ClaimedRun[]> {
     const { store, storeClock } = this.#options;
+    await lane.asking;
     const nowMs = storeClock.now();
     const untilMs = nowMs + lane.aheadMs;
     if (lane.nextDueMs > untilMs) return [];
     await this.#learnExcept(lane);
     const { heard } = lane;
-    const { runs, nextDueMs } = await store.claims.claim({
+    const { runs, nextDue } = await store.claims.claim({
       sessionId: session.id,
       groupIds: lane.groupIds,
       exceptTaskIds: lane.except,
@@ -263,8 +269,24 @@ export class Lanes {
       limit: want,
       nowMs,
     });
-    if (lane.heard === heard && runs.length < want) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
+    if (runs.length < want) this.#askNext(lane, heard, nextDue);
     return this.#keep(lane, session, runs, nowMs);
+  }
+
+  #askNext(lane: Lane, heard: number, nextDue: () => Promise<number | null>): void {
+    const asking = nextDue().then(
+      (nextDueMs) => {
+        if (lane.heard === heard) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
+      },
+      // Not known, so the next claim looks.
+      (error) => this.#options.log.debug({ error: messageOf(error) }, "when the next run is due could not be read"),
+    );
+    lane.asking = asking;
+    this.#sweeps.add(asking);
+    void asking.finally(() => {
+      this.#sweeps.delete(asking);
+      if (lane.asking === asking) lane.asking = undefined;
+    });
   }
 
   async #learnExcept(lane: Lane): Promise<void> {

@@ -55,7 +55,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   /** Waits at the server until there is something. */
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { session, claimAheadMs, storeClock, held } = this.#options;
-    if (this.#stopping) return { runs: [], nextDueMs: null };
+    if (this.#stopping) return { runs: [], nextDue: async () => null };
     this.#claiming = true;
     try {
       // With claims at stake a silent server must be noticed while they are sure.
@@ -63,7 +63,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       const want = Math.min(request.limit, limits.runsPerPoll);
       const answer = await session.poll({ want, aheadMs: claimAheadMs, waitMs }, this.#givenUp.signal);
       // The server was asked to wait, so now is the time to ask again.
-      return { runs: this.#runsOf(answer), nextDueMs: this.#stopping ? null : storeClock.now() };
+      return { runs: this.#runsOf(answer), nextDue: async () => (this.#stopping ? null : storeClock.now()) };
     } finally {
       this.#claiming = false;
       this.watch();

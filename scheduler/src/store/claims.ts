@@ -4,9 +4,10 @@ import type { Database } from "./database.ts";
 import { finishing, isUnkept } from "./dead-letters.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
-import { LimitedClaims, limitedOfSql, makesRoomSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
+import { LimitedClaims, makesRoomSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { endLate } from "./late.ts";
-import { earliest, earliestReadySql, prioritiesSql } from "./ready.ts";
+import { nextDueOf } from "./next-due.ts";
+import { earliest, prioritiesSql } from "./ready.ts";
 import { asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
 import { flowColumns, lateSql, settledSql, settledValues } from "./settle.ts";
@@ -46,6 +47,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
   const takeSql = taking("plan.followed");
   // Of a group with a limit others wait for every end.
   const limited = new LimitedClaims(database, taking("true"), toStart);
+  const askNext = nextDueOf(database);
 
   /*
    * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
@@ -65,13 +67,6 @@ export function claimStore(database: Database): ClaimStore & Endings {
       where exists (select from alive) limit $5
     )
     ${takeSql}`;
-
-  const nextDueSql = `select (${earliestReadySql(
-    s,
-    `${unlimitedSql(s, "$1::int[]")} g`,
-    "g.group_id",
-    `task_id <> all ($2::int[]) and ${unlimitedRunSql(s, "g.group_id", "task_id")}`,
-  )}) as next, ${limitedOfSql(s, "$1::int[]")} as limited`;
 
   return {
     finishIn,
@@ -95,18 +90,23 @@ export function claimStore(database: Database): ClaimStore & Endings {
       // A full batch says that there is more; asking when would be a wasted question.
       if (rows.length >= left) {
         await limited.refresh(groupIds);
-        return { runs, nextDueMs: until };
+        return { runs, nextDue: async () => until };
       }
-      const [next] = await database.query<{ next: number | null; limited: number[] }>("claim-next", nextDueSql, [
-        groupIds,
-        request.exceptTaskIds,
-      ]);
-      const unknown = limited.learn(groupIds, next?.limited ?? []);
-      const more = await limited.claim(request, unknown, limit - runs.length);
-      return {
-        runs: [...runs, ...more.runs],
-        nextDueMs: earliest([next?.next ?? null, first.nextDueMs, more.nextDueMs]),
+      const learn = async () => {
+        const { next, limited: found } = await askNext(groupIds, request.exceptTaskIds);
+        return { next, unknown: limited.learn(groupIds, found) };
       };
+      if (runs.length > 0) {
+        const nextDue = async () => {
+          const { next, unknown } = await learn();
+          // Of limits that were not known until now: the next claim looks there.
+          return earliest([next, first.nextDueMs, unknown.length > 0 ? nowMs : null]);
+        };
+        return { runs, nextDue };
+      }
+      const { next, unknown } = await learn();
+      const more = await limited.claim(request, unknown, limit);
+      return { runs: more.runs, nextDue: async () => earliest([next, first.nextDueMs, more.nextDueMs]) };
     },
 
     async turn(request) {

@@ -21,3 +21,7 @@ export class Pace {
     return this.#concurrency + Math.ceil((this.#concurrency * ms) / Math.max(this.#durationMs, shortestMs));
   }
 }
+
+/** All that is due within the window has been claimed, so the next look can wait for half of it and find more at once. */
+export const untilNextClaimMs = (untilDueMs: number, claimAheadMs: number): number =>
+  Math.max(untilDueMs - claimAheadMs, Math.min(claimAheadMs / 2, untilDueMs / 2), 1);

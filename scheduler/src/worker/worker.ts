@@ -8,6 +8,7 @@ import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlC
 import { Blockage } from "./blockage.ts";
 import { call } from "./call.ts";
 import { DueQueue } from "./due-queue.ts";
+import { DueTimer } from "./due-timer.ts";
 import { EndedMeanwhile } from "./ended-meanwhile.ts";
 import { HeldRun, type RunHost } from "./held-run.ts";
 import { Idle } from "./idle.ts";
@@ -16,7 +17,7 @@ import { Notices } from "./notices.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
-import { Pace } from "./pace.ts";
+import { Pace, untilNextClaimMs } from "./pace.ts";
 import { answerRecalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
@@ -69,7 +70,7 @@ export class Worker implements RunHost {
   /** A recall named a claim whose reply is still on its way to us. */
   #recallsOpen = false;
   #stopping = false;
-  #cancelDue: () => void = () => undefined;
+  readonly #dueTimer: DueTimer;
   #cancelGuard: () => void = () => undefined;
   readonly #fetchTimer: EarliestTimer;
   #fetchedAt = Number.NEGATIVE_INFINITY;
@@ -79,6 +80,7 @@ export class Worker implements RunHost {
     this.#options = options;
     this.clock = options.clock;
     this.#fetchTimer = new EarliestTimer(options.clock, () => this.#fetch());
+    this.#dueTimer = new DueTimer(options.clock);
     this.#idle = new Idle(options.clock, () => this.#held.size === 0);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
     this.#notices = new Notices(options.listeners, () => this.now());
@@ -177,7 +179,7 @@ export class Worker implements RunHost {
         this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
       await this.#idle.within(ignoredAbortMs);
     }
-    this.#cancelDue();
+    this.#dueTimer.cancel();
     this.#cancelGuard();
     const written = new AbortController();
     const flushed = this.#outbox.empty().then(() => this.#logs.flush());
@@ -237,13 +239,11 @@ export class Worker implements RunHost {
     if (room <= 0 || !membership.trusted()) return guardMs;
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
-    const { runs, nextDueMs } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
+    const { runs, nextDue } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
     this.#turns.claimed(runs.length >= limit);
     if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
-    if (nextDueMs === null) return Number.POSITIVE_INFINITY;
-    // All that is due within the window is here, so the next look can wait for half of it and find more at once.
-    const untilWindow = storeClock.until(nextDueMs) - claimAheadMs;
-    return Math.max(untilWindow, Math.min(claimAheadMs / 2, storeClock.until(nextDueMs) / 2), 1);
+    const nextDueMs = await nextDue();
+    return nextDueMs === null ? Number.POSITIVE_INFINITY : untilNextClaimMs(storeClock.until(nextDueMs), claimAheadMs);
   }
 
   #request(limit: number): ClaimRequest {
@@ -288,8 +288,7 @@ export class Worker implements RunHost {
   #armDue(): void {
     const least = this.#waiting.least;
     if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
-    this.#cancelDue();
-    this.#cancelDue = this.clock.after(this.#options.storeClock.until(least), () => this.#startDue());
+    this.#dueTimer.set(this.#options.storeClock.until(least), () => this.#startDue());
   }
 
   #startDue(): void {

@@ -32,12 +32,14 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
       Array.from({ length: count }, () => stage.write(task, write)),
       stage.nowMs,
     );
-  const ask = (task: TaskRecord, more: object = {}, store: Store = stage.store) =>
-    store.claims.claim({
+  const ask = async (task: TaskRecord, more: object = {}, store: Store = stage.store) => {
+    const { runs, nextDue } = await store.claims.claim({
       ...{ sessionId: session, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs, limit: 100 },
       nowMs: stage.nowMs,
       ...more,
     });
+    return { runs, nextDueMs: await nextDue() };
+  };
   const claim = async (task: TaskRecord, more?: object, store?: Store) => (await ask(task, more, store)).runs;
   const end = (runs: ClaimedRun[], verdict: Verdict = succeededVerdict, of = session, store = stage.store) =>
     store.claims.settle(

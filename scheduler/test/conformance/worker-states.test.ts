@@ -63,7 +63,7 @@ class Bench {
         this.claims++;
         const runs = this.offers.splice(0);
         await this.#answered(this.claiming);
-        return { runs, nextDueMs: null };
+        return { runs, nextDue: async () => null };
       },
       turn: async () => ({ runs: [], lastTaskId: 0 }),
       settle: (_session: number, settlements: Settlement[]) => {
