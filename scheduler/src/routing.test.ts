@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { limitEvents, limitPolicies, limitTable } from "./limit-table.ts";
 import { seeded } from "./random.ts";
 import { addressEvents, addressStates, addressTable } from "./route-table.ts";
+
 import { byHash, choose, eligible, type LiveWorker, type RouteRun, type Turns, turnTaken } from "./routing.ts";
-import type { PolicyParts } from "./task-policies.ts";
+import type { PolicyParts, Route } from "./task-policies.ts";
 
 const worker = (node: string, more: Partial<LiveWorker> = {}): LiveWorker => ({
   ...{ node, sessionId: node.charCodeAt(0), labels: {}, capacity: 10, load: 0, ofTask: 0 },
@@ -202,6 +203,64 @@ describe("churn", () => {
       const counts = [...count(place({ route: { by: "shards", shards: 12 } }, workers(many), parts).nodes).values()];
       expect(counts, String(many)).toEqual(Array.from({ length: many }, () => 12 / many));
     }
+  });
+});
+
+/** Every strategy, by its type: one that is added has its share and its churn asked for here. */
+const strategies: Record<Route["by"], { route: Route; shares: (of: number) => number[] }> = (() => {
+  const even = (of: number) => Array.from({ length: of }, () => 120 / of);
+  const one = (of: number) => [120, ...Array.from({ length: of - 1 }, () => 0)];
+  return {
+    random: { route: { by: "random" }, shares: even },
+    "round-robin": { route: { by: "round-robin" }, shares: even },
+    "least-loaded": { route: { by: "least-loaded" }, shares: even },
+    "least-recently-used": { route: { by: "least-recently-used" }, shares: even },
+    hash: { route: { by: "hash" }, shares: even },
+    sticky: { route: { by: "sticky" }, shares: one },
+    pin: { route: { by: "pin", node: "w0" }, shares: one },
+    broadcast: { route: { by: "broadcast" }, shares: even },
+    shards: { route: { by: "shards", shards: 120 }, shares: even },
+  };
+})();
+
+describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
+  const split = by === "broadcast" || by === "shards";
+  /** 120 runs, or parts; those of a broadcast are made for the workers there are. */
+  const asked = (view: LiveWorker[]) =>
+    Array.from({ length: 120 }, (_, i): RouteRun => {
+      const key = by === "broadcast" ? (view[i % view.length]?.node ?? "") : `key-${i}`;
+      return { runId: i, key, shard: split ? [i, 120] : null };
+    });
+  const counts = (nodes: (string | null)[]) => [...count(nodes).values()].sort((a, b) => b - a);
+  const near = (seen: number[], wanted: number[]) => {
+    const tolerance = by === "random" || by === "hash" ? 0.6 : 0;
+    wanted.forEach((share, at) => {
+      expect(Math.abs((seen[at] ?? 0) - share), JSON.stringify(seen)).toBeLessThanOrEqual(share * tolerance);
+    });
+  };
+
+  it("distribution: what it says, for 1 to 6 workers", () => {
+    for (let many = 1; many <= 6; many++) {
+      const { nodes } = place({ route }, workers(many), asked(workers(many)));
+      expect(nodes).not.toContain(null);
+      near(counts(nodes), shares(many));
+    }
+  });
+
+  it("churn: one that left has nothing, all is placed with those that may have it, and one that comes has its share", () => {
+    const before = place({ route }, workers(4), asked(workers(4)));
+    const without = workers(4).filter(({ node }) => node !== "w2");
+    const after = place({ route }, without, asked(without), before.turns);
+    expect(after.nodes).not.toContain("w2");
+    expect(after.nodes).not.toContain(null);
+    near(counts(after.nodes), shares(3));
+    const back = place({ route }, workers(4), asked(workers(4)), after.turns);
+    near(counts(back.nodes), shares(4));
+    // Whom a pin or a broadcast's part is for cannot be replaced.
+    const w0 = without.filter(({ node }) => node !== "w0");
+    const lost = place({ route }, w0, asked(workers(4)), after.turns).nodes.filter((node) => node === null);
+    expect(lost).toHaveLength(by === "pin" ? 120 : by === "broadcast" ? 60 : 0);
+    expect(place({ route }, [], asked(workers(1))).nodes.every((node) => node === null)).toBe(true);
   });
 });
 

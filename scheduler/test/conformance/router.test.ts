@@ -37,7 +37,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     label = "",
   ) {
     const tower = carillon({
-      ...{ store: server.url, schema: stage.schema, log: silentLog, name: node, drain: "1s" },
+      ...{ store: server.url, schema: stage.schema, log: silentLog, name: node, drain: "1s", concurrency: 10 },
       labels: label === "" ? {} : { kind: label },
     });
     tower.task(task, { group: task, ...options }, (run, payload) => handler(run, { node, payload, shard: run.shard }));
@@ -57,7 +57,13 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     const enqueue = async (payload: number, limitKey?: string) =>
       (towers[0] as Carillon).enqueue(task, payload, limitKey === undefined ? {} : { limitKey });
     const nodes = () => begun.map(({ node }) => Number(node[1]));
-    return { task, begun, enqueue, nodes, start: (at: number) => start(`w${at}-${names}`, task, options, handler) };
+    return {
+      task,
+      begun,
+      enqueue,
+      nodes,
+      start: (at: number, label = "") => start(`w${at}-${names}`, task, options, handler, label),
+    };
   }
 
   it("round-robin: in turn; a label, a pin: only there", async () => {
@@ -77,6 +83,14 @@ describe.each(everyPostgres())("the router on $title", (server) => {
       for (let i = 0; i < 4; i++) await one.enqueue(i);
       await waitFor("all run", () => one.begun.length === 4);
       expect(one.nodes()).toEqual([2, 2, 2, 2]);
+      if (!("labels" in options)) continue;
+      // Churn: it waits for one that has the label, whoever else is there.
+      await (towers.pop() as Carillon).stop();
+      await one.enqueue(4);
+      await one.start(1 + 3);
+      await one.start(5, "special");
+      await waitFor("the one with the label comes", () => one.begun.length === 5);
+      expect(one.nodes().at(-1)).toBe(5);
     }
   });
 
@@ -95,12 +109,46 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     expect(hashed.begun.slice(30).some((one) => one.node === node)).toBe(false);
   });
 
+  it("any: whoever asks first, so that of more than one can start all have some; one that left has none", async () => {
+    const any = await three({}, () => new Promise((resolve) => setTimeout(resolve, 50)));
+    let sent = 0;
+    /** More and more, until it is so: a worker that is about to hear of them all may find none left. */
+    const until = async (what: string, so: () => boolean) => {
+      await waitFor(what, async () => {
+        if (so()) return true;
+        await Promise.all(Array.from({ length: 50 }, () => any.enqueue(sent++)));
+        return false;
+      });
+    };
+    await until("some run everywhere", () => new Set(any.nodes()).size === 3);
+    await (towers.pop() as Carillon).stop();
+    const before = any.begun.length;
+    await any.start(3);
+    await until("the one that came has some", () => any.nodes().includes(3));
+    await waitFor("all run", () => any.begun.length === sent);
+    expect(new Set(any.begun.map(({ payload }) => payload)).size, "each once").toBe(sent);
+    expect(any.nodes().slice(before)).not.toContain(2);
+  });
+
   it("broadcast: each worker once; shards: each part once, spread evenly", async () => {
     const all = await three({ route: "broadcast" });
     await all.enqueue(1);
     await waitFor("each has it", () => all.begun.length === 3);
     expect(all.nodes().sort()).toEqual([0, 1, 2]);
     expect(all.begun.map(({ shard }) => shard?.index).sort()).toEqual([0, 1, 2]);
+    // Churn: one that left has no part, one that came has.
+    await (towers.pop() as Carillon).stop();
+    await all.enqueue(2);
+    await waitFor("each that is left has it", () => all.begun.length === 5);
+    await all.start(3);
+    await all.enqueue(3);
+    await waitFor("and the new one", () => all.begun.length === 8);
+    const of = (payload: number) =>
+      all.begun.filter((one) => one.payload === payload).map(({ node }) => Number(node[1]));
+    expect([of(2).sort(), of(3).sort()]).toEqual([
+      [0, 1],
+      [0, 1, 3],
+    ]);
     await Promise.all(towers.map((tower) => tower.stop()));
     towers = [];
     const parts = await three({ route: { shards: 6 } });

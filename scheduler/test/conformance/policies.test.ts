@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  followEnds,
+  followEvents,
+  followTable,
+  lossEvents,
+  lossPolicies,
+  lossTable,
+  misfirePolicies,
+  misfireTable,
+  overlapEvents,
+  overlapPolicies,
+  overlapTable,
+} from "../../src/policy-tables.ts";
+import { every } from "../../src/schedule.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
+import { postgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+/** The store does what docs/policies.md says, cell by cell. */
+describe("policies", () => {
+  let stage: Stage;
+  let session: number;
+  beforeAll(async () => {
+    stage = await openStage(postgres());
+    session = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  let made = 0;
+  const task = (options: TaskOptions) => stage.task(`p${++made}`, { group: `p${made}`, grace: 0, ...options });
+  const claim = async (of: TaskRecord, by = session, untilMs = stage.nowMs) =>
+    (await stage.claim(by, [of], untilMs))[0] as ClaimedRun;
+  const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict) =>
+    stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
+  const stateOf = async (runId: number) => (await stage.store.runs.find(runId)).state;
+  const pairs = <A, B>(events: readonly A[], policies: readonly B[]) =>
+    events.flatMap((event) => policies.map((policy) => [event, policy] as const));
+
+  describe("overlap", () => {
+    const before: Record<(typeof overlapEvents)[number], (of: TaskRecord) => Promise<number>> = {
+      "has ended": async (of) => ended(of, succeededVerdict),
+      "is ready, and due": (of) => stage.enqueue(of),
+      "is ready, and due later": (of) => stage.enqueue(of, { dueMs: stage.nowMs + 60_000 }),
+      "is under way": async (of) => {
+        const runId = await stage.enqueue(of);
+        await claim(of);
+        return runId;
+      },
+      "waits for its next try": (of) => ended(of, { kind: "retry", dueMs: stage.nowMs + 60_000, error: null }),
+      "is undecided": (of) => ended(of, { kind: "retry", dueMs: stage.nowMs, error: null, ask: true }),
+    };
+    async function ended(of: TaskRecord, verdict: Verdict): Promise<number> {
+      const runId = await stage.enqueue(of);
+      await end(await claim(of), verdict);
+      return runId;
+    }
+
+    it.each(pairs(overlapEvents, overlapPolicies))("one %s: %s", async (event, overlap) => {
+      const of = await task({ overlap });
+      const first = await before[event](of);
+      const was = await stateOf(first);
+      const second = await stage.enqueue(of);
+      await stage.store.plans.admitHeld(stage.nowMs, stage.nowMs);
+      const recalls = await stage.store.claims.recalls(session);
+      const is = await stateOf(first);
+      const fate = recalls.some(({ runId }) => runId === first) ? "asked to stop" : is === was ? null : is;
+      expect([await stateOf(second), fate]).toEqual(overlapTable[event][overlap]);
+    });
+  });
+
+  describe("misfire, of what was not claimed in time", () => {
+    const slots = {
+      "a planned slot, unclaimed, late by less": [1, 4_000],
+      "a planned slot, unclaimed, later": [1, 6_000],
+      "two planned slots, unclaimed, later": [2, 16_000],
+    } as const;
+    it.each(pairs(Object.keys(slots) as (keyof typeof slots)[], misfirePolicies))("%s: %s", async (event, policy) => {
+      const [count, lateMs] = slots[event];
+      const of = await task({ schedule: every("10s", { anchor: stage.nowMs }), misfire: { policy, after: "5s" } });
+      const first = of.nextSlotMs as number;
+      const planner = await stage.session();
+      expect(await stage.plan([of], planner, first + (count - 1) * 10_000)).toBe(count);
+      await stage.claim(session, [of], first + lateMs);
+      const { slots: told } = await stage.store.history.slots(of.taskId, 0, first + 60_000, 10);
+      const fates = told.toSorted((a, b) => a.slotMs - b.slotMs).map(({ outcome }) => outcome);
+      expect(fates).toEqual(misfireTable[event][policy]);
+    });
+  });
+
+  describe("onWorkerLost", () => {
+    it.each(pairs(lossEvents, lossPolicies))("%s: %s", async (event, onWorkerLost) => {
+      const of = await task({ onWorkerLost });
+      const dying = await stage.session("worker");
+      const later = event === "a run due after its end";
+      const runId = await stage.enqueue(of, { dueMs: stage.nowMs + (later ? 500 : 0) });
+      if (event === "a run that lost five workers before")
+        for (let lost = 1; lost <= 5; lost++)
+          await stage.sql.query(
+            `insert into ${stage.schema}.attempt (run_id, attempt, fence, session_id, ended_ms, outcome) values ($1, $2, 0, 0, $3, 'lost')`,
+            [runId, lost, stage.nowMs],
+          );
+      const run = await claim(of, dying, stage.nowMs + 500);
+      const started = { runId, fence: run.fence, startedMs: stage.nowMs, progress: null };
+      if (!later && event !== "a run not reported as started") await stage.store.claims.report(dying, [started]);
+      if (event === "a run whose cancellation was asked for") await stage.store.runs.cancel(runId, "", stage.nowMs);
+      if (event === "a run of a task removed since") await stage.store.tasks.remove(of.name, change(stage.nowMs));
+      await stage.store.sessions.end(dying, null, stage.nowMs, "silent");
+      expect(await stage.store.claims.reclaim(dying, 0, stage.nowMs, 10)).toHaveLength(1);
+      const { state, attempt } = await stage.store.runs.find(runId);
+      expect(later ? `${state}, as if not claimed` : state).toBe(lossTable[event][onWorkerLost]);
+      if (later) expect(attempt).toBe(0);
+    });
+  });
+
+  describe("after", () => {
+    it.each(pairs(followEvents, followEnds))("a run that %s, on %s", async (event, on) => {
+      const of = await task({ overlap: "skip" });
+      const follower = await task({ after: { tasks: of.name, on } });
+      await stage.enqueue(of);
+      const run = await claim(of);
+      const failed = { kind: "ended", result: null, error: null, outcome: "failed" } as const;
+      if (event === "succeeds") await end(run);
+      if (event === "fails") await end(run, failed);
+      if (event === "is tried again") await end(run, { kind: "retry", dueMs: stage.nowMs, error: null });
+      if (event === "is cancelled") await end(run, { ...failed, outcome: "cancelled" });
+      if (event === "is skipped") {
+        const second = await stage.enqueue(of);
+        expect(await stateOf(second)).toBe("skipped");
+      }
+      expect((await stage.claim(session, [follower])).length > 0).toBe(followTable[event][on]);
+    });
+  });
+});
