@@ -20,6 +20,7 @@ const servers = new Map([
   ["herd", ["postgres", "zookeeper", "redis"]],
   ["locks", ["postgres", "zookeeper", "redis"]],
   ["completions", ["postgres", "redis"]],
+  ["chart", []],
 ]);
 
 /**
@@ -33,6 +34,7 @@ const contests = new Set([
   "enqueue",
   "latency",
   "growth",
+  "guard",
   "history",
   "limit",
   "memory",

@@ -1,11 +1,16 @@
-/** One call of a bench that has peers: its flags, each contender in turn, run by run, and the report. */
+/**
+ * One call of a bench that has peers: its flags, each contender in turn, run by run, and the report. `--save` keeps the last
+ * line, with the date and the command, where `npm run bench -- chart` finds it.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { type Figures, rounded } from "../measure/figures.ts";
-import { type Aim, machine, print, type Report, summary } from "../measure/report.ts";
+import { type Aim, jsonLine, machine, print, type Report } from "../measure/report.ts";
 import { serverTitle } from "../measure/server.ts";
 import { variable } from "./arena.ts";
 import { contenders } from "./contender.ts";
+import { type Better, lineOf, ratios, ratioText } from "./ratios.ts";
 import { tellRedis } from "./redis.ts";
 
 /** A number that a flag can set: its default, and what it is with `--quick`. */
@@ -18,7 +23,7 @@ export interface Question<Given extends Sizes> {
   runs?: number;
   aims?: Aim[];
   /** Figures to compare with the best peer's: whether more of it is better, or less. */
-  compared?: Record<string, "more" | "less">;
+  compared?: Record<string, Better>;
   /** One contender's figures of one run. */
   measure(who: string, sizes: Record<keyof Given, number>): Promise<Figures>;
   /** What the machine reaches with no scheduler in the way, measured in each run. */
@@ -36,6 +41,7 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
       only: { type: "string" },
       quick: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
+      save: { type: "boolean", default: false },
       peers: { type: "boolean", default: false },
       "no-peers": { type: "boolean", default: false },
       ...Object.fromEntries(Object.keys(question.sizes).map((name) => [name, { type: "string" as const }])),
@@ -49,6 +55,9 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
       whole(name, given[name] ?? (quick ? few : usual)),
     ]),
   ) as Record<keyof Given, number>;
+  const unusual = Object.entries(question.sizes).find(([name, { usual }]) => sizes[name] !== usual)?.[0];
+  if (given.save === true && unusual !== undefined)
+    throw new Error(`--save keeps figures of the usual sizes, which the titles tell; --${unusual} is another`);
   const runs = whole("runs", given.runs ?? (quick ? 1 : (question.runs ?? 3)));
   const all: readonly string[] = question.who ?? contenders;
   const named = typeof given.only === "string" ? given.only.split(",") : undefined;
@@ -85,37 +94,25 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
   }
   if (process.exitCode === 1)
     report.notes.push("IT DOES NOT ADD UP: runs were lost, doubled, or began before their time; see above.");
-  report.notes.push(...comparisons(report, question.compared ?? {}));
+  report.notes.push(...ratios(lineOf(report), question.compared ?? {}).map(ratioText));
+  if (given.save === true) save(report, args);
   print(report, given.json === true);
-  return report;
+}
+
+/** Figures that were measured and are to be shown. */
+export const savedFolder = new URL("../../../docs/figures/", import.meta.url);
+
+function save(report: Report, args: string[]): void {
+  const said = args.filter((arg) => !["--save", "--json"].includes(arg));
+  const command = ["npm run bench --", report.question, ...said].join(" ");
+  const date = new Date().toISOString().slice(0, 10);
+  mkdirSync(savedFolder, { recursive: true });
+  const text = JSON.stringify({ date, command, ...JSON.parse(jsonLine(report)) }, null, 2);
+  writeFileSync(new URL(`${report.question}.json`, savedFolder), `${text}\n`);
 }
 
 const wrong = (figures: Figures) =>
   Object.entries(figures).some(([name, value]) => /^(?:lost|doubled|early)(?:_|$)/.test(name) && value !== 0);
-
-/** How Carillon's figures stand to the best peer's, and to the limit. */
-export function comparisons({ carillon, peers, limit }: Report, compared: Record<string, "more" | "less">): string[] {
-  const ours = summary(carillon);
-  const bare = summary(limit);
-  return Object.entries(compared).flatMap(([name, better]) => {
-    const own = ours[name];
-    if (own === undefined) return [];
-    const theirs = Object.entries(peers).flatMap(([who, runs]) => {
-      // What a peer keeps at its own settings is all it has: that stands beside our line without history too.
-      const value = summary(runs)[name] ?? summary(runs)[name.replace("_no_history", "")];
-      return value === undefined ? [] : [{ who, value }];
-    });
-    theirs.sort((a, b) => (better === "more" ? b.value - a.value : a.value - b.value));
-    const [best] = theirs;
-    const share = (a: number, b: number) => rounded(Number((a / b).toPrecision(3)));
-    const bound = bare[name] ?? bare[name.replace("_2_processes", "")];
-    const words = [
-      best && `${share(own, best.value)} × the best peer (${best.who}, ${best.value})`,
-      bound !== undefined && `${share(own, bound)} × the limit (${bound})`,
-    ].filter(Boolean);
-    return words.length === 0 ? [] : [`${name}: ${own}, ${words.join(", ")}`];
-  });
-}
 
 async function servers(redis: boolean): Promise<string> {
   const client = new pg.Client({ connectionString: variable("CARILLON_BENCH_POSTGRES_URL") });
