@@ -87,6 +87,17 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "simulation",
+          include: ["simulation/test/**/*.test.ts"],
+          globalSetup: [needServers],
+          testTimeout: 120_000,
+          maxWorkers: waiting,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "cluster",
           include: ["scheduler/test/cluster/**/*.test.ts"],
           globalSetup: [needServers],

@@ -36,6 +36,7 @@ import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
+import { untilAnswered } from "./until-answered.ts";
 import type { Witness } from "./witness.ts";
 import { Worker, type WorkerOptions } from "./worker/worker.ts";
 
@@ -323,8 +324,7 @@ export class Carillon {
         ...this.#surroundings.postgres,
       });
       const store = await this.#measuring.around(await this.#surroundings.around(opened));
-      const began = this.#clock.monotonic();
-      this.#storeClock.sample(began, await store.clock(), this.#clock.monotonic());
+      await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
       const enqueuer = new Enqueuer((writes) => store.runs.enqueue(writes, this.#storeClock.now()));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
     } catch (error) {
@@ -340,17 +340,13 @@ export class Carillon {
     await this.#defined.checkSlotPayloads();
     // Loaded where somebody listens: all others start without it.
     const server = settings.listen === null ? undefined : await import("./http/server.ts");
-    const witness = await this.#service.join(store);
+    const witness = await this.#untilAnswered(() => this.#service.join(store));
     const membership = await this.#join(store, witness).catch(async (error) => {
       await this.#service.abandon();
       throw error;
     });
     const shared = {
-      store,
-      membership,
-      definitions,
-      clock: this.#clock,
-      storeClock: this.#storeClock,
+      ...{ store, membership, definitions, clock: this.#clock, storeClock: this.#storeClock },
       random: this.#surroundings.random,
       log: this.#log,
       ...settings,
@@ -373,14 +369,15 @@ export class Carillon {
     this.#started = { membership, engine, worker, http, reconciler, listening, heard };
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
-    await this.#defined.registerAll(this.#registry(store, definitions));
+    await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
     engine?.onSignal({ kind: "tasks" });
     if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
     return this;
   }
 
   async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
-    const groupIds = await Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
+    const ask = () => Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
+    const groupIds = await this.#untilAnswered(ask);
     return new Worker({
       ...shared,
       claims: shared.store.claims,
@@ -410,6 +407,9 @@ export class Carillon {
     });
     return joinPatiently(optionsOf, { failFast: settings.failFast, rename, signal: this.#stopping.signal });
   }
+
+  readonly #untilAnswered = <T>(ask: () => Promise<T>) =>
+    untilAnswered(ask, { ...this.settings, clock: this.#clock, signal: this.#stopping.signal });
 
   async #stop(): Promise<void> {
     this.#stopping.abort();

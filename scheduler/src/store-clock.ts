@@ -54,6 +54,12 @@ export class StoreClock {
     this.#stepped.push(listener);
   }
 
+  /** One round trip. */
+  async ask(storeMs: () => Promise<number>): Promise<void> {
+    const began = this.#clock.monotonic();
+    this.sample(began, await storeMs(), this.#clock.monotonic());
+  }
+
   /**
    * @param beganMono monotonic time before the question
    * @param storeMs the store's clock in the answer, epoch milliseconds

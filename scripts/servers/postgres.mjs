@@ -102,7 +102,7 @@ async function start({ bin }, folder, { user, durable }) {
 
   const settings = [
     "listen_addresses=127.0.0.1",
-    "unix_socket_directories=",
+    `unix_socket_directories=${folder}`,
     "max_connections=300",
     "shared_buffers=256MB",
     "timezone=UTC",

@@ -58,17 +58,11 @@ const keptOutBy = new Set<ErrorCode>([
  * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name
  */
 export async function joinCluster(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
-  for (let i = 0; i < clockSamples; i++) await sampleClock(options);
+  for (let i = 0; i < clockSamples; i++) await options.storeClock.ask(options.store.clock);
   const sessionId = await openSession(options, signal);
   const membership = new StoreMembership(options, sessionId);
   await membership.begin();
   return membership;
-}
-
-async function sampleClock({ store, clock, storeClock }: JoinOptions): Promise<void> {
-  const began = clock.monotonic();
-  const storeMs = await store.clock();
-  storeClock.sample(began, storeMs, clock.monotonic());
 }
 
 /** Opens a session; a former holder of the name gets its timeout to show that it lives. */

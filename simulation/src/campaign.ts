@@ -1,0 +1,80 @@
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Violation } from "./history.ts";
+import type { Order, Told } from "./player.ts";
+
+export interface Figures {
+  readonly seeds: number;
+  readonly broken: { seed: number; violation: Violation }[];
+  readonly replayed: number;
+  readonly differing: number[];
+  readonly statements: number;
+  readonly seconds: number;
+  /** By path, in how many seeds. */
+  readonly paths: Record<string, number>;
+}
+
+export interface CampaignOptions {
+  readonly url: string;
+  readonly from: number;
+  readonly seeds: number;
+  readonly lengthMs: number;
+  readonly processes: number;
+  /** What plays a seed: this program, or a mutant's copy of it. */
+  readonly program?: string;
+  /** Ends with the first violation. */
+  readonly untilBroken?: boolean;
+  /** A process that dies has broken something. */
+  readonly mayFail?: boolean;
+  readonly onProgress?: (done: number) => void;
+}
+
+const progressEvery = 500;
+export const player = fileURLToPath(new URL("player.js", import.meta.url));
+
+/** Many seeds, on as many processes; each takes the next seed when it is done with one. */
+export async function playSeeds(options: CampaignOptions): Promise<Figures> {
+  const { from, seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress } = options;
+  const began = process.hrtime.bigint();
+  const broken: Figures["broken"] = [];
+  const differing: number[] = [];
+  const paths: Record<string, number> = {};
+  let [next, done, replayed, statements] = [from, 0, 0, 0];
+  const take = () => (next < from + seeds && !(untilBroken && broken.length > 0) ? next++ : null);
+  const hear = (told: Told) => {
+    done++;
+    statements += told.statements;
+    for (const path of told.paths) paths[path] = (paths[path] ?? 0) + 1;
+    if (told.violation) broken.push({ seed: told.seed, violation: told.violation });
+    if (told.replayed !== undefined) replayed++;
+    if (told.replayed === false) differing.push(told.seed);
+    if (done % progressEvery === 0) onProgress?.(done);
+  };
+  const work = (i: number) =>
+    new Promise<void>((resolve, reject) => {
+      const child = fork(program, [], { stdio: ["ignore", 2, 2, "ipc"] });
+      const order = (seed: number | null) =>
+        child.send({ url, name: `${process.pid}_${i}`, lengthMs, seed } satisfies Order);
+      let lastSeed: number | null = null;
+      child.on("message", (told: Told) => {
+        hear(told);
+        lastSeed = take();
+        order(lastSeed);
+      });
+      child.on("exit", (code) => {
+        if (code !== 0 && options.mayFail && lastSeed !== null)
+          broken.push({
+            seed: lastSeed,
+            violation: { invariant: "nothing unexpected", what: `the process ended with ${code}` },
+          });
+        else if (code !== 0) return reject(new Error(`the process that played seed ${lastSeed} ended with ${code}`));
+        resolve();
+      });
+      lastSeed = take();
+      order(lastSeed);
+    });
+  await Promise.all(Array.from({ length: Math.max(1, Math.min(processes, seeds)) }, (_, i) => work(i)));
+  broken.sort((a, b) => a.seed - b.seed);
+  const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+  return { seeds: done, broken, replayed, differing, statements, seconds, paths };
+}

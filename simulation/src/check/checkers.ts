@@ -1,0 +1,26 @@
+import type { Checker } from "../history.ts";
+import { acknowledged } from "./acknowledged.ts";
+import { attempts } from "./attempts.ts";
+import { audited } from "./audited.ts";
+import { claimedOrReclaimed } from "./claimed-or-reclaimed.ts";
+import { counters } from "./counters.ts";
+import { fencesRise } from "./fences-rise.ts";
+import { handlersTold } from "./handlers-told.ts";
+import { limitsHeld } from "./limits-held.ts";
+import { lostWorkers } from "./lost-workers.ts";
+import { notEarly } from "./not-early.ts";
+import { oneRunASlot } from "./one-run-a-slot.ts";
+import { recovered } from "./recovered.ts";
+import { slotsAccounted } from "./slots-accounted.ts";
+import { startLag } from "./start-lag.ts";
+import { stopped } from "./stopped.ts";
+import { timeouts } from "./timeouts.ts";
+import { trustKept } from "./trust-kept.ts";
+import { verdictsFenced } from "./verdicts-fenced.ts";
+
+/** What a broken promise usually breaks first comes first. */
+export const checkers: readonly Checker[] = [
+  ...[oneRunASlot, fencesRise, trustKept, claimedOrReclaimed, verdictsFenced, limitsHeld, notEarly, stopped],
+  ...[lostWorkers, attempts, handlersTold, timeouts],
+  ...[slotsAccounted, acknowledged, audited, counters, startLag, recovered],
+];

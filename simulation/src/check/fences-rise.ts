@@ -1,0 +1,34 @@
+import type { Checker } from "../history.ts";
+
+/** In the order of the server: a run's later claim has a higher fence, a later term a higher number. */
+export const fencesRise: Checker = {
+  invariant: "7: fences and terms rise",
+  check({ applied, dump, coordination }) {
+    const highest = new Map<number, number>();
+    let term = 0;
+    let leader: number | null = null;
+    for (const { name, rows, values, atMs } of applied) {
+      if (name === "session-end" && rows.length > 0 && values[0] === leader) leader = null;
+      if (name === "session-resign" && values[0] === term) leader = null;
+      if (name === "claim" || name === "claim-turn") {
+        for (const row of rows) {
+          if (row.runId === null) continue;
+          const [run, fence] = [row.runId as number, row.fence as number];
+          if (fence <= (highest.get(run) ?? 0)) return { what: `fence ${fence} after ${highest.get(run)}`, run, atMs };
+          highest.set(run, fence);
+        }
+      }
+      if (name !== "session-campaign" || rows.length === 0) continue;
+      const next = rows[0]?.term as number;
+      if (next <= term) return { what: `term ${next} after ${term}`, atMs };
+      if (leader !== null && !coordination)
+        return { what: `term ${next} began while session ${leader} led and lived`, atMs };
+      term = next;
+      leader = values[0] as number;
+    }
+    const terms = dump.term.map((row) => row.term as number);
+    if (new Set(terms).size !== terms.length) return { what: `a term was given twice: ${terms.join(" ")}` };
+    const fences = [...highest.values()];
+    return new Set(fences).size === fences.length ? undefined : { what: "two runs have the same fence" };
+  },
+};

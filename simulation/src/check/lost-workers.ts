@@ -1,0 +1,52 @@
+import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { Checker, Execution, History } from "../history.ts";
+
+/** What comes of runs whose worker was lost is what their task says; and they wait out its grace where they had started. */
+export const lostWorkers: Checker = {
+  invariant: "12, 1: a lost worker's runs are taken back when and as their task says",
+  check(history) {
+    const { dump, executions, clockErrorMs } = history;
+    const definitions = definitionsOf(history);
+    const names = new Map(dump.task.map(({ id, name }) => [id as number, name as string]));
+    const runs = new Map([...dump.run, ...dump.run_history].map((row) => [row.id as number, row]));
+    const sessions = new Map(dump.session.map((row) => [row.id as number, row]));
+    for (const row of dump.attempt) {
+      if (row.outcome !== "lost" || row.started_ms === null) continue;
+      const run = row.run_id as number;
+      const task = names.get(runs.get(run)?.task_id as number) ?? "";
+      const graceMs = Math.min(...(definitions.get(task) ?? []).map((one) => one.graceMs));
+      const endedMs = sessions.get(row.session_id as number)?.ended_ms as number;
+      const afterMs = (row.ended_ms as number) - endedMs;
+      if (afterMs < graceMs - 2 * clockErrorMs)
+        return {
+          what: `fence ${row.fence} was taken back ${afterMs} ms after its session, with a grace of ${graceMs} ms`,
+          run,
+        };
+    }
+    for (const [task, all] of definitions) {
+      const hows = new Set(all.map(({ onWorkerLost }) => onWorkerLost));
+      if (hows.size !== 1 || hows.has("retry")) continue;
+      for (const again of executions.filter((one) => one.task === task)) {
+        const before = executions.find((one) => one.run === again.run && one.fence < again.fence && isLost(one));
+        if (before)
+          return {
+            what: `it began again after ${before.node} was lost, and its task says ${[...hows]}`,
+            run: again.run,
+            atMs: again.startMs,
+          };
+      }
+    }
+    return undefined;
+  },
+};
+
+/** Its process was killed while it was at work, or it was told to stop for want of a session. */
+const isLost = ({ how, stoppedWhy }: Execution): boolean => how === null || stoppedWhy === "SESSION_LOST";
+
+/** All that the task ever was. */
+export function definitionsOf({ operations }: History): Map<string, TaskDefinition[]> {
+  const definitions = new Map<string, TaskDefinition[]>();
+  for (const { kind, task, definition } of operations)
+    if (kind === "save" && definition) definitions.set(task, [...(definitions.get(task) ?? []), definition]);
+  return definitions;
+}

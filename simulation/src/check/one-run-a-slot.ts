@@ -1,0 +1,40 @@
+import type { Checker } from "../history.ts";
+
+/** A slot has one run, a run is ended once, and one fence is one execution. */
+export const oneRunASlot: Checker = {
+  invariant: "1: one run a slot, one accepted completion",
+  check({ dump, executions }) {
+    const ofSlot = new Map<string, number>();
+    const ended = new Set<number>();
+    for (const row of dump.run_history) {
+      const id = row.id as number;
+      if (ended.has(id)) return { what: `run ${id} is twice in history`, run: id };
+      ended.add(id);
+    }
+    for (const row of [...dump.run, ...dump.run_history]) {
+      const id = row.id as number;
+      if (row.slot_ms === null || row.source !== 1) continue;
+      const slot = `${row.task_id} ${row.slot_ms}`;
+      const other = ofSlot.get(slot);
+      if (other !== undefined && other !== id)
+        return { what: `runs ${other} and ${id} are both of slot ${slot}`, run: id };
+      ofSlot.set(slot, id);
+    }
+    for (const { id } of dump.run)
+      if (ended.has(id as number)) return { what: `run ${id} lives and has ended`, run: id as number };
+    const started = new Map<string, number>();
+    const fences = new Map<number, number>();
+    for (const { run, task, slotMs, fence, startMs } of executions) {
+      const before = fences.get(fence);
+      if (before !== undefined) return { what: `fence ${fence} was started twice`, run, atMs: startMs };
+      fences.set(fence, run);
+      if (slotMs === null) continue;
+      const slot = `${task} ${slotMs}`;
+      const other = started.get(slot);
+      if (other !== undefined && other !== run)
+        return { what: `slot ${slot} was started as run ${other} and as run ${run}`, run, atMs: startMs };
+      started.set(slot, run);
+    }
+    return undefined;
+  },
+};

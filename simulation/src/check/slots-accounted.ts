@@ -1,0 +1,91 @@
+import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { Checker, History, Operation } from "../history.ts";
+import { slotsBetween } from "./oracle.ts";
+
+/** Planned ahead, claimed ahead, and so not withdrawn by an edit. */
+const aheadMs = 1_500;
+const openMs = 3_000;
+
+interface Span {
+  readonly definition: TaskDefinition;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly next: string;
+}
+
+/** While a task was certainly enabled under one definition, each of its slots is in the ledger, and no others are. */
+export const slotsAccounted: Checker = {
+  invariant: "2, 5: every slot accounted for, none invented",
+  check(history) {
+    const { dump, endStoreMs, clockErrorMs } = history;
+    for (const row of dump.task) {
+      const [task, id] = [row.name as string, row.id as number];
+      const ledger = new Set(dump.slot.filter(({ task_id }) => task_id === id).map(({ slot_ms }) => slot_ms as number));
+      const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
+      const isTold = (slotMs: number) =>
+        ledger.has(slotMs) ||
+        ranges.some(({ from_ms, to_ms }) => slotMs >= (from_ms as number) && slotMs <= (to_ms as number));
+      for (const { definition, fromMs, toMs, next } of spansOf(task, history)) {
+        const from = fromMs + clockErrorMs + 50;
+        const to = Math.min(toMs - clockErrorMs - 50, endStoreMs - openMs);
+        const expected = new Set(slotsBetween(definition.schedule, from, to));
+        const why = () =>
+          `${JSON.stringify(definition.schedule)} from ${Math.round(fromMs)} to ${Math.round(toMs)} (${next})`;
+        for (const slotMs of expected)
+          if (!isTold(slotMs))
+            return {
+              what: `slot ${slotMs} of ${task} is not accounted for: ${why()}`,
+              task,
+              atMs: slotMs - history.epochMs,
+            };
+        if (definition.schedule.type === "every" && definition.schedule.mode === "delay") continue;
+        for (const slotMs of ledger)
+          if (slotMs > from + aheadMs && slotMs < to && !expected.has(slotMs))
+            return {
+              what: `slot ${slotMs} of ${task} is none of its schedule's: ${why()}`,
+              task,
+              atMs: slotMs - history.epochMs,
+            };
+      }
+    }
+    return undefined;
+  },
+};
+
+/** What is certain of a task, between the end of what changed it and the beginning of what changed it next. */
+function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
+  const changes = operations.filter(
+    (one) => one.task === task && /save|task$/.test(one.kind) && one.outcome !== "refused",
+  );
+  const spans: Span[] = [];
+  let definition: TaskDefinition | null | undefined = null;
+  let paused: boolean | undefined = false;
+  let fromMs = 0;
+  for (const [i, change] of [...changes, undefined].entries()) {
+    const toMs = change?.invokedStoreMs ?? endStoreMs;
+    if (definition && paused === false && fromMs < toMs)
+      spans.push({ definition, fromMs, toMs, next: change?.id ?? "the end" });
+    if (!change) break;
+    if (change.endedStoreMs === null) break; // it may still come about, at any time
+    const overlaps = changes.some((other, j) => j !== i && overlap(change, other));
+    fromMs = Math.max(fromMs, change.endedStoreMs);
+    if (change.outcome === "unknown" || overlaps) {
+      if (change.kind === "save" || change.kind === "remove task" || overlaps) definition = undefined;
+      if (change.kind !== "save" || definition === null || overlaps) paused = undefined;
+      // A save may have brought back a task that was removed; then it is not paused.
+      continue;
+    }
+    if (change.kind === "save") {
+      if (definition === null) paused = false;
+      if (definition === undefined && paused !== false) paused = undefined;
+      definition = change.definition;
+    } else if (change.kind === "remove task") {
+      definition = null;
+      paused = false;
+    } else if (definition !== null) paused = change.kind === "pause task";
+  }
+  return spans;
+}
+
+const overlap = (a: Operation, b: Operation): boolean =>
+  a.invokedMs <= (b.endedMs ?? Number.POSITIVE_INFINITY) && b.invokedMs <= (a.endedMs ?? Number.POSITIVE_INFINITY);

@@ -1,0 +1,38 @@
+import type { Checker, History, Operation } from "../history.ts";
+
+/** After a pause, a removal or a cancellation was acknowledged, nothing of it starts. */
+export const stopped: Checker = {
+  invariant: "6, 14: what was stopped, and acknowledged, does not start",
+  check(history) {
+    const { operations, executions } = history;
+    for (const operation of operations) {
+      const { kind, task, outcome, endedMs, answer, run } = operation;
+      if (outcome !== "ok" || endedMs === null) continue;
+      if (kind === "cancel") {
+        const started = executions.find((one) => one.run === run && one.startMs > endedMs);
+        if (started && answer === "cancelled")
+          return { what: `${operation.id} had cancelled it`, run: started.run, atMs: started.startMs };
+      }
+      if (kind !== "pause task" && kind !== "remove task") continue;
+      const untilMs = again(operation, history);
+      const started = executions.find((one) => one.task === task && one.startMs > endedMs && one.startMs < untilMs);
+      if (started)
+        return { what: `${operation.id} (${kind}) had stopped ${task}`, run: started.run, task, atMs: started.startMs };
+    }
+    return undefined;
+  },
+};
+
+/** When something that lets it go on was asked for, or was still under way. */
+function again({ task, kind, invokedMs }: Operation, { operations }: History): number {
+  const lets = kind === "pause task" ? ["resume task", "save", "remove task"] : ["save", "resume task"];
+  const others = operations.filter((other) => other.task === task && lets.includes(other.kind));
+  const open = others.some(
+    (other) => other.invokedMs <= invokedMs && (other.endedMs ?? Number.POSITIVE_INFINITY) > invokedMs,
+  );
+  if (open) return 0;
+  return Math.min(
+    ...others.filter((other) => other.invokedMs > invokedMs).map((other) => other.invokedMs),
+    Number.POSITIVE_INFINITY,
+  );
+}

@@ -1,0 +1,45 @@
+import type { Checker } from "../history.ts";
+import { claimsOf, sessionAt } from "./claims.ts";
+
+/** What a scheduler's margin leaves for its own clock to be wrong in. */
+const roundingMs = 20;
+
+/** Nobody is taken for dead before its time, and who was starts nothing on the claims that it had. */
+export const trustKept: Checker = {
+  invariant: "12: nothing starts on a session that is over, and none is over before its time",
+  check(history) {
+    const { applied, executions, dump, sessionTimeoutMs } = history;
+    const claims = claimsOf(history);
+    const ended = new Map<number, number>();
+    const beats = new Map<number, number>();
+    const adoptions = applied.filter(({ name }) => name === "claim-adopt");
+    for (const { name, values, rows, atMs } of applied) {
+      const session = values[0] as number;
+      if (name === "session-open" && rows.length > 0) beats.set(rows[0]?.id as number, atMs);
+      if (name === "session-beat" && !ended.has(session)) beats.set(session, atMs);
+      if (name !== "session-end" || rows.length === 0) continue;
+      ended.set(session, atMs);
+      const isOther = values[1] !== null;
+      const silentMs = atMs - (beats.get(session) ?? 0);
+      if (isOther && !history.coordination && silentMs < sessionTimeoutMs * (1 - 5e-4) - roundingMs)
+        return { what: `session ${session} was ended ${Math.round(silentMs)} ms after its last beat`, atMs };
+    }
+    for (const { fence, run, startMs, node } of executions) {
+      const claim = claims.get(fence);
+      if (!claim) return { what: `${node} started fence ${fence}, which was never given`, run, atMs: startMs };
+      if (claim.run !== run) return { what: `fence ${fence} is of run ${claim.run}`, run, atMs: startMs };
+      const session = sessionAt(claim, adoptions, startMs);
+      const endMs = ended.get(session);
+      if (endMs !== undefined && endMs < startMs)
+        return {
+          what: `${node} started it ${Math.round(startMs - endMs)} ms after session ${session} had ended`,
+          run,
+          atMs: startMs,
+        };
+      const owner = dump.session.find(({ id }) => id === session);
+      if (owner && owner.node !== node)
+        return { what: `${node} started what ${owner.node} had claimed`, run, atMs: startMs };
+    }
+    return undefined;
+  },
+};

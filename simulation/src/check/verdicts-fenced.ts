@@ -1,0 +1,23 @@
+import type { Checker } from "../history.ts";
+import { claimsOf } from "./claims.ts";
+
+/** The verdict that stands is that of the run's last claim, and of a handler that came to it. */
+export const verdictsFenced: Checker = {
+  invariant: "8: no verdict under an older fence, and none that no handler came to",
+  check(history) {
+    const { dump, executions } = history;
+    const last = new Map<number, number>();
+    for (const { run, fence } of claimsOf(history).values()) last.set(run, Math.max(fence, last.get(run) ?? 0));
+    const byFence = new Map(executions.map((execution) => [execution.fence, execution]));
+    for (const row of dump.run_history) {
+      const [run, fence, outcome] = [row.id as number, row.fence as number | null, row.outcome as number];
+      if (outcome > 1 || fence === null) continue;
+      if (last.get(run) !== fence) return { what: `it ended under fence ${fence}, its last is ${last.get(run)}`, run };
+      if (outcome !== 0) continue;
+      const execution = byFence.get(fence);
+      if (execution?.how !== "returned")
+        return { what: `it succeeded under fence ${fence}, whose handler came to ${execution?.how ?? "nothing"}`, run };
+    }
+    return undefined;
+  },
+};

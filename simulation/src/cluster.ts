@@ -1,0 +1,331 @@
+import { Carillon } from "../../scheduler/src/carillon.ts";
+import { pause } from "../../scheduler/src/clock.ts";
+import { CarillonError } from "../../scheduler/src/errors.ts";
+import type { Run } from "../../scheduler/src/handler.ts";
+import type { Log } from "../../scheduler/src/log.ts";
+import { mix, seeded } from "../../scheduler/src/random.ts";
+import { realSurroundings, type Surroundings } from "../../scheduler/src/surroundings.ts";
+import type { SimulatedCoordination } from "./coordination.ts";
+import type { Execution, Operation } from "./history.ts";
+import { Doors, lineDriver } from "./line.ts";
+import { Machine } from "./machine.ts";
+import { fairWeather, type Network } from "./network.ts";
+import { type Act, Dice, type NodePlan, type Plan, taskNames } from "./plan.ts";
+import type { Recorder } from "./recorder.ts";
+import type { Server } from "./server.ts";
+import type { Universe } from "./universe.ts";
+
+interface Node {
+  readonly plan: NodePlan;
+  life: number;
+  machine: Machine;
+  carillon: Carillon;
+  started: boolean;
+  /** Until then it is down. */
+  stopping: boolean;
+}
+
+export interface ClusterOptions {
+  readonly plan: Plan;
+  readonly universe: Universe;
+  readonly network: Network;
+  readonly server: Server;
+  readonly coordination: SimulatedCoordination;
+  readonly recorder: Recorder;
+  readonly schema: string;
+  readonly epochMs: number;
+}
+
+/** What one seed runs: its processes, each a whole Carillon as users have it, and what is done to them. */
+export class Cluster {
+  readonly doors = new Doors();
+  readonly #options: ClusterOptions;
+  readonly #nodes = new Map<string, Node>();
+  readonly #runs: (number | undefined)[] = [];
+  #operations = 0;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    for (const plan of this.#options.plan.nodes) {
+      const atMs = plan.name === "n1" ? 0 : this.#options.network.between(0, 3_000);
+      this.#options.universe.after(atMs, () => this.#begin(plan, 1));
+    }
+  }
+
+  do(act: Act): void {
+    const { universe, network, recorder, server, coordination } = this.#options;
+    const undo = (ms: number, how: () => void) => void universe.after(ms, how);
+    switch (act.kind) {
+      case "crash":
+        this.#crash(act.node, act.forMs);
+        break;
+      case "restart":
+        this.#restart(act.node, act.forMs);
+        break;
+      case "pause":
+        this.#pause(act.node, act.forMs);
+        break;
+      case "cut": {
+        const line = `${act.node} ${act.service}`;
+        recorder.happened(`the line ${line} is cut (${act.way}) for ${Math.round(act.forMs)} ms`);
+        network.cut(line, act.way);
+        undo(act.forMs, () => network.cut(line, "none"));
+        break;
+      }
+      case "weather": {
+        recorder.happened(`weather ${JSON.stringify(act.weather)} for ${Math.round(act.forMs)} ms`);
+        network.weather = act.weather;
+        undo(act.forMs, () => {
+          if (network.weather === act.weather) network.weather = fairWeather;
+        });
+        break;
+      }
+      case "store down":
+        recorder.happened(`the store is down for ${Math.round(act.forMs)} ms`);
+        this.doors.shut();
+        undo(act.forMs, () => {
+          this.doors.open = true;
+        });
+        break;
+      case "coordination down":
+        recorder.happened(`the coordination service is down for ${Math.round(act.forMs)} ms, wiped: ${act.wiped}`);
+        coordination.down(act.wiped);
+        undo(act.forMs, () => coordination.up());
+        break;
+      case "wall":
+        recorder.happened(`${act.node}'s wall clock steps by ${Math.round(act.stepMs)} ms`);
+        this.#nodes.get(act.node)?.machine.stepWall(act.stepMs);
+        break;
+      case "store clock":
+        recorder.happened(`the store's clock steps by ${Math.round(act.stepMs)} ms`);
+        server.stepWall(act.stepMs);
+        break;
+      default:
+        this.#operate(act);
+    }
+  }
+
+  /** Everything works again, and goes on working. */
+  heal(): void {
+    const { network, recorder, coordination, plan } = this.#options;
+    recorder.happened("healed");
+    network.heal();
+    this.doors.open = true;
+    coordination.up();
+    for (const { name } of plan.nodes) {
+      const node = this.#nodes.get(name);
+      if (node?.machine.isPaused) node.machine.resume();
+    }
+  }
+
+  /** Nothing of it goes on. */
+  async end(): Promise<void> {
+    for (const { machine } of this.#nodes.values()) machine.kill();
+    for (const client of [...this.doors.clients]) client.breaks(new Error("the simulation is over"));
+    await this.#options.server.abandon();
+  }
+
+  #begin(plan: NodePlan, life: number): void {
+    const { universe, network, server, recorder, schema, epochMs, coordination } = this.#options;
+    const { sessionTimeoutMs, beatMs, concurrency, seed } = this.#options.plan;
+    const clocks = { rate: plan.rate, baseMs: plan.baseMs + life * 977, wallAheadMs: epochMs + plan.wallAheadMs };
+    const machine = new Machine(plan.name, universe, clocks);
+    const random = seeded(mix(mix(seed, life), plan.name.charCodeAt(1)));
+    const surroundings: Surroundings = {
+      ...realSurroundings,
+      ...{ clock: machine, callersClock: machine, random },
+      settings: { beatMs },
+      postgres: {
+        ...{ clock: machine, random },
+        driver: lineDriver({ machine, network, server, doors: this.doors, note: (line) => universe.note(line) }),
+      },
+      openWitness: (options) => coordination.open(machine, options),
+      // Its tasks are defined while it runs, by whoever saves them; what is in its code is the handlers alone.
+      around: async (store) => ({ ...store, tasks: { ...store.tasks, saveAll: async () => [] } }),
+    };
+    const carillon = new Carillon(
+      {
+        ...{ store: "postgres://simulated/store", schema, name: plan.name, scheduler: plan.scheduler, concurrency },
+        ...(this.#options.plan.coordination ? { coordination: "zookeeper://simulated" } : {}),
+        ...{ groups: ["default"], sessionTimeout: sessionTimeoutMs, drain: "5s", handleSignals: false },
+        log: this.#logOf(plan.name),
+      },
+      surroundings,
+    );
+    const node: Node = { plan, life, machine, carillon, started: false, stopping: false };
+    this.#nodes.set(plan.name, node);
+    recorder.happened(`${plan.name} begins its life ${life}`);
+    const believed = new Map<string, number>();
+    carillon.onRun(({ kind, runId, attempt, startedMs }) => {
+      if (kind === "started") believed.set(`${runId} ${attempt}`, startedMs);
+    });
+    for (const task of taskNames)
+      carillon.task(task, {}, (run) => this.#work(node, run, believed.get(`${run.id} ${run.attempt}`) ?? Number.NaN));
+    carillon.start().then(
+      () => {
+        node.started = true;
+      },
+      (error) => {
+        if (!node.stopping) recorder.unexpected(`${plan.name} could not start: ${error}`);
+      },
+    );
+  }
+
+  /** A handler's work, as the seed has it; it tells of itself. */
+  async #work(node: Node, run: Run, believedMs: number): Promise<string> {
+    const { universe, server, recorder, plan } = this.#options;
+    const { machine, life } = node;
+    const dice = new Dice(mix(mix(plan.seed, run.id), run.attempt));
+    const length = dice.whole(0, 19);
+    const forMs = length < 13 ? dice.between(5, 500) : length < 18 ? dice.between(500, 8_000) : dice.between(8e3, 35e3);
+    const deaf = dice.chance(0.05);
+    const fails = dice.chance(0.12);
+    const execution: Execution = {
+      ...{ node: node.plan.name, life, run: run.id, task: run.task, attempt: run.attempt, fence: run.fence },
+      ...{ slotMs: run.slot?.getTime() ?? null, dueMs: run.due.getTime(), deaf },
+      ...{
+        startMs: universe.nowMs,
+        startStoreMs: server.wallMs(),
+        believedMs,
+        endMs: null,
+        how: null,
+        stoppedWhy: null,
+      },
+    };
+    recorder.executions.push(execution);
+    universe.note(`${node.plan.name} starts run ${run.id} of ${run.task} attempt ${run.attempt} fence ${run.fence}`);
+    await pause(machine, forMs, deaf ? undefined : run.signal);
+    execution.endMs = universe.nowMs;
+    execution.how = run.signal.aborted && !deaf ? "stopped" : fails ? "threw" : "returned";
+    if (execution.how === "stopped") execution.stoppedWhy = String((run.signal.reason as { code?: string }).code);
+    universe.note(`${node.plan.name} ends run ${run.id} attempt ${run.attempt}: ${execution.how}`);
+    if (execution.how === "stopped") throw run.signal.reason;
+    if (fails) throw new Error("as the seed has it");
+    return "done";
+  }
+
+  #pause(name: string, forMs: number): void {
+    const machine = this.#nodes.get(name)?.machine;
+    if (!machine?.alive || machine.isPaused) return;
+    this.#options.recorder.happened(`${name} stands still for ${Math.round(forMs)} ms`);
+    machine.pause();
+    this.#options.universe.after(forMs, () => {
+      if (machine.isPaused) machine.resume();
+    });
+  }
+
+  #crash(name: string, forMs: number): void {
+    const node = this.#nodes.get(name);
+    if (!node?.machine.alive) return;
+    const { recorder, universe } = this.#options;
+    recorder.happened(`${name} is killed, for ${Math.round(forMs)} ms`);
+    node.machine.kill();
+    // The system closes its connections.
+    for (const client of [...this.doors.clients]) if (client.isOf(node.machine)) client.breaks(new Error("killed"));
+    universe.after(forMs, () => this.#begin(node.plan, node.life + 1));
+  }
+
+  #restart(name: string, forMs: number): void {
+    const node = this.#nodes.get(name);
+    if (!node?.machine.alive || node.stopping) return;
+    const { recorder, universe } = this.#options;
+    recorder.happened(`${name} is stopped, and started again`);
+    node.stopping = true;
+    const again = () => {
+      if (!node.machine.alive) return;
+      node.machine.kill();
+      universe.after(Math.min(forMs, 3_000), () => this.#begin(node.plan, node.life + 1));
+    };
+    node.carillon.stop().then(again, (error) => {
+      recorder.unexpected(`${name} could not stop: ${error}`);
+      again();
+    });
+  }
+
+  #operate(act: Extract<Act, { node: string; kind: Operation["kind"] }>): void {
+    const { plan, universe, server, recorder } = this.#options;
+    const at = plan.nodes.findIndex(({ name }) => name === act.node);
+    const able = [...plan.nodes.slice(at), ...plan.nodes.slice(0, at)]
+      .map(({ name }) => this.#nodes.get(name))
+      .find((node) => node?.started && node.machine.alive && !node.stopping);
+    if (!able) return;
+    const { carillon } = able;
+    const { now } = { now: server.wallMs() };
+    const operation: Operation = {
+      ...{ id: `op${++this.#operations}`, kind: act.kind, node: able.plan.name, task: "task" in act ? act.task : "" },
+      ...{ invokedMs: universe.nowMs, invokedStoreMs: now, endedMs: null, endedStoreMs: null, outcome: "unknown" },
+      ...(act.kind === "save" ? { definition: act.definition } : {}),
+      ...(act.kind === "enqueue" ? { dueMs: now + act.inMs, key: act.key } : {}),
+    };
+    if (act.kind === "cancel") {
+      operation.run = this.#runs[act.run];
+      if (operation.run === undefined) return;
+    }
+    recorder.operations.push(operation);
+    universe.note(`${operation.id} ${act.kind} ${operation.task} at ${operation.node}`);
+    const told = (outcome: Operation["outcome"], answer: string) => {
+      operation.outcome = outcome;
+      operation.answer = answer;
+      operation.endedMs = universe.nowMs;
+      operation.endedStoreMs = server.wallMs();
+      universe.note(`${operation.id} ${outcome} ${answer}`);
+    };
+    const reason = operation.id;
+    const asked = async (): Promise<string> => {
+      switch (act.kind) {
+        case "save":
+          return String((await carillon.save(act.definition, { reason })).changed);
+        case "pause task":
+          return String((await carillon.pause(act.task, { reason })).started);
+        case "resume task":
+          return String(await carillon.resume(act.task, { reason }));
+        case "remove task":
+          return String(await carillon.remove(act.task, { reason }));
+        case "cancel":
+          return await carillon.cancel(operation.run as number);
+        case "enqueue": {
+          const { store, nowMs } = await carillon.open();
+          const { taskId } = await store.tasks.byName(act.task);
+          const [enqueued] = await store.runs.enqueue(
+            [
+              {
+                taskId,
+                payload: null,
+                dueMs: operation.dueMs as number,
+                key: act.key,
+                priority: null,
+                source: "enqueue",
+              },
+            ],
+            nowMs(),
+          );
+          operation.run = enqueued?.runId;
+          operation.created = enqueued?.created;
+          this.#runs.push(enqueued?.runId);
+          return `run ${enqueued?.runId}`;
+        }
+      }
+    };
+    asked().then(
+      (answer) => told("ok", answer),
+      (error) => {
+        if (!(error instanceof CarillonError)) recorder.unexpected(`${operation.id} ${act.kind}: ${error}`);
+        const refused = error instanceof CarillonError && !error.code.startsWith("STORE_") && error.code !== "STOPPED";
+        told(refused ? "refused" : "unknown", String(error));
+      },
+    );
+  }
+
+  #logOf(name: string): Log {
+    const { universe, recorder } = this.#options;
+    const say = (level: string) => (fields: object, message: string) => {
+      universe.note(`${name} ${level} ${message}`);
+      recorder.logged(`${name} ${level} ${message} ${JSON.stringify(fields)}`, level === "error");
+    };
+    const quiet = () => undefined;
+    return { debug: recorder.traced ? say("debug") : quiet, info: say("info"), warn: say("warn"), error: say("error") };
+  }
+}

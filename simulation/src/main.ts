@@ -1,0 +1,145 @@
+/**
+ * The whole cluster in one process on virtual time, by seed: docs/simulation.md.
+ *
+ *   npm run simulate -- [--seeds N] [--from S]    seeds S to S + N - 1; default 200 from 1
+ *   … --seed S [--only 3,7,9] [--trace]           one seed, with only these of its acts, with all that happened
+ *   … --mutants [--mutant NAME]                   bugs are planted, and must be found
+ *   … --minutes M                                 of virtual time a seed; default 10
+ *   … --processes P                               default: as many as there are cores, four at most
+ *   … --json                                      only the closing line
+ */
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import { type Figures, playSeeds } from "./campaign.ts";
+import { plant } from "./mutants.ts";
+import { planOf } from "./plan.ts";
+import { tell } from "./report.ts";
+import { only, shrink } from "./shrink.ts";
+import { allPaths } from "./sometimes.ts";
+import { Stages } from "./stages.ts";
+import { tripwire } from "./tripwire.ts";
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "200" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    only: { type: "string" },
+    minutes: { type: "string", default: "10" },
+    processes: { type: "string", default: String(Math.min(4, availableParallelism())) },
+    mutants: { type: "boolean", default: false },
+    mutant: { type: "string" },
+    trace: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+const url = process.env.CARILLON_TEST_POSTGRES_URL;
+if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run simulate`");
+const lengthMs = Number(values.minutes) * 60_000;
+/** With fewer than this, a path that was not taken says nothing. */
+const seedsForPaths = 1_000;
+
+const say = (text: string) => {
+  if (!values.json) process.stdout.write(`${text}\n`);
+};
+tripwire.install();
+if (values.mutants || values.mutant) await mutants();
+else if (values.seed !== undefined) await one(Number(values.seed));
+else await many();
+
+async function many(): Promise<void> {
+  const seeds = Number(values.seeds);
+  const figures = await playSeeds({
+    ...{ url: url as string, from: Number(values.from), seeds, lengthMs, processes: Number(values.processes) },
+    onProgress: (done) => say(`${done} seeds`),
+  });
+  for (const { seed, violation } of figures.broken)
+    say(`seed ${seed} breaks "${violation.invariant}": ${violation.what}`);
+  const [first] = figures.broken;
+  if (first) await one(first.seed);
+  const untaken = allPaths.filter((path) => !figures.paths[path]);
+  for (const [path, count] of Object.entries(figures.paths)) say(`sometimes ${path}: ${count}`);
+  for (const path of untaken) say(`never ${path}`);
+  close(figures, untaken);
+}
+
+function close({ seeds, broken, replayed, differing, statements, seconds, paths }: Figures, untaken: string[]): void {
+  const line = {
+    ...{
+      seeds,
+      violations: broken.length,
+      replayed,
+      differing: differing.length,
+      virtual_minutes: Number(values.minutes),
+    },
+    ...{
+      seconds: Math.round(seconds),
+      per_s: round(seeds / seconds),
+      statements_per_seed: Math.round(statements / seeds),
+    },
+    ...{ paths: Object.keys(paths).length, paths_never: untaken.length },
+    ...(broken.length > 0
+      ? { broken: broken.slice(0, 20).map(({ seed, violation }) => ({ seed, ...violation })) }
+      : {}),
+    ...(differing.length > 0 ? { differ: differing } : {}),
+  };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  const lacks = seeds >= seedsForPaths && untaken.length > 0;
+  if (broken.length > 0 || differing.length > 0 || lacks) process.exitCode = 1;
+}
+
+/** Shows one seed; one that breaks something is made as small as it gets, unless its acts were chosen. */
+async function one(seed: number): Promise<void> {
+  const stages = await Stages.open(url as string, `one${process.pid}`);
+  try {
+    const whole = planOf(seed, lengthMs);
+    const chosen = values.only === undefined ? undefined : values.only.split(",").filter((place) => place !== "none");
+    let places = chosen?.map(Number);
+    const verdict = await stages.play(places ? only(whole, places) : whole, true);
+    if (verdict.violation && !places) {
+      say(`seed ${seed} breaks "${verdict.violation.invariant}": making it smaller`);
+      places = await shrink(whole, verdict.violation, (plan) => stages.play(plan));
+    }
+    const plan = places ? only(whole, places) : whole;
+    const shown = await stages.play(plan, true);
+    say(tell(plan, shown, places));
+    if (values.trace) say(shown.trace.join(""));
+    if (values.seed === undefined) return;
+    const { violation, hash, statements } = shown;
+    process.stdout.write(
+      `${JSON.stringify({ seeds: 1, violations: violation ? 1 : 0, seed, hash, statements, ...(violation ? { broken: [violation] } : {}) })}\n`,
+    );
+    if (violation) process.exitCode = 1;
+  } finally {
+    await stages.close();
+  }
+}
+
+async function mutants(): Promise<void> {
+  const results = await plant({
+    ...{
+      url: url as string,
+      only: values.mutant,
+      lengthMs,
+      seeds: Number(values.seeds),
+      processes: Number(values.processes),
+    },
+    onResult: ({ name, caughtBy, seed, tried, wanted }) =>
+      say(
+        caughtBy
+          ? `caught  ${name}: ${caughtBy}, by seed ${seed}, the ${tried}th`
+          : `ALIVE   ${name}: ${tried} seeds, wanted: ${wanted}`,
+      ),
+  });
+  const caught = results.filter(({ caughtBy }) => caughtBy !== undefined);
+  const alive = results.filter(({ caughtBy }) => caughtBy === undefined).map(({ name }) => name);
+  const seeds = results.reduce((sum, { tried }) => sum + tried, 0);
+  process.stdout.write(
+    `${JSON.stringify({ seeds, violations: 0, mutants: results.length, caught: caught.length, alive })}\n`,
+  );
+  if (alive.length > 0) process.exitCode = 1;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,76 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { playSeeds } from "./campaign.ts";
+import { claimMutants } from "./mutants/claims.ts";
+import { membershipMutants } from "./mutants/membership.ts";
+import type { Mutant } from "./mutants/mutant.ts";
+import { planningMutants } from "./mutants/planning.ts";
+import { workerMutants } from "./mutants/worker.ts";
+
+export const allMutants: readonly Mutant[] = [
+  ...claimMutants,
+  ...workerMutants,
+  ...membershipMutants,
+  ...planningMutants,
+];
+
+/** Of this program's compiled files: the simulation and the scheduler in it. */
+const compiled = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface Planted {
+  readonly name: string;
+  readonly wanted: string;
+  /** The invariant that it was found to break; undefined: it was not found. */
+  readonly caughtBy: string | undefined;
+  readonly seed: number | undefined;
+  readonly tried: number;
+}
+
+/** Plants one bug after the other in a copy of the compiled scheduler, and plays seeds until one breaks something. */
+export async function plant(options: {
+  url: string;
+  only: string | undefined;
+  seeds: number;
+  lengthMs: number;
+  processes: number;
+  onResult: (planted: Planted) => void;
+}): Promise<Planted[]> {
+  const { url, seeds, lengthMs, processes, onResult } = options;
+  const results: Planted[] = [];
+  const chosen = allMutants.filter(({ name }) => options.only === undefined || name === options.only);
+  if (chosen.length === 0) throw new Error(`there is no mutant called ${JSON.stringify(options.only)}`);
+  for (const mutant of chosen) {
+    const program = copyWith(mutant);
+    const order = { url, from: 1, seeds, lengthMs, processes, program, untilBroken: true, mayFail: true };
+    const { broken, seeds: tried } = await playSeeds(order);
+    const [first] = broken;
+    const planted = {
+      ...{ name: mutant.name, wanted: mutant.breaks, tried },
+      ...{ caughtBy: first?.violation.invariant, seed: first?.seed },
+    };
+    results.push(planted);
+    onResult(planted);
+  }
+  return results;
+}
+
+/** @returns the copy's player */
+function copyWith({ name, file, find, put }: Mutant): string {
+  const folder = join(compiled, "mutants", "planted");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const part of ["simulation", "scheduler"])
+    cpSync(join(compiled, part), join(folder, part), {
+      recursive: true,
+      filter: (path) => !path.endsWith("node_modules"),
+    });
+  const packages = join(compiled, "scheduler/node_modules");
+  if (existsSync(packages)) symlinkSync(realpathSync(packages), join(folder, "scheduler/node_modules"));
+  const path = join(folder, "scheduler/src", file.replace(/\.ts$/, ".js"));
+  const text = readFileSync(path, "utf8");
+  const parts = text.split(find);
+  if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);
+  writeFileSync(path, parts.join(put));
+  return join(folder, "simulation/src/player.js");
+}

@@ -1,0 +1,61 @@
+import type { Mutant } from "./mutant.ts";
+
+/** Of sessions, trust and terms. */
+export const membershipMutants: readonly Mutant[] = [
+  {
+    name: "trust outlives the session",
+    file: "coordination/membership.ts",
+    find: "const marginMs = 500;",
+    put: "const marginMs = -3000;",
+    breaks: "12",
+  },
+  {
+    name: "trust is counted from the answer",
+    file: "coordination/membership.ts",
+    find: "this.#trust.beaten(backing, began);",
+    put: "this.#trust.beaten(backing, ended);",
+    breaks: "12",
+  },
+  {
+    name: "a session is ended in spite of its beat",
+    file: "store/sessions.ts",
+    find: "and ($2::bigint is null or beat = $2) returning id",
+    put: "and ($2::bigint is null or beat >= $2) returning id",
+    breaks: "12",
+  },
+  {
+    name: "silence is judged too soon",
+    file: "coordination/membership.ts",
+    find: "if (silentMs < member.timeoutMs) continue;",
+    put: "if (silentMs < member.timeoutMs / 2) continue;",
+    breaks: "12",
+  },
+  {
+    name: "a session that was ended goes on",
+    file: "coordination/membership.ts",
+    find: "if (!pulse.alive) return this.#rejoin();",
+    put: "",
+    breaks: "12",
+  },
+  {
+    name: "nobody stands for election",
+    file: "coordination/membership.ts",
+    find: "if (led && !witness?.first()) return;",
+    put: "if (led || !witness?.first()) return;",
+    breaks: "16",
+  },
+  {
+    name: "a term is taken whoever has it",
+    file: "store/sessions.ts",
+    find: "where l.term = $3\n        and (l.session_id is null or $5 or exists",
+    put: "where l.term >= $3\n        and (true or $5 or exists",
+    breaks: "7",
+  },
+  {
+    name: "a rejoining process drops nothing",
+    file: "worker/worker.ts",
+    find: 'if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);',
+    put: "",
+    breaks: "12",
+  },
+];

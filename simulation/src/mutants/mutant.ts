@@ -1,0 +1,10 @@
+/** A bug to plant: a text of one source file, found in it exactly once, and what stands there instead. */
+export interface Mutant {
+  readonly name: string;
+  /** Under scheduler/src. */
+  readonly file: string;
+  readonly find: string;
+  readonly put: string;
+  /** The number of the invariant that it breaks. */
+  readonly breaks: string;
+}

@@ -1,0 +1,88 @@
+import type { Mutant } from "./mutant.ts";
+
+export const workerMutants: readonly Mutant[] = [
+  {
+    name: "starts by the wall clock",
+    file: "worker/worker.ts",
+    find: "return this.#options.storeClock.now();",
+    put: "return this.clock.wall();",
+    breaks: "4",
+  },
+  {
+    name: "the store's time is not asked for",
+    file: "store-clock.ts",
+    find: "this.#samples++;",
+    put: "if (this.#samples >= 0) return;",
+    breaks: "4",
+  },
+  {
+    name: "starts two seconds early",
+    file: "worker/worker.ts",
+    find: "least !== undefined && least <= nowMs;",
+    put: "least !== undefined && least <= nowMs + 2000;",
+    breaks: "4",
+  },
+  {
+    name: "starts without trust",
+    file: "worker/worker.ts",
+    find: "this.#running < concurrency && membership.trusted()",
+    put: "this.#running < concurrency",
+    breaks: "12",
+  },
+  {
+    name: "a claim's lost reply is a failure",
+    file: "worker/worker.ts",
+    find: "// The claim may have been made and its reply lost.\n        this.#lostReply = true;",
+    put: "// The claim may have been made and its reply lost.",
+    breaks: "16",
+  },
+  {
+    name: "one claim is taken twice",
+    file: "worker/worker.ts",
+    find: "if (this.#held.has(claim.fence)) return;",
+    put: "",
+    breaks: "1",
+  },
+  {
+    name: "a handler in doubt is not stopped",
+    file: "worker/worker.ts",
+    find: "if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;",
+    put: "if (doubtMs >= 0 && marginMs + graceMs >= 0) return;",
+    breaks: "12",
+  },
+  {
+    name: "one try too many",
+    file: "retry.ts",
+    find: "if (attempt >= policy.attempts) return null;",
+    put: "if (attempt > policy.attempts) return null;",
+    breaks: "1",
+  },
+  {
+    name: "a pause does not wait for the workers' word",
+    file: "carillon.ts",
+    find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };",
+    put: "return { started: recalled };",
+    breaks: "14",
+  },
+  {
+    name: "a withdrawal is not heeded",
+    file: "worker/recalls.ts",
+    find: 'else if (act === "report released") release(run);',
+    put: "",
+    breaks: "16",
+  },
+  {
+    name: "a verdict is thrown away",
+    file: "worker/outbox.ts",
+    find: "await this.#settle(this.#waiting.splice(0, settlementsPerStatement));",
+    put: "if (this.#waiting.splice(0, settlementsPerStatement).length > 1) continue;",
+    breaks: "16",
+  },
+  {
+    name: "a timeout is not kept",
+    file: "worker/worker.ts",
+    find: "if (definition.timeoutMs !== null) {",
+    put: "if (definition.timeoutMs === 1) {",
+    breaks: "3",
+  },
+];

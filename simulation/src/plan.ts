@@ -1,0 +1,248 @@
+import { type Random, seeded } from "../../scheduler/src/random.ts";
+import { cron, every, type ScheduleSpec } from "../../scheduler/src/schedule.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../../scheduler/src/task.ts";
+import type { Cut, Weather } from "./network.ts";
+
+/** One thing that is done to the cluster, at a time of the universe. A seed is a list of them and what the dice say after. */
+export type Act =
+  | { kind: "crash"; node: string; forMs: number }
+  | { kind: "restart"; node: string; forMs: number }
+  | { kind: "pause"; node: string; forMs: number }
+  | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
+  | { kind: "weather"; weather: Weather; forMs: number }
+  | { kind: "store down"; forMs: number }
+  | { kind: "coordination down"; forMs: number; wiped: boolean }
+  | { kind: "wall"; node: string; stepMs: number }
+  | { kind: "store clock"; stepMs: number }
+  | { kind: "save"; node: string; task: string; definition: TaskDefinition }
+  | { kind: "pause task" | "resume task" | "remove task"; node: string; task: string }
+  | { kind: "enqueue"; node: string; task: string; inMs: number; key: string | null }
+  | { kind: "cancel"; node: string; run: number };
+
+export interface TimedAct {
+  readonly atMs: number;
+  readonly act: Act;
+}
+
+export interface NodePlan {
+  readonly name: string;
+  readonly scheduler: boolean;
+  readonly rate: number;
+  readonly baseMs: number;
+  readonly wallAheadMs: number;
+}
+
+/** Everything that a seed decides before it begins. */
+export interface Plan {
+  readonly seed: number;
+  readonly nodes: NodePlan[];
+  readonly coordination: boolean;
+  readonly sessionTimeoutMs: number;
+  readonly beatMs: number;
+  readonly concurrency: number;
+  readonly acts: TimedAct[];
+  readonly healMs: number;
+  readonly endMs: number;
+}
+
+/** After the faults end, everything has to be in order within this. */
+export const recoveryMs = 60_000;
+/** What is watched after that. */
+const watchedMs = 60_000;
+
+export class Dice {
+  readonly #random: Random;
+
+  constructor(seed: number) {
+    this.#random = seeded(seed);
+  }
+
+  between(least: number, most: number): number {
+    return least + this.#random.next() * (most - least);
+  }
+
+  whole(least: number, most: number): number {
+    return Math.floor(this.between(least, most + 1));
+  }
+
+  chance(of: number): boolean {
+    return this.#random.next() < of;
+  }
+
+  one<T>(of: readonly T[]): T {
+    return of[Math.floor(this.#random.next() * of.length)] as T;
+  }
+}
+
+/** Pure: the same seed, the same plan. @param lengthMs virtual time in all */
+export function planOf(seed: number, lengthMs = 600_000): Plan {
+  const dice = new Dice(seed);
+  const healMs = lengthMs - recoveryMs - watchedMs;
+  const schedulers = dice.whole(2, 3);
+  const nodes = Array.from(
+    { length: schedulers + 1 },
+    (_, i): NodePlan => ({
+      name: `n${i + 1}`,
+      scheduler: i < schedulers,
+      rate: 1 + dice.between(-2e-4, 2e-4),
+      baseMs: dice.between(1_000, 1e7),
+      wallAheadMs: dice.chance(0.3) ? dice.between(-86_400_000, 86_400_000) : dice.between(-500, 500),
+    }),
+  );
+  const names = nodes.map(({ name }) => name);
+  const sessionTimeoutMs = dice.one([6_000, 15_000, 30_000, 30_000]);
+  const coordination = dice.chance(0.3);
+  const acts: TimedAct[] = [
+    ...operations(dice, names, lengthMs - watchedMs),
+    ...faults(dice, names, healMs, coordination),
+  ].sort((a, b) => a.atMs - b.atMs);
+  return {
+    ...{ seed, nodes, coordination, sessionTimeoutMs, acts, healMs, endMs: lengthMs },
+    beatMs: sessionTimeoutMs === 6_000 ? 3_500 : sessionTimeoutMs / 2,
+    concurrency: dice.one([2, 5, 20]),
+  };
+}
+
+export const taskNames = ["t1", "t2", "t3", "t4", "t5"];
+
+function operations(dice: Dice, nodes: string[], untilMs: number): TimedAct[] {
+  const acts: TimedAct[] = [];
+  const add = (atMs: number, act: Act) => {
+    if (atMs < untilMs) acts.push({ atMs, act });
+  };
+  let runs = 0;
+  for (const task of taskNames.slice(0, dice.whole(2, 4))) {
+    let atMs = dice.between(2_000, 60_000);
+    const overlap = overlapOf(dice);
+    const definition = () => definitionOf(dice, task, dice.chance(0.7) ? overlap : overlapOf(dice));
+    add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
+    for (let changes = dice.whole(0, 4); changes > 0; changes--) {
+      atMs += dice.between(1_000, 150_000);
+      const node = dice.one(nodes);
+      const what = dice.whole(0, 9);
+      if (what < 5) add(atMs, { kind: "save", node, task, definition: definition() });
+      else if (what < 8) {
+        add(atMs, { kind: "pause task", node, task });
+        atMs += dice.between(500, 60_000);
+        add(atMs, { kind: "resume task", node: dice.one(nodes), task });
+      } else {
+        add(atMs, { kind: "remove task", node, task });
+        atMs += dice.between(500, 30_000);
+        if (dice.chance(0.7)) add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
+      }
+    }
+  }
+  for (let left = dice.whole(2, 12); left > 0; left--) {
+    const atMs = dice.between(10_000, untilMs);
+    const run = runs++;
+    const key = dice.chance(0.4) ? `k${dice.whole(1, 2)}` : null;
+    const inMs = dice.chance(0.5) ? 0 : dice.between(0, 90_000);
+    add(atMs, { kind: "enqueue", node: dice.one(nodes), task: dice.one(taskNames), inMs, key });
+    if (dice.chance(0.3)) add(atMs + dice.between(0, 60_000), { kind: "cancel", node: dice.one(nodes), run });
+  }
+  return acts;
+}
+
+/** Night in which New York's clocks go on from 2:00 to 3:00, and Lord Howe's, elsewhere in the year, by half an hour. */
+export const cronZones = ["UTC", "America/New_York"] as const;
+
+function scheduleOf(dice: Dice): ScheduleSpec {
+  const jitter = dice.chance(0.15) ? { jitter: Math.round(dice.between(100, 3_000)) } : {};
+  switch (dice.whole(0, 5)) {
+    case 0:
+      return every(dice.whole(20, 90) * 1_000, jitter);
+    case 1:
+      return every(dice.whole(5, 40) * 1_000, { mode: "delay" });
+    case 2:
+      return cron(dice.one(["* * * * *", "*/30 * * * * *", "15,45 * * * * *"]), {
+        zone: dice.one(cronZones),
+        ...jitter,
+      });
+    case 3:
+      return cron(dice.one(["*/2 2 * * *", "59 1 * * *", "*/2 1-3 * * *", "*/3 3 * * *"]), {
+        zone: "America/New_York",
+        ...(dice.chance(0.5) ? { gap: dice.one(["skip", "shift"] as const) } : {}),
+      });
+    case 4:
+      return every(dice.whole(45, 120) * 1_000);
+    default:
+      return { type: "manual" };
+  }
+}
+
+type Overlap = NonNullable<TaskOptions["overlap"]>;
+
+const overlapOf = (dice: Dice): Overlap =>
+  dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as Overlap[]);
+
+function definitionOf(dice: Dice, task: string, overlap: Overlap): TaskDefinition {
+  const schedule = scheduleOf(dice);
+  const delay = schedule.type === "every" && schedule.mode === "delay";
+  const options: TaskOptions = {
+    schedule,
+    overlap: delay ? "queue" : overlap,
+    misfire: {
+      policy: dice.one(["fire_once", "skip", "all"] as const),
+      after: dice.one(["2s", "10s", "30s"]),
+      ...(dice.chance(0.5) ? { cap: dice.whole(1, 5) } : {}),
+    },
+    onWorkerLost: dice.one(["retry", "retry", "fail", "ask"] as const),
+    grace: dice.one([0, 1_000, 1_000, 5_000]),
+    retry: dice.chance(0.4) ? { attempts: dice.whole(2, 4), delay: "1s" } : 1,
+    timeout: dice.chance(0.3) ? dice.whole(2, 15) * 1_000 : null,
+    priority: dice.whole(3, 7),
+  };
+  return defineTask(task, options);
+}
+
+function faults(dice: Dice, nodes: string[], untilMs: number, coordination: boolean): TimedAct[] {
+  const acts: TimedAct[] = [];
+  if (dice.chance(0.05)) return acts; // a day without trouble
+  const kinds = [
+    ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather"] as const),
+    ...(["store down", "wall", "store clock"] as const),
+    ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
+  ];
+  // Each seed has some faults much, and others not at all.
+  const chosen = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
+  for (let left = dice.whole(2, 14); left > 0; left--) {
+    const atMs = dice.between(5_000, untilMs);
+    const node = dice.one(nodes);
+    const forMs = Math.min(dice.chance(0.5) ? dice.between(100, 5_000) : dice.between(2_000, 45_000), untilMs - atMs);
+    acts.push({ atMs, act: faultOf(dice, dice.one(chosen), node, forMs) });
+  }
+  return acts;
+}
+
+function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
+  const way = dice.one(["to", "from", "both", "both"] as const);
+  switch (kind) {
+    case "crash":
+    case "restart":
+    case "pause":
+      return { kind, node, forMs };
+    case "cut":
+      return { kind, node, service: "store", way, forMs };
+    case "coordination cut":
+      return { kind: "cut", node, service: "coordination", way, forMs };
+    case "coordination down":
+      return { kind, forMs, wiped: dice.chance(0.4) };
+    case "store down":
+      return { kind, forMs: Math.min(forMs, 20_000) };
+    case "wall":
+      return { kind, node, stepMs: dice.between(-86_400_000, 86_400_000) };
+    case "store clock":
+      return { kind, stepMs: dice.between(-3_000, 3_000) };
+    default:
+      return {
+        kind: "weather",
+        forMs: forMs * 3,
+        weather: {
+          ...{ leastMs: 0.1, mostMs: dice.one([2, 20, 100]) },
+          ...{ slowChance: dice.one([0, 0.02, 0.2]), slowMostMs: dice.one([500, 3_000]) },
+          ...{ replyLost: dice.one([0, 0.02, 0.1, 0.3]), requestLost: dice.one([0, 0.02, 0.1]) },
+          ...{ signalLost: dice.one([0, 0.3, 1]), signalDoubled: dice.one([0, 0.3]), signalLate: dice.one([0, 0.3]) },
+        },
+      };
+  }
+}

@@ -1,0 +1,50 @@
+/** A process that plays the seeds it is told, one after the other, and tells what came of each. */
+import type { Violation } from "./history.ts";
+import { planOf } from "./plan.ts";
+import { taken } from "./sometimes.ts";
+import { Stages } from "./stages.ts";
+import { tripwire } from "./tripwire.ts";
+
+export interface Order {
+  readonly url: string;
+  readonly name: string;
+  readonly lengthMs: number;
+  /** null: there are no more. */
+  readonly seed: number | null;
+}
+
+export interface Told {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly statements: number;
+  readonly paths: string[];
+  /** Whether it came to the same when it was played once more; undefined: it was not. */
+  readonly replayed: boolean | undefined;
+}
+
+const replayEvery = 50;
+let stages: Stages | undefined;
+tripwire.install();
+
+async function play({ url, name, lengthMs, seed }: Order): Promise<void> {
+  if (seed === null) {
+    await stages?.close();
+    process.disconnect();
+    return;
+  }
+  stages ??= await Stages.open(url, name);
+  const plan = planOf(seed, lengthMs);
+  const { violation, statements, hash, history } = await stages.play(plan);
+  const again = seed % replayEvery === 0 ? await stages.play(plan) : undefined;
+  const told: Told = { seed, violation, statements, paths: taken(history), replayed: again && again.hash === hash };
+  process.send?.(told);
+}
+
+process.on("message", (order: Order) => {
+  play(order).catch((error) => {
+    process.stderr.write(`seed ${order.seed}: ${error instanceof Error ? error.stack : error}\n`);
+    process.exit(1);
+  });
+});
+// Without the one who asks there is nobody to play for.
+process.on("disconnect", () => process.exit(0));

@@ -1,0 +1,57 @@
+import type { Applied, Execution, Happening, Operation } from "./history.ts";
+import type { Statement } from "./server.ts";
+import type { Universe } from "./universe.ts";
+
+/** Statements that the checks look at. */
+const kept = new Set([
+  ...[
+    "claim",
+    "claim-turn",
+    "claim-adopt",
+    "claim-held",
+    "session-open",
+    "session-end",
+    "session-campaign",
+    "session-resign",
+  ],
+  ...["settle-finish", "session-beat"],
+]);
+
+/** Writes down what happens, in the order in which it does. */
+export class Recorder {
+  readonly executions: Execution[] = [];
+  readonly operations: Operation[] = [];
+  readonly applied: Applied[] = [];
+  readonly happenings: Happening[] = [];
+  /** What must not happen at all: a bug's own words. */
+  readonly surprises: Happening[] = [];
+  readonly traced: boolean;
+  readonly #universe: Universe;
+
+  constructor(universe: Universe, traced: boolean) {
+    this.#universe = universe;
+    this.traced = traced;
+  }
+
+  happened(what: string): void {
+    this.#universe.note(what);
+    this.happenings.push({ atMs: this.#universe.nowMs, what });
+  }
+
+  /** In a log: an error tells of trouble, and a service that failed for no known reason is a bug. */
+  logged(what: string, isError: boolean): void {
+    this.happenings.push({ atMs: this.#universe.nowMs, what });
+    if (isError && /a service failed/.test(what)) this.unexpected(what);
+  }
+
+  unexpected(what: string): void {
+    this.#universe.note(`unexpected: ${what}`);
+    this.surprises.push({ atMs: this.#universe.nowMs, what });
+  }
+
+  ran(who: string, { name, values }: Statement, rows: Record<string, unknown>[], storeMs: number): void {
+    if (!kept.has(name)) return;
+    const atMs = this.#universe.nowMs;
+    this.applied.push({ atMs, storeMs, who, name, values, rows: name === "session-beat" ? [] : rows });
+  }
+}

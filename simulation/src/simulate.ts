@@ -1,0 +1,77 @@
+import { seeded } from "../../scheduler/src/random.ts";
+import { checkers } from "./check/checkers.ts";
+import { Cluster } from "./cluster.ts";
+import { SimulatedCoordination } from "./coordination.ts";
+import { type Checker, type Dump, dumped, type History, type Violation } from "./history.ts";
+import { Network } from "./network.ts";
+import { type Plan, recoveryMs } from "./plan.ts";
+import { Recorder } from "./recorder.ts";
+import type { Server } from "./server.ts";
+import type { Stage } from "./stage.ts";
+import { tripwire } from "./tripwire.ts";
+import { Universe } from "./universe.ts";
+
+export interface Verdict {
+  readonly seed: number;
+  readonly hash: string;
+  readonly statements: number;
+  readonly violation: Violation | undefined;
+  readonly history: History;
+  readonly trace: readonly string[];
+}
+
+const farthestMs = 5_000;
+
+/** One seed, from its plan to the verdict. @param traced keeps the trace, with what is logged for debugging */
+export async function simulate(plan: Plan, stage: Stage, server: Server, traced = false): Promise<Verdict> {
+  await stage.reset();
+  const universe = new Universe(traced);
+  const recorder = new Recorder(universe, traced);
+  const before = server.statements;
+  const waitedBefore = server.waited;
+  server.begin(universe, stage.epochMs, (...ran) => recorder.ran(...ran));
+  const network = new Network(universe, seeded(plan.seed ^ 0x5eed));
+  const { schema, epochMs } = stage;
+  const coordination = new SimulatedCoordination(network);
+  const cluster = new Cluster({ plan, universe, network, server, coordination, recorder, schema, epochMs });
+  tripwire.take();
+  cluster.start();
+  for (const { atMs, act } of plan.acts) universe.after(atMs, () => cluster.do(act));
+  universe.after(plan.healMs, () => cluster.heal());
+  await universe.run(plan.endMs);
+  for (const touched of tripwire.take()) recorder.unexpected(`the system's time or chance was used: ${touched}`);
+  const endStoreMs = server.wallMs();
+  await cluster.end();
+  const steps = plan.acts.map(({ act }) => (act.kind === "store clock" ? Math.abs(act.stepMs) : 0));
+  const history: History = {
+    ...{ endMs: plan.endMs, endStoreMs, healMs: plan.healMs, recoveredMs: plan.healMs + recoveryMs, epochMs },
+    ...{ sessionTimeoutMs: plan.sessionTimeoutMs, concurrency: plan.concurrency, coordination: plan.coordination },
+    nodes: plan.nodes.map(({ name }) => name),
+    clockErrorMs: Math.min(network.longestMs, farthestMs) + steps.reduce((sum, step) => sum + step, 0) + 5,
+    ...{ executions: recorder.executions, operations: recorder.operations, applied: recorder.applied },
+    happenings: recorder.happenings,
+    blocked: server.waited - waitedBefore,
+    dump: await dump(stage),
+  };
+  let violation: Violation | undefined;
+  const [surprise] = recorder.surprises;
+  if (surprise) violation = { invariant: "nothing unexpected", what: surprise.what, atMs: surprise.atMs };
+  for (const { invariant, check } of checkers) violation ??= found(invariant, check, history);
+  return {
+    ...{ seed: plan.seed, hash: universe.hash(), statements: server.statements - before },
+    ...{ violation, history, trace: universe.trace },
+  };
+}
+
+/** A checker that stumbles over what it reads has found something nobody thought of. */
+function found(invariant: string, check: Checker["check"], history: History): Violation | undefined {
+  const violation = check(history);
+  return violation && { ...violation, invariant };
+}
+
+async function dump(stage: Stage): Promise<Dump> {
+  const tables: Record<string, unknown> = {};
+  for (const [name, text] of Object.entries(dumped))
+    tables[name] = await stage.query(text.replaceAll("S.", `${stage.schema}.`));
+  return tables as unknown as Dump;
+}

@@ -1,0 +1,95 @@
+import pg from "pg";
+import { silentLog } from "../../scheduler/src/log.ts";
+import { openPostgres } from "../../scheduler/src/store/postgres.ts";
+
+export const int8AsNumber: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text") =>
+    oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+const fixedCluster = "00000000-0000-4000-8000-000000000001";
+
+/**
+ * A schema that seeds take turns in, with partitions for the days around one moment. Made once; between two seeds what the
+ * last one wrote is taken out, physically too, so that each finds the same: rows without an order come in that of the heap.
+ */
+export class Stage {
+  readonly schema: string;
+  readonly epochMs: number;
+  readonly #client: pg.Client;
+  #tables: string[] = [];
+  #sequences: { name: string; start: number }[] = [];
+
+  private constructor(client: pg.Client, schema: string, epochMs: number) {
+    this.#client = client;
+    this.schema = schema;
+    this.epochMs = epochMs;
+  }
+
+  get channel(): string {
+    return `"carillon:${this.schema}"`;
+  }
+
+  static async make(url: string, schema: string, epochMs: number): Promise<Stage> {
+    const client = new pg.Client({ connectionString: url, types: int8AsNumber, options: "-c synchronous_commit=off" });
+    await client.connect();
+    // Statistics that come by themselves would change plans, and with them the order of rows.
+    await client.query("alter system set autovacuum = off");
+    await client.query("select pg_reload_conf()");
+    await client.query(`drop schema if exists ${schema} cascade`);
+    const store = await openPostgres({ url, schema, log: silentLog });
+    await store.history.rotate(epochMs, null);
+    await store.close();
+    const stage = new Stage(client, schema, epochMs);
+    await stage.#learn();
+    return stage;
+  }
+
+  /** Empty again, as after the migrations. */
+  async reset(): Promise<void> {
+    const looks = this.#tables.map((name) => `select '${name}' as name where exists (select from ${name})`);
+    const { rows } = await this.#client.query(looks.join(" union all "));
+    const used = rows.map(({ name }) => name as string);
+    if (used.length > 0) await this.#client.query(`truncate ${used.join(", ")} cascade`);
+    await this.#client.query(
+      `select ${this.#sequences.map(({ name, start }) => `setval('${name}', ${start}, false)`).join(", ")}`,
+    );
+    await this.#client.query(`update ${this.schema}.leadership set term = 0, session_id = null`);
+    await this.#client.query(`update ${this.schema}.cluster set coordination = null, id = '${fixedCluster}'`);
+    await this.#client.query(`vacuum ${this.schema}.leadership, ${this.schema}.cluster`);
+  }
+
+  async query<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.#client.query({ text, values })).rows as Row[];
+  }
+
+  async close(): Promise<void> {
+    await this.#client.query(`drop schema if exists ${this.schema} cascade`);
+    await this.#client.end();
+  }
+
+  /** Drops the partitions of the real present, which `openPostgres` makes, and remembers what there is. */
+  async #learn(): Promise<void> {
+    const schema = this.schema;
+    const near = (name: string) => {
+      const digits = /_(\d{4})(\d\d)(\d\d)$/.exec(name);
+      return (
+        !digits ||
+        Math.abs(Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) - this.epochMs) < 12 * 86_400_000
+      );
+    };
+    const tables = await this.query<{ name: string; kind: string }>(
+      "select relname as name, relkind as kind from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p')",
+      [schema],
+    );
+    for (const { name } of tables) if (!near(name)) await this.#client.query(`drop table ${schema}.${name}`);
+    const kept = new Set(["migration", "leadership", "cluster"]);
+    this.#tables = tables
+      .filter(({ name, kind }) => kind === "r" && near(name) && !kept.has(name))
+      .map(({ name }) => `${schema}.${name}`);
+    this.#sequences = await this.query(
+      "select format('%I.%I', schemaname, sequencename) as name, start_value::float8 as start from pg_sequences where schemaname = $1",
+      [schema],
+    );
+  }
+}

@@ -1,0 +1,35 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { allMutants } from "../src/mutants.ts";
+import { planOf } from "../src/plan.ts";
+
+const program = fileURLToPath(new URL("../../scripts/simulate.mjs", import.meta.url));
+
+/** The closing line. */
+function simulate(...args: string[]): Record<string, unknown> {
+  const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });
+  const line = stdout.trim().split("\n").at(-1) ?? "";
+  if (!line.startsWith("{")) throw new Error(stderr);
+  return JSON.parse(line);
+}
+
+it("breaks no invariant, and tells the same story of a seed each time", () => {
+  const { violations, differing, replayed, broken } = simulate("--seeds", "16", "--from", "40");
+  expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
+});
+
+it("finds a bug that was planted", () => {
+  expect(simulate("--mutant", "starts two seconds early", "--seeds", "10")).toMatchObject({ mutants: 1, caught: 1 });
+});
+
+it("plans the same for the same seed, and something else for another", () => {
+  expect(planOf(7)).toEqual(planOf(7));
+  expect(planOf(8)).not.toEqual({ ...planOf(7), seed: 8 });
+});
+
+it("has a name of its own for every mutant, and each changes something", () => {
+  const names = allMutants.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  for (const { name, find, put } of allMutants) expect([name, find === put || find === ""]).toEqual([name, false]);
+});

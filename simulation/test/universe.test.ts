@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import { Machine } from "../src/machine.ts";
+import { Universe } from "../src/universe.ts";
+
+const clocks = { rate: 1, baseMs: 0, wallAheadMs: 0 };
+
+it("goes from event to event in the order of their times, then in that in which they were asked for", async () => {
+  const universe = new Universe();
+  const seen: string[] = [];
+  for (const [name, ms] of Object.entries({ late: 30, first: 10, second: 10, never: 20 })) {
+    const takeBack = universe.after(ms, () => void seen.push(`${name} ${universe.nowMs}`));
+    if (name === "never") takeBack();
+  }
+  await universe.run(100);
+  expect(seen).toEqual(["first 10", "second 10", "late 30"]);
+  expect(universe.nowMs).toBe(100);
+});
+
+it("runs all that an event sets going before the next one, and waits for what it promises", async () => {
+  const universe = new Universe();
+  const seen: string[] = [];
+  universe.after(1, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    seen.push("promised");
+  });
+  universe.after(1, () => {
+    void Promise.resolve()
+      .then(() => undefined)
+      .then(() => seen.push("set going"));
+  });
+  universe.after(1, () => void seen.push("next"));
+  await universe.run(2);
+  expect(seen).toEqual(["promised", "set going", "next"]);
+});
+
+it("lets nothing reach a machine that stands still, and all of it once that goes on: timers first", async () => {
+  const universe = new Universe();
+  const machine = new Machine("n1", universe, clocks);
+  const seen: string[] = [];
+  machine.pause();
+  machine.deliver(() => void seen.push("a message"));
+  machine.after(5, () => void seen.push("a timer"));
+  await universe.run(10);
+  expect([seen, machine.monotonic()]).toEqual([[], 10]);
+  machine.resume();
+  await universe.run(20);
+  expect(seen).toEqual(["a timer", "a message"]);
+});
+
+it("has nothing happen in a process that was killed", async () => {
+  const universe = new Universe();
+  const machine = new Machine("n1", universe, clocks);
+  const seen: string[] = [];
+  machine.after(5, () => void seen.push("a timer"));
+  machine.kill();
+  machine.deliver(() => void seen.push("a message"));
+  await universe.run(10);
+  expect(seen).toEqual([]);
+});
