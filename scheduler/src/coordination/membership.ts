@@ -337,6 +337,8 @@ class StoreMembership implements Membership {
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
+      // What was counted of one before a service showed it would be up for ever: no beat of this process would wait.
+      if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
       if (!known || known.beat !== member.beat) {

@@ -130,6 +130,21 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     a.cut = true;
   });
 
+  it("beats no oftener once a member that it counted silent is shown by a service", async () => {
+    const a = await join("a");
+    const b = await join("b");
+    await b.quiet();
+    await b.pass(beatMs); // b has seen a stand still
+    await stage.store.sessions.beat(a.membership.sessionId, stage.nowMs, true);
+    await b.pass(timeoutMs - beatMs);
+    await b.pass(timeoutMs);
+    const before = b.beats;
+    for (let i = 0; i < 10; i++) await b.pass(2);
+    expect(b.beats - before).toBeLessThan(3);
+    expect(await alive()).toEqual(["a", "b"]);
+    a.cut = true;
+  });
+
   it("counts a leader's silence from its beat, told by a signal, not from when its own next look would have seen it", async () => {
     const a = await join("a");
     const b = await join("b");

@@ -10,6 +10,7 @@ import { limitsHeld } from "./limits-held.ts";
 import { lostWorkers } from "./lost-workers.ts";
 import { notEarly } from "./not-early.ts";
 import { oneRunASlot } from "./one-run-a-slot.ts";
+import { quiet } from "./quiet.ts";
 import { recovered } from "./recovered.ts";
 import { slotsAccounted } from "./slots-accounted.ts";
 import { startLag } from "./start-lag.ts";
@@ -22,5 +23,5 @@ import { verdictsFenced } from "./verdicts-fenced.ts";
 export const checkers: readonly Checker[] = [
   ...[oneRunASlot, fencesRise, trustKept, claimedOrReclaimed, verdictsFenced, limitsHeld, notEarly, stopped],
   ...[lostWorkers, attempts, handlersTold, timeouts],
-  ...[slotsAccounted, acknowledged, audited, counters, startLag, recovered],
+  ...[slotsAccounted, acknowledged, audited, counters, startLag, recovered, quiet],
 ];

@@ -1,0 +1,23 @@
+import type { Checker } from "../history.ts";
+
+const spanMs = 10_000;
+/** Every signal of an election asks for a look, and one that fails is tried again four times a second. */
+const mostBeats = 150;
+
+/** A process proves its life so often, and not as often as it can. */
+export const quiet: Checker = {
+  invariant: "16: nothing spins",
+  check({ applied }) {
+    const beats = new Map<string, number[]>();
+    for (const { name, who, atMs } of applied) {
+      if (name !== "session-beat") continue;
+      const node = who.split("#")[0] as string;
+      const own = beats.get(node) ?? [];
+      beats.set(node, own);
+      own.push(atMs);
+      while ((own[0] as number) < atMs - spanMs) own.shift();
+      if (own.length > mostBeats) return { what: `${node} beat ${own.length} times in ${spanMs} ms`, atMs };
+    }
+    return undefined;
+  },
+};
