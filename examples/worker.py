@@ -1,97 +1,71 @@
 #!/usr/bin/env python3
-"""A Carillon worker, standard library only. CARILLON_WORKER_KEY=… worker.py http://server:7373[,http://other:7373]"""
-import json, os, signal, sys, threading, time, urllib.error, urllib.request, uuid
+"""A whole Carillon worker, for a run at a time: CARILLON_WORKER_KEY=… worker.py http://server:7373[,http://other:7373]"""
+import http.client, json, os, signal, sys, threading, time, urllib.error, urllib.request, uuid
 
-PLACES = 4
-servers, key = sys.argv[1].split(","), os.environ["CARILLON_WORKER_KEY"]
-session, running, sure_until, stopping = None, {}, 0.0, threading.Event()
+def count(payload, stop):  # a handler: returns the result, or raises; looks at `stop` now and then
+    for _ in range(payload["to"]):
+        if stop.wait(payload.get("pause", 0)):
+            raise InterruptedError("told to stop")
+    return {"counted": payload["to"]}
 
+TASKS, stop, leaving = {"count": count}, threading.Event(), threading.Event()
+servers, session, sure_until = sys.argv[1].split(","), None, 0.0  # until then nobody takes us for dead
+headers = {"authorization": "Bearer " + os.environ["CARILLON_WORKER_KEY"], "content-type": "application/json"}
 
-def count(run, cancelled):
-    """A handler: returns the result, or raises. It looks at `cancelled` now and then."""
-    for n in range(run["payload"]["to"]):
-        if cancelled.wait(run["payload"].get("pause", 0)):
-            raise InterruptedError("cancelled")
-    return {"counted": run["payload"]["to"]}
-
-
-tasks = {"count": count}
-
-
-def poll(**body):
-    """One poll, repeated until a server answers. What a repeated one could double, `holds` and fences prevent."""
-    global servers, sure_until
+def ask(**body):  # repeated until a server answers: whatever is asked may be asked again, of any of them
+    global sure_until
     while True:
-        sent = time.monotonic()
-        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-        request = urllib.request.Request(servers[0] + "/v1/worker/poll", json.dumps(body).encode(), headers)
+        sent, url = time.monotonic(), servers[0] + "/v1/worker/poll"
         try:
-            with urllib.request.urlopen(request, timeout=body.get("waitMs", 0) / 1000 + 2) as reply:
+            request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+            with urllib.request.urlopen(request, timeout=2 + body.get("waitMs", 0) / 1000) as reply:
                 answer = json.load(reply)
-            sure_until = max(sure_until, sent + (answer["tookMs"] + answer["sureForMs"]) / 1000)
+            sure_until = sent + (answer["tookMs"] + answer["sureForMs"]) / 1000
             return answer
         except urllib.error.HTTPError as error:
-            if error.code < 500:
-                raise ValueError(json.load(error).get("code"))
-        except OSError:
-            pass  # no answer: the next server knows all that this one did
-        if time.monotonic() > sure_until:  # taken for dead, perhaps: others may have our runs
-            for cancelled in list(running.values()):
-                cancelled.set()
-        servers = servers[1:] + servers[:1]
+            if error.code < 500 and error.code != 429:
+                problem = json.load(error)
+                body["session"] = join(session) if problem.get("code") == "SESSION_LOST" else sys.exit(problem["detail"])
+        except (OSError, http.client.HTTPException, ValueError):
+            servers.append(servers.pop(0))  # no answer, or half of one: the next server knows all that this one did
+        if time.monotonic() > sure_until:
+            stop.set()  # another may have our run by now
         time.sleep(0.2)
 
-
 def join(former=None):
-    global session, sure_until
-    me = {"name": f"python-{os.getpid()}", "instance": uuid.uuid4().hex, "tasks": list(tasks), "concurrency": PLACES}
-    session = poll(join={**me, **({"former": former} if former else {})})["session"]
+    global session
+    me = {"name": f"python-{os.getpid()}", "instance": uuid.uuid4().hex, "tasks": list(TASKS), "concurrency": 1}
+    session = ask(join={**me, "former": former} if former else me)["session"]
+    return session
 
-
-def say(**body):
-    """A poll that only tells. After a lost session it is told under the new one."""
-    while True:
-        told = session
+def work(run, timeout_ms):
+    claim, began, said, why = {"runId": run["runId"], "fence": run["fence"]}, time.monotonic(), {}, None
+    def call():
         try:
-            return poll(session=told, **body)
-        except ValueError as error:
-            if str(error) != "SESSION_LOST":
-                raise
-            time.sleep(0.2 if told == session else 0)  # the main loop joins again
+            result = json.dumps(TASKS[run["task"]](run["payload"], stop), allow_nan=False)
+            said.update(outcome="succeeded", result=json.loads(result) if len(result) < 2**20 else None)
+        except Exception as error:  # whatever it is, it is this run's failure and not the worker's
+            said.update(outcome="failed", error={"message": str(error)[:2000]})
+    stop.clear()
+    handler = threading.Thread(target=call, daemon=True)
+    handler.start()
+    while handler.join(1) or handler.is_alive():  # each second: a sign of life, and whether it is to stop
+        ago = 1000 * (time.monotonic() - began)
+        told = ask(session=session, holds=[run["fence"]], reports=[{**claim, "startedAgoMs": ago}], draining=leaving.is_set())
+        if any(recall["kind"] == "cancel" for recall in told["recalls"]):
+            why = why or "cancelled"
+        if ago > (timeout_ms or ago):
+            why = why or "failed"
+        if why or told["lost"]:
+            stop.set()
+    if said["outcome"] == "failed" and stop.is_set():
+        said["outcome"] = why or "stopped"
+    ask(session=session, verdicts=[{**claim, **said, "startedAgoMs": 1000 * (time.monotonic() - began)}])
 
-
-def work(run, cancelled):
-    began = time.monotonic()
-    try:
-        verdict = {"outcome": "succeeded", "result": tasks[run["task"]](run, cancelled)}
-    except Exception as error:  # whatever it is, it is this run's failure and not the worker's
-        verdict = {"outcome": "cancelled" if cancelled.is_set() else "failed", "error": {"message": str(error)}}
-    claim = {"runId": run["runId"], "fence": run["fence"]}
-    say(verdicts=[{**claim, **verdict, "startedAgoMs": 1000 * (time.monotonic() - began)}])
-    del running[run["fence"]]  # only now: a fence that is not named in `holds` is given again
-
-
-signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+signal.signal(signal.SIGTERM, lambda *_: leaving.set())
 join()
-print("joined", session, flush=True)
-while not stopping.is_set() or running:
-    want = 0 if stopping.is_set() else max(0, PLACES - len(running))
-    try:
-        stop = {"draining": True} if stopping.is_set() else {}
-        answer = poll(session=session, holds=list(running), want=want, waitMs=1000 if running else 5000, **stop)
-    except ValueError as error:
-        if str(error) != "SESSION_LOST":
-            raise
-        join(former=session)
-        continue
+while not leaving.is_set():
+    answer = ask(session=session, holds=[], want=1, waitMs=5000)
     for run in answer["runs"]:
-        running[run["fence"]] = threading.Event()
-        threading.Thread(target=work, args=(run, running[run["fence"]])).start()
-    for recall in answer["recalls"]:
-        if recall["kind"] == "cancel":
-            running.get(recall["fence"], threading.Event()).set()
-        elif recall["fence"] in running:  # withdraw: it has started, so it goes on
-            say(reports=[{"runId": recall["runId"], "fence": recall["fence"], "startedAgoMs": 0}])
-    for fence in answer["lost"]:
-        running.get(fence, threading.Event()).set()
-say(leave=True)
+        work(run, next(task["timeoutMs"] for task in answer["tasks"] if task["task"] == run["task"]))
+ask(session=session, leave=True)

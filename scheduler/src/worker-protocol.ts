@@ -127,7 +127,12 @@ export const pollRequest = z
   .strictObject({
     session: number.optional(),
     join: join.optional(),
-    want: z.int().min(0).max(limits.runsPerPoll).optional().describe("Runs to claim at most; default none."),
+    want: z
+      .int()
+      .min(0)
+      .max(limits.runsPerPoll)
+      .optional()
+      .describe("Runs at most, those among them that it is given again; default none."),
     aheadMs: z
       .int()
       .min(0)

@@ -101,10 +101,12 @@ export class Poller {
       runs = runs.concat(turn.runs);
       turnedTo = turn.lastTaskId;
     } else if (!request.join) {
-      if (request.want) runs.push(...session.ungiven.splice(0));
+      // What is given again is among those that it has places for.
+      const left = () => Math.max(0, (request.want ?? 0) - runs.length);
+      runs.push(...session.ungiven.splice(0, left()));
       const answerNow =
         runs.length + refused.length + found.lost.length > 0 || spawned !== undefined || inputs !== undefined;
-      runs = runs.concat(await this.#runsFor(session, request, gone, answerNow));
+      runs = runs.concat(await this.#runsFor(session, { ...request, want: left() }, gone, answerNow));
     }
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
     // Nobody is there to have them; whoever asks next is.
@@ -150,7 +152,7 @@ export class Poller {
     });
     if (want > 0 && !poll.over) this.#lanes.wait(session, poll);
     const given = await poll.ended;
-    return want > 0 ? given.concat(session.ungiven.splice(0)) : given;
+    return given.concat(session.ungiven.splice(0, Math.max(0, want - given.length)));
   }
 
   // ---- sessions

@@ -158,42 +158,56 @@ describe("a worker of another language", () => {
         `read payload; case $payload in *pause*) exec sleep 60;; '{"to":3}') exit 0;; esac; exit 7`,
       ],
     ],
-  ])("%s claims, beats, finishes, fails and honours a cancellation", async (name, program, args) => {
-    const { at, server } = await serve();
-    const key = await makeKey();
-    await withTower(async (tower) => {
-      await define(tower, "count");
-      const env = { PATH: process.env.PATH, HOME: folder, CARILLON_WORKER_KEY: key };
-      const worker = spawn(program, [`${examples}/${name}`, ...args(at)], { env, stdio: ["ignore", "pipe", "pipe"] });
-      let output = "";
-      for (const stream of [worker.stdout, worker.stderr]) stream.on("data", (data) => (output += data));
-      const exited = once(worker, "exit");
-      try {
-        const good = (await tower.enqueue("count", { to: 3 })).runId;
-        await ended(tower, good);
-        expect(await runOf(tower, good)).toMatchObject({ state: "succeeded", attempt: 1 });
-        const bad = (await tower.enqueue("count", { to: "13" })).runId;
-        await ended(tower, bad);
-        expect((await runOf(tower, bad)).state).toBe("failed");
-        const long = (await tower.enqueue("count", { to: 2, pause: 60 })).runId;
-        await until(async () => (await runOf(tower, long)).state === "claimed");
-        // Longer than its session lasts without a sign of life.
-        const { store } = await tower.open();
-        const beats = async () =>
-          (await store.sessions.members()).members.find(({ role }) => role === "worker")?.beat ?? 0;
-        const before = await beats();
-        await until(async () => (await beats()) >= before + 3);
-        expect((await runOf(tower, long)).state).toBe("claimed");
-        await tower.cancel(long, "enough");
-        await ended(tower, long);
-        expect((await runOf(tower, long)).state).toBe("cancelled");
-        worker.kill("SIGTERM");
-        expect(await exited, output).toEqual([0, null]);
-        expect((await store.sessions.members()).members.filter(({ role }) => role === "worker")).toEqual([]);
-      } finally {
-        worker.kill("SIGKILL");
-        await server.end("SIGTERM");
-      }
-    });
-  });
+  ])(
+    "%s claims, beats, finishes, fails, honours a cancellation, and goes on when its server is killed",
+    async (name, program, args) => {
+      const [first, second] = await Promise.all([serve(), serve()]);
+      const key = await makeKey();
+      await withTower(async (tower) => {
+        await define(tower, "count");
+        const env = { PATH: process.env.PATH, HOME: folder, CARILLON_WORKER_KEY: key };
+        const worker = spawn(program, [`${examples}/${name}`, ...args(`${first.at},${second.at}`)], {
+          env,
+          stdio: ["ignore", "pipe", "pipe"],
+        });
+        let output = "";
+        for (const stream of [worker.stdout, worker.stderr]) stream.on("data", (data) => (output += data));
+        const exited = once(worker, "exit");
+        try {
+          const good = (await tower.enqueue("count", { to: 3 })).runId;
+          await ended(tower, good);
+          expect(await runOf(tower, good)).toMatchObject({ state: "succeeded", attempt: 1 });
+          const bad = (await tower.enqueue("count", { to: "13" })).runId;
+          await ended(tower, bad);
+          expect((await runOf(tower, bad)).state).toBe("failed");
+          const long = (await tower.enqueue("count", { to: 2, pause: 60 })).runId;
+          await until(async () => (await runOf(tower, long)).startedMs !== null);
+          await first.server.end("SIGKILL");
+          // Longer than its session lasts without a sign of life.
+          const { store } = await tower.open();
+          const beats = async () =>
+            (await store.sessions.members()).members.find(({ role }) => role === "worker")?.beat ?? 0;
+          const before = await beats();
+          await until(async () => (await beats()) >= before + 3);
+          expect((await runOf(tower, long)).state).toBe("claimed");
+          await tower.cancel(long, "enough");
+          await ended(tower, long);
+          expect(await runOf(tower, long)).toMatchObject({ state: "cancelled", attempt: 1 });
+          await define(tower, "count", { timeout: "1s" });
+          const late = (await tower.enqueue("count", { to: 2, pause: 60 })).runId;
+          await ended(tower, late);
+          expect(await runOf(tower, late)).toMatchObject({ state: "failed", attempt: 1 });
+          const last = (await tower.enqueue("count", { to: 3 })).runId;
+          await ended(tower, last);
+          expect((await runOf(tower, last)).state).toBe("succeeded");
+          worker.kill("SIGTERM");
+          expect(await exited, output).toEqual([0, null]);
+          expect((await store.sessions.members()).members.filter(({ role }) => role === "worker")).toEqual([]);
+        } finally {
+          worker.kill("SIGKILL");
+          await second.server.end("SIGTERM");
+        }
+      });
+    },
+  );
 });

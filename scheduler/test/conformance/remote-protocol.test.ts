@@ -197,6 +197,13 @@ describe("answers that are lost", () => {
       const none = await stage.poll(key, { session, holds: [run.fence], want: 1 }, server);
       expect([none.runs, none.lost]).toEqual([[], []]);
     }
+    // It has places for as many as it wants, and what it is given again takes some.
+    const waits = await stage.server.enqueue("echo");
+    const one = await stage.poll(key, { session, holds: [], want: 1 });
+    expect(one.runs.map(({ fence }) => fence)).toEqual([run.fence]);
+    const two = await stage.poll(key, { session, holds: [], want: 2, waitMs: 5_000 });
+    expect(two.runs.map(({ runId }) => runId)).toEqual([run.runId, waits.runId]);
+    await stage.poll(key, { session, verdicts: two.runs.slice(1).map((other) => said(other)) });
     await stage.poll(key, { session, verdicts: [said(run)] }, second());
     const after = await stage.poll(key, { session, holds: [run.fence] }, second());
     expect(after.runs).toEqual([]);
