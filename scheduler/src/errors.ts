@@ -102,13 +102,23 @@ export function isCarillonError(error: unknown, code?: ErrorCode): error is Cari
   return error instanceof CarillonError && (code === undefined || error.code === code);
 }
 
-/** The text of anything thrown, also of what is not an Error. */
+/** The text of anything thrown, also of what is not an Error, and of what throws when it is looked at. */
 export function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name;
-  if (typeof thrown === "string") return thrown;
   try {
+    if (thrown instanceof Error) return String(thrown.message || thrown.name);
+    if (typeof thrown === "string") return thrown;
     return JSON.stringify(thrown) ?? String(thrown);
   } catch {
+    // Circular, without a prototype, or made to be unreadable.
+    return describe(thrown);
+  }
+}
+
+function describe(thrown: unknown): string {
+  try {
     return String(thrown);
+  } catch {
+    // What has no text has a type at least.
+    return `an unreadable ${typeof thrown}`;
   }
 }

@@ -1,4 +1,4 @@
-import { CarillonError } from "./errors.ts";
+import { CarillonError, messageOf } from "./errors.ts";
 import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -16,7 +16,7 @@ export function jsonText(value: unknown, what: string): string | null {
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${(cause as Error).message}`, {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${messageOf(cause)}`, {
       cause,
     });
   }

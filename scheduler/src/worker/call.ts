@@ -9,13 +9,16 @@ export function call(
   threw: (error: unknown) => void,
 ): void {
   let outcome: unknown;
+  let waits: boolean;
   try {
     outcome = handler(run, payload);
+    // To look at it may throw too.
+    waits = typeof (outcome as PromiseLike<unknown> | null | undefined)?.then === "function";
   } catch (error) {
     threw(error);
     return;
   }
   // What is there already waits for no turn of the event loop.
-  if (typeof (outcome as PromiseLike<unknown> | null | undefined)?.then !== "function") returned(outcome);
-  else Promise.resolve(outcome).then(returned, threw);
+  if (waits) Promise.resolve(outcome).then(returned, threw);
+  else returned(outcome);
 }

@@ -1,10 +1,10 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { CarillonError } from "../errors.ts";
 import { tryColumns, tryEvents, tryTable } from "../policy-tables.ts";
 import { seeded } from "../random.ts";
 import { defineTask, type TaskOptions } from "../task.ts";
 import type { HeldRun } from "./held-run.ts";
-import { failed } from "./verdict.ts";
+import { failed, succeeded } from "./verdict.ts";
 
 const reasons: Partial<Record<(typeof tryEvents)[number], CarillonError>> = {
   "takes too long": new CarillonError("TIMEOUT", "the attempt took longer than 1 ms"),
@@ -32,4 +32,68 @@ it.each(tryEvents)("an attempt that %s", (event) => {
 
 it.each(lossEvents)("an attempt that %s, as its task says", (event) => {
   expect([fate(event, 1, "fail"), fate(event, 1, "ask")]).toEqual(["failed", "undecided"]);
+});
+
+/** Whatever is done with it throws. */
+const hostile: unknown = new Proxy(
+  {},
+  Object.fromEntries(
+    (["get", "has", "getPrototypeOf", "ownKeys", "getOwnPropertyDescriptor"] as const).map((trap) => [
+      trap,
+      () => {
+        throw new Error("do not look");
+      },
+    ]),
+  ),
+);
+const circular = Object.assign(Object.create(null), { self: null as unknown });
+circular.self = circular;
+
+describe("what a handler throws or returns, whatever it is,", () => {
+  const definition = defineTask("t", { retry: { attempts: 1 } });
+  const lines: string[] = [];
+  const log = { warn: (line: string) => void lines.push(line) };
+  const run = { id: 1, attempt: 1, abortReason: undefined, known: { definition }, log } as unknown as HeldRun;
+
+  it.each<[string, unknown, RegExp]>([
+    ["nothing", undefined, /^undefined$/],
+    ["null", null, /^null$/],
+    ["a number", 42, /^42$/],
+    ["a symbol", Symbol("s"), /^Symbol\(s\)$/],
+    ["a function", () => 1, /=> 1$/],
+    ["an object", { a: 1 }, /^\{"a":1\}$/],
+    ["one that is circular and has no prototype", circular, /^an unreadable object$/],
+    ["one that throws when it is looked at", hostile, /^an unreadable object$/],
+    [
+      "an Error whose message is none",
+      Object.assign(new Error("x"), { message: { deep: true } }),
+      /^\[object Object\]$/,
+    ],
+    ["an Error whose stack and code are none", Object.assign(new Error("x"), { stack: 7, code: 7 }), /^x$/],
+    ["20 MB of text", "x".repeat(20_000_000), /^x{2000}$/],
+    [
+      "an Error with 20 MB of code and stack",
+      Object.assign(new Error("x"), { code: "c".repeat(2e7), stack: "s".repeat(2e7) }),
+      /^x$/,
+    ],
+    ["half a character and NUL", "\ud800 \0", /^\ufffd \ufffd$/],
+  ])("is recorded, in bounds: %s", (_, thrown, message) => {
+    const verdict = failed(run, thrown, 0, seeded(1));
+    if (verdict.kind !== "ended") throw new Error(verdict.kind);
+    expect(verdict.outcome).toBe("failed");
+    expect(String(verdict.error).length).toBeLessThan(10_000);
+    expect(JSON.parse(String(verdict.error)).message).toMatch(message);
+  });
+
+  it.each<[string, unknown]>([
+    ["20 MB", "x".repeat(20_000_000)],
+    ["a bigint", 10n],
+    ["a circle", circular],
+    ["what throws when it is looked at", hostile],
+    ["what throws nothing when it is written", { toJSON: () => Promise.reject.call(undefined as never) }],
+  ])("ends its run as succeeded, without a result that cannot be kept: %s", (_, value) => {
+    lines.length = 0;
+    expect(succeeded(run, value)).toEqual({ kind: "ended", outcome: "succeeded", result: null, error: null });
+    expect(lines).toEqual([expect.stringMatching(/^the result was not kept: /)]);
+  });
 });

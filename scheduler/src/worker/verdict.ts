@@ -11,12 +11,13 @@ import type { HeldRun } from "./held-run.ts";
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 const stackLength = 4_000;
 const messageLength = 2_000;
+const codeLength = 100;
 
 export function succeeded(run: HeldRun, value: unknown): Verdict {
-  if (value instanceof Continuation)
-    return { kind: "ended", outcome: "succeeded", result: null, error: null, onward: value.onward };
   let result: string | null = null;
   try {
+    if (value instanceof Continuation)
+      return { kind: "ended", outcome: "succeeded", result: null, error: null, onward: value.onward };
     result = jsonText(value, `run ${run.id}: result`);
   } catch (error) {
     // The work is done; a result that cannot be kept does not undo it.
@@ -39,28 +40,49 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
       : { kind: "retry", dueMs: nowMs, error, ...(onWorkerLost === "ask" ? { ask: true } : {}) };
   }
   const { retry } = run.known.definition;
-  const askedMs = isCarillonError(thrown) ? (thrown.retryAfterMs ?? 0) : 0;
-  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => isCarillonError(thrown, code));
+  const own = ownError(thrown);
+  const askedMs = own?.retryAfterMs ?? 0;
+  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => own?.code === code);
   const delay = isFinal ? null : retryDelay(retry, run.attempt, random);
   if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
   const dueMs = nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs));
   return { kind: "retry", dueMs, error, ...(askedMs > 0 ? { askedMs } : {}) };
 }
 
+function ownError(thrown: unknown): CarillonError | undefined {
+  try {
+    return isCarillonError(thrown) ? thrown : undefined;
+  } catch {
+    // It throws when it is asked what it is.
+    return undefined;
+  }
+}
+
 export function cancelled(reason: CarillonError): Verdict {
   return { kind: "ended", outcome: "cancelled", result: null, error: errorText(reason) };
 }
 
+/** Bounded before anything else: what a handler throws may be as large as a string can be. */
+const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, messageLength));
+
 function errorText(thrown: unknown, also?: unknown): string {
-  const code = (thrown as { code?: unknown } | null)?.code;
+  const { code, stack } = partsOf(thrown);
   return JSON.stringify({
-    ...(typeof code === "string" ? { code } : {}),
-    message: clean(messageOf(thrown)).slice(0, messageLength),
-    ...(thrown instanceof Error && thrown.stack && !isCarillonError(thrown)
-      ? { stack: clean(thrown.stack).slice(0, stackLength) }
-      : {}),
-    ...(also === undefined ? {} : { thrown: clean(messageOf(also)).slice(0, messageLength) }),
+    ...(typeof code === "string" ? { code: clean(code.slice(0, codeLength)) } : {}),
+    message: textOf(thrown),
+    ...(typeof stack === "string" && stack !== "" ? { stack: clean(stack.slice(0, stackLength)) } : {}),
+    ...(also === undefined ? {} : { thrown: textOf(also) }),
   });
+}
+
+function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
+  try {
+    const code = (thrown as { code?: unknown } | null | undefined)?.code;
+    return { code, stack: thrown instanceof Error && !isCarillonError(thrown) ? thrown.stack : undefined };
+  } catch {
+    // Made so that it throws when it is looked at: its text says that.
+    return {};
+  }
 }
 
 /** PostgreSQL's jsonb holds no NUL and no lone surrogate; UTF-8 has none of the latter. */

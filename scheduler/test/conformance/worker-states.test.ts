@@ -413,6 +413,30 @@ describe("a worker follows the claim table:", () => {
     await until("the next claim", () => bench.claims === 2);
   });
 
+  it("a handler that never settles does not keep its worker from stopping", async () => {
+    const bench = await into("running");
+    bench.finish = () => undefined;
+    let stopped = false;
+    void bench.worker.stop(1_000).then(() => {
+      stopped = true;
+    });
+    await settleDown();
+    bench.clock.advance(1_000);
+    await until("it is told", () => bench.aborts.length === 1);
+    expect(bench.aborts).toEqual(["STOPPED"]);
+    await settleDown();
+    bench.clock.advance(29_999);
+    await settleDown();
+    expect([stopped, bench.settled.length]).toEqual([false, 0]);
+    bench.clock.advance(1);
+    await until("its claim ends as a lost worker's does", () => bench.kinds().includes("retry"));
+    await until("the worker to stop", () => {
+      for (const answer of bench.answers.splice(0)) answer(false);
+      bench.clock.advance(100);
+      return stopped;
+    });
+  });
+
   it("a handler that ignores its signal loses its claim after half a minute", async () => {
     const bench = await into("ending");
     bench.clock.advance(29_999);

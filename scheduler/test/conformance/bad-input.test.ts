@@ -1,0 +1,88 @@
+import pg from "pg";
+import { afterEach, describe, expect, it } from "vitest";
+import { type Carillon, carillon } from "../../src/index.ts";
+import { type TestTower, testTower } from "../../src/testing.ts";
+import { postgres } from "../support/servers.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+
+/** Whole processes: what misbehaves is bounded, recorded and explained. docs/flow.md has the table. */
+describe("bad input", () => {
+  const towers: (TestTower | Carillon)[] = [];
+  afterEach(async () => {
+    for (const tower of towers.splice(0)) await ("close" in tower ? tower.close() : tower.stop());
+  });
+
+  it("a group without workers: its runs wait, and the leader warns once after a minute", async () => {
+    const { log, lines } = recordingLog();
+    const ran: string[] = [];
+    const tower = await testTower({
+      ...{ store: postgres().url, now: "2030-01-01T00:00:00Z", groups: ["default"], log },
+      tasks: (own) => void own.task("far", { group: "nobody" }, () => void ran.push("far")),
+    });
+    towers.push(tower);
+    const { runId } = await tower.carillon.enqueue("far");
+    const warned = () => lines.filter(({ level, fields }) => level === "warn" && fields.what === "group nobody");
+    await tower.advance("50s");
+    expect(warned()).toEqual([]);
+    await tower.advance("5m");
+    expect(warned(), "once").toHaveLength(1);
+    expect(warned()[0]?.message).toMatch(/no live worker can take them; see carillon doctor/);
+    expect((await (await tower.carillon.open()).store.runs.find(runId)).state).toBe("ready");
+    expect(ran).toEqual([]);
+  });
+
+  it("a handler that throws or returns what throws when it is looked at: its run ends, and the process goes on", async () => {
+    const hostile = new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error("do not look");
+        },
+        getPrototypeOf: () => {
+          throw new Error("do not ask");
+        },
+      },
+    );
+    const { log } = recordingLog();
+    const schema = `bad_input_${process.pid}`;
+    const tower = carillon({ store: postgres().url, schema, handleSignals: false, log });
+    towers.push(tower);
+    const tasks = {
+      returns: tower.task("returns", {}, () => hostile),
+      resolves: tower.task("resolves", {}, async () => ({ value: hostile })),
+      throws: tower.task("throws", {}, () => {
+        throw hostile;
+      }),
+      rejects: tower.task("rejects", {}, () => Promise.reject(hostile)),
+      fine: tower.task("fine", {}, () => "well"),
+    };
+    try {
+      await tower.start();
+      const { store } = await tower.open();
+      const seen: Record<string, unknown> = {};
+      for (const [name, task] of Object.entries(tasks)) {
+        const { runId } = await task.enqueue(undefined);
+        await until(`${name} to end`, async () => (await store.runs.find(runId)).endedMs !== null);
+        const { state, error, result } = await store.runs.find(runId);
+        seen[name] = [state, (error as { message?: string } | null)?.message ?? result];
+      }
+      expect(seen).toEqual({
+        returns: ["failed", "do not look"],
+        resolves: ["succeeded", null],
+        throws: ["failed", "an unreadable object"],
+        rejects: ["failed", "an unreadable object"],
+        fine: ["succeeded", "well"],
+      });
+    } finally {
+      await tower.stop();
+      await drop(schema);
+    }
+  });
+});
+
+async function drop(schema: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgres().url });
+  await client.connect();
+  await client.query(`drop schema if exists ${schema} cascade`);
+  await client.end();
+}
