@@ -228,9 +228,9 @@ export class Carillon {
   }
 
   /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
-  async cancel(runId: number, reason = "cancelled"): Promise<"cancelled" | "stopping"> {
+  async cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
     const { store } = await this.open();
-    if ((await store.runs.cancel(runId, reason, this.#storeClock.now())) === "cancelled") return "cancelled";
+    if ((await store.runs.cancel(runId, reason, this.#storeClock.now(), author)) === "cancelled") return "cancelled";
     const [started] = await awaitRecall(store.runs, this.#surroundings.callersClock, [runId]);
     if (started === undefined) return "cancelled";
     return "stopping";
@@ -240,9 +240,9 @@ export class Carillon {
    * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
    * @throws RUN_UNKNOWN, RUN_STATE
    */
-  async decide(runId: number, how: "retry" | "fail", reason = ""): Promise<void> {
+  async decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
     const { store } = await this.open();
-    await store.flow.decide(runId, how, reason, this.#storeClock.now());
+    await store.flow.decide(runId, how, reason, this.#storeClock.now(), author);
   }
 
   /** Stores a definition that no code here stands behind, such as a command task. */
@@ -353,10 +353,9 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
-    const { listen, behindProxy } = settings;
-    const readMetrics = () => this.metrics();
-    const http =
-      server && listen !== null ? new server.HttpServer({ ...shared, listen, behindProxy, readMetrics }) : undefined;
+    const { listen } = settings;
+    const more = { node: this.#node, readMetrics: () => this.metrics() };
+    const http = server && listen !== null ? new server.HttpServer({ ...shared, ...more, listen }) : undefined;
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {

@@ -100,7 +100,7 @@ export interface FlowStore extends RunFlow {
   inputs(of: { runId: number; fence?: number }): Promise<RunInput[]>;
   inputsPage(of: AskingRun, page: InputsPage): Promise<{ inputs: RunInput[]; more: boolean }>;
   /** Decides what is undecided. @throws RUN_UNKNOWN, RUN_STATE */
-  decide(runId: number, how: "retry" | "fail", why: string, nowMs: number): Promise<void>;
+  decide(runId: number, how: "retry" | "fail", why: string, nowMs: number, by: string): Promise<void>;
   /** Where a run comes from and what came of it; of its children the first so many. */
   relatives(runId: number, limit: number): Promise<Relative[]>;
   /** The tasks that come after this one, by name. */

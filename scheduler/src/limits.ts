@@ -74,6 +74,14 @@ export const limits = {
   heldPerSession: 20_000,
   /** What a remote worker tells of cannot be older. */
   agoMs: 366 * 86_400_000,
+  /** One request to the API; and one that carries many runs, or a calendar's file. */
+  requestBytes: 1024 * 1024,
+  largeRequestBytes: 16 * 1024 * 1024,
+  /** Runs enqueued by one request. */
+  runsPerRequest: 2_000,
+  /** Server-sent events that one server sends at once. */
+  streams: 200,
+  passwordLength: 1_000,
   /** A message or a stack that a remote worker tells. */
   errorTextLength: 16 * 1024,
 } as const;

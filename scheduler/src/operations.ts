@@ -4,6 +4,7 @@
  */
 import { CarillonError } from "./errors.ts";
 import { type LiveState, liveStates, type Outcome, outcomes } from "./run.ts";
+import type { Change, Enqueued } from "./store.ts";
 
 export const operationKinds = ["pause", "resume", "cancel", "rerun", "redrive", "dismiss", "backfill"] as const;
 export type OperationKind = (typeof operationKinds)[number];
@@ -103,7 +104,12 @@ export interface OperationStore {
    */
   step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;
   /** @returns its state from now on @throws OPERATION_UNKNOWN, OPERATION_STATE */
-  stop(operationId: number, nowMs: number): Promise<OperationState>;
+  stop(operationId: number, nowMs: number, by?: Pick<Change, "author" | "reason">): Promise<OperationState>;
+  /**
+   * One ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it repeatable
+   * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
+   */
+  rerun(runId: number, change: Change, made?: number): Promise<Enqueued>;
   /** @throws OPERATION_UNKNOWN */
   find(operationId: number): Promise<OperationRecord>;
   /** Newest first. */

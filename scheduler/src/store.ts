@@ -1,4 +1,8 @@
+import type { AccessStore } from "./access-store.ts";
+import type { AnswerStore } from "./answer-store.ts";
 import type { AppliedStore } from "./applied-store.ts";
+import type { AuditStore } from "./audit.ts";
+import type { BrowseStore } from "./browse-store.ts";
 import type { Calendar } from "./calendar.ts";
 import type { CalendarStore } from "./calendar-store.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
@@ -53,6 +57,10 @@ export interface Store {
   readonly workers: WorkerStore;
   readonly applied: AppliedStore;
   readonly figures: FigureStore;
+  readonly browse: BrowseStore;
+  readonly access: AccessStore;
+  readonly audit: AuditStore;
+  readonly answers: AnswerStore;
   /** The store's clock, for sampling. */
   clock(): Promise<number>;
   close(): Promise<void>;
@@ -197,6 +205,8 @@ export interface EnqueueWrite {
   key: string | null;
   /** By which it is limited and hashed; null or absent: its key. */
   limitKey?: string | null;
+  /** A number that was drawn for it before: a run that has it is this one. */
+  runId?: number | undefined;
   /** null: the task's. */
   priority: number | null;
   source: RunSource;
@@ -277,7 +287,8 @@ export interface RunStore {
   /** The same inside the caller's transaction. */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
-  cancel(runId: number, why: string, nowMs: number): Promise<"cancelled" | "asked">;
+  /** @param by whose wish it is, where it is a wish: put down in the audit */
+  cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
   /** Of these runs, those still waiting for a worker's word on a recall. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;

@@ -88,6 +88,15 @@ export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefini
   return over({ ...present, ...beneath }, present.asDefined ?? {});
 }
 
+/** The definition as it was once, laid over what defines it now: code that starts again does not undo it. */
+export function restored(present: TaskDefinition, once: TaskDefinition): TaskDefinition {
+  const { asDefined: _, ...parts } = once;
+  const names = [...new Set([...Object.keys(parts), ...optional])] as TaskPart[];
+  const differing = names.filter((part) => sortedJson(once[part] ?? null) !== sortedJson(present[part] ?? null));
+  const beneath = Object.fromEntries(differing.map((part) => [part, present[part] ?? null])) as EditedParts;
+  return over({ ...present, ...only(once, differing) }, { ...beneath, ...present.asDefined });
+}
+
 function over(definition: TaskDefinition, beneath: EditedParts): TaskDefinition {
   const { asDefined: _, ...rest } = definition;
   for (const part of optional) if (rest[part] === null) delete rest[part];

@@ -11,3 +11,13 @@ export function parseKey(text: string): { keyId: number; secret: string } | null
   const [, id, secret] = shape.exec(text) ?? [];
   return id === undefined || secret === undefined ? null : { keyId: Number(id), secret };
 }
+
+const tokenShape = /^ct_(\d{1,9})_([A-Za-z0-9_-]{43})$/;
+
+/** A token of the API, of the same making. */
+export const tokenText = (tokenId: number, secret: string): string => `ct_${tokenId}_${secret}`;
+
+export function parseToken(text: string): { keyId: number; secret: string } | null {
+  const [, id, secret] = tokenShape.exec(text) ?? [];
+  return id === undefined || secret === undefined ? null : { keyId: Number(id), secret };
+}

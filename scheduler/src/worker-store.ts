@@ -1,4 +1,4 @@
-import type { SessionIdentity } from "./store.ts";
+import type { Change, SessionIdentity } from "./store.ts";
 
 /**
  * The part of the store's port that remote workers need: their keys, and their sessions, which a server keeps alive for
@@ -13,7 +13,7 @@ export interface WorkerStore {
   /** Newest first, without the revoked ones. */
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
   /** Ends its sessions too. Repeatable. @throws KEY_UNKNOWN */
-  revokeKey(name: string, nowMs: number): Promise<WorkerKey>;
+  revokeKey(name: string, change: Change): Promise<WorkerKey>;
 
   /** Repeatable: the same instance of the same key gets the same session. @returns its number, or who has the name */
   open(
@@ -42,6 +42,7 @@ export interface NewKey {
   groups: string[];
   hash: Buffer;
   createdBy: string;
+  reason?: string;
 }
 
 export interface WorkerKey {

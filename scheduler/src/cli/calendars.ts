@@ -124,7 +124,7 @@ export function showCalendar(
 
 export function removeCalendar(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withStore(options, async ({ store, nowMs }) => {
-    await store.calendars.remove(name, nowMs());
+    await store.calendars.remove(name, { author: operator(), reason: "", nowMs: nowMs() });
     if (terminal.json) terminal.object({ calendar: name, removed: true });
     else terminal.line(`${plain(name)} is removed`);
     return exitCodes.ok;

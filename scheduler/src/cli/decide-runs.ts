@@ -1,6 +1,6 @@
 import { CarillonError } from "../errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import { type CommonOptions, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The operator's word on a run whose worker was lost. */
@@ -13,7 +13,7 @@ export function decideRun(
   if (how !== "retry" && how !== "fail")
     throw new CarillonError("USAGE", `${JSON.stringify(how)} is no decision`, { hint: "Give retry or fail." });
   return withStore(options, async ({ tower }) => {
-    await tower.decide(runId, how, options.reason);
+    await tower.decide(runId, how, options.reason, operator());
     if (terminal.json) terminal.object({ run: runId, decided: how });
     else terminal.line(how === "retry" ? `run ${runId} will run again` : `run ${runId} has failed`);
     return exitCodes.ok;

@@ -74,7 +74,7 @@ export function listKeys(options: CommonOptions, terminal: Terminal): Promise<Ex
 
 export function revokeKey(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withStore(options, async ({ store, nowMs }) => {
-    const revoked = await store.workers.revokeKey(name, nowMs());
+    const revoked = await store.workers.revokeKey(name, { author: operator(), reason: "", nowMs: nowMs() });
     if (terminal.json) terminal.object(keyObject(revoked));
     else terminal.line(`${plain(name)} is revoked: its workers are locked out, and what they run is taken back`);
     return exitCodes.ok;

@@ -3,7 +3,9 @@ import { createInterface } from "node:readline/promises";
 import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
+import { operationObject } from "../operation-object.ts";
 import type { OperationFilter, OperationKind, OperationRecord, OperationRequest } from "../operations.ts";
+import { iso } from "../run-object.ts";
 import { at as parseTime } from "../schedule.ts";
 import type { RunRecord } from "../store.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -155,28 +157,6 @@ async function follow(id: number, { store, nowMs, signal }: Opened, terminal: Te
   }
 }
 
-const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-
-export function operationObject(operation: OperationRecord) {
-  const { operationId, createdMs, startedMs, endedMs, filter, range, ...rest } = operation;
-  const { sinceMs, untilMs, ...named } = filter;
-  return {
-    operation: operationId,
-    ...rest,
-    filter: {
-      ...named,
-      ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
-      ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-    },
-    ...(range === undefined
-      ? {}
-      : { range: { ...range, fromMs: undefined, toMs: undefined, from: iso(range.fromMs), to: iso(range.toMs) } }),
-    created: iso(createdMs),
-    started: iso(startedMs),
-    ended: iso(endedMs),
-  };
-}
-
 const countsText = ({ total, done, passed, failed }: OperationRecord): string =>
   [
     `${done} of ${total} done`,
@@ -270,7 +250,7 @@ export function showOperation(id: number, options: CommonOptions, terminal: Term
 
 export function stopOperation(id: number, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withStore(options, async ({ store, nowMs }) => {
-    const state = await store.operations.stop(id, nowMs());
+    const state = await store.operations.stop(id, nowMs(), { author: operator(), reason: "" });
     const operation = await store.operations.find(id);
     if (terminal.json) terminal.object(operationObject(operation));
     else terminal.line(`operation ${id} is ${state}; ${countsText(operation)}`);

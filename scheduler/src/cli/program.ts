@@ -23,6 +23,7 @@ import type { CommonOptions } from "./store-choice.ts";
 import { showTask } from "./task-card.ts";
 import { listTasks, nextOfTask, pauseTasks, resumeTasks, runTask } from "./tasks.ts";
 import { Terminal } from "./terminal.ts";
+import { createUser, listUsers, removeUser, roleNames, setPassword } from "./users.ts";
 
 /** Carries out a command line. What went wrong has been said when this resolves. @returns the exit code */
 export async function main(args: string[]): Promise<ExitCode> {
@@ -133,7 +134,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
     if (scheduler) {
       command
         .option("--observer", "never lead, only step in where the leader left something out")
-        .option("--listen <HOST:PORT>", "let workers with a key reach this process by HTTP here (default: nowhere)")
+        .option("--listen <HOST:PORT>", "serve the HTTP API, and workers with a key, here (default: nowhere)")
         .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it");
     }
     if (worker) {
@@ -361,6 +362,24 @@ function commands(terminal: Terminal, ended: Handle): Command {
         limitGroup(name, runs, options, terminal),
       ),
     );
+
+  const users = family("users", "Say who may sign in to the HTTP API, and as what.");
+  add(users, "create <name>", "Make a user. The password is shown once.", "carillon users create ann --role operator")
+    .addOption(new Option("--role <ROLE>", "what the user may").choices(roleNames).default("viewer"))
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([name = ""], options: Parameters<typeof createUser>[1]) => createUser(name, options, terminal)));
+  add(users, "list", "List the users.", "carillon users list").action(
+    doing((_, options) => listUsers(options, terminal)),
+  );
+  add(
+    users,
+    "password <name>",
+    "Give a user a new password, shown once; every sign-in of the user ends.",
+    "carillon users password admin",
+  ).action(doing(([name = ""], options) => setPassword(name, options, terminal)));
+  add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann").action(
+    doing(([name = ""], options) => removeUser(name, options, terminal)),
+  );
 
   coordinationOption(
     add(

@@ -1,28 +1,8 @@
-import { type ComingTask, comingSlots, judgedSlot } from "../coming-slots.ts";
-import { plannedSchedule } from "../slot-rules.ts";
+import { judgedSlot } from "../coming-slots.ts";
 import type { TaskRecord } from "../store.ts";
+import { coming } from "../upcoming-slots.ts";
 import type { Zone } from "../zone.ts";
 import { timeText } from "./times.ts";
-
-const scheduleOf = ({ definition, calendar }: TaskRecord) => plannedSchedule(definition, calendar);
-const coming = (record: TaskRecord): ComingTask => ({
-  definition: record.definition,
-  schedule: scheduleOf(record),
-  seed: record.taskId,
-});
-
-/** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
-export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
-  const schedule = scheduleOf(record);
-  const slots: number[] = [];
-  for (let slot = schedule.next(afterMs); slot !== null && slots.length < count; slot = schedule.next(slot))
-    slots.push(slot);
-  return slots;
-}
-
-/** The next slot that its calendar and blackouts let run. */
-export const nextFire = (record: TaskRecord, nowMs: number): number | null =>
-  comingSlots(coming(record), nowMs, 1)[0] ?? null;
 
 /** What calendar and blackouts make of a slot; "": nothing. Jitter is in it: a slot that it puts into a blackout is told. */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {

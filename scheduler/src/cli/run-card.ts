@@ -1,11 +1,12 @@
 import type { Json } from "../json.ts";
+import { attemptObject, lateObject, relativeObject, runObject } from "../run-object.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../store.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { directionText } from "./policy-text.ts";
-import { lateObject, printLateResults, printRelatives, relativeObject, relativesShown } from "./run-relatives.ts";
-import { attemptObject, runObject, statePaint, stateText } from "./run-text.ts";
+import { printLateResults, printRelatives, relativesShown } from "./run-relatives.ts";
+import { statePaint, stateText } from "./run-text.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { cut, pad, plain, plainLines } from "./text.ts";

@@ -37,6 +37,3 @@ export function printLateResults(late: readonly LateResult[], zone: Zone, termin
       `  ${timeText(atMs, zone)}  ${plain(node ?? "a process since forgotten")}, fence ${fence}: ${style.warning(outcome)}`,
     );
 }
-
-export const relativeObject = ({ runId, task, state, relation }: Relative) => ({ run: runId, task, state, relation });
-export const lateObject = ({ atMs, ...late }: LateResult) => ({ at: new Date(atMs).toISOString(), ...late });

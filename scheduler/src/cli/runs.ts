@@ -2,11 +2,12 @@ import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError, isCarillonError } from "../errors.ts";
 import { liveStates, outcomes } from "../run.ts";
+import { runObject } from "../run-object.ts";
 import type { RunFilter, RunRecord, Store } from "../store.ts";
 import { endLine, errorWords } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { endOfRun, runObject, statePaint, stateText } from "./run-text.ts";
-import { type CommonOptions, type Opened, withStore } from "./store-choice.ts";
+import { endOfRun, statePaint, stateText } from "./run-text.ts";
+import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, spanText } from "./times.ts";
@@ -154,7 +155,7 @@ export function cancelRuns(
     let worst: ExitCode = exitCodes.ok;
     for (const run of ids) {
       try {
-        const outcome = await tower.cancel(run, options.reason);
+        const outcome = await tower.cancel(run, options.reason, operator());
         if (terminal.json) terminal.object({ run, outcome });
         else
           terminal.line(

@@ -2,34 +2,24 @@ import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { outcomes } from "../run.ts";
+import { runObject } from "../run-object.ts";
 import { compileSchedule, at as parseTime, type ScheduleSpec } from "../schedule.ts";
-import type { Counters, Member, RunRecord, Store, TaskRecord } from "../store.ts";
+import type { Member, RunRecord, Store, TaskRecord } from "../store.ts";
+import { noCounters, taskObject } from "../task-object.ts";
+import { nextOf, plannedSlots } from "../upcoming-slots.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { clockChange } from "./clock-changes.ts";
 import { endLine } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { routeText } from "./policy-text.ts";
-import { nextFire, plannedSlots, ruleText } from "./ruled-slots.ts";
-import { endOfRun, runObject } from "./run-text.ts";
+import { ruleText } from "./ruled-slots.ts";
+import { endOfRun } from "./run-text.ts";
 import { type CommonOptions, operator, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, timeText } from "./times.ts";
 
 export const zoneOfSpec = (spec: ScheduleSpec): Zone => (spec.type === "cron" ? zoneOf(spec.zone) : localZone());
-
-/** The next slot as people mean it; what is planned already still counts, until its time. */
-export function nextOf(record: TaskRecord, nowMs: number): number | null {
-  const {
-    definition: { schedule },
-    paused,
-    nextSlotMs,
-  } = record;
-  if (paused) return null;
-  // Only the store knows when the last run ended, and with it a fixed delay's next slot.
-  if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
-  return nextFire(record, nowMs);
-}
 
 /** Live processes whose worker serves the group. */
 export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
@@ -42,31 +32,6 @@ export const workersOf = (
   nowMs: number,
 ) =>
   groupWorkers(members, definition.group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
-
-export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
-
-export function taskObject(record: TaskRecord, counters: Counters | undefined, nowMs: number) {
-  const next = nextOf(record, nowMs);
-  const { schedule, group } = record.definition;
-  return {
-    name: record.name,
-    version: record.version,
-    group,
-    schedule,
-    route: record.definition.route ?? null,
-    labels: record.definition.labels ?? {},
-    limit: record.definition.limit ?? null,
-    rate: record.definition.rate ?? null,
-    words: compileSchedule(schedule).words(),
-    next: next === null ? null : new Date(next).toISOString(),
-    paused: record.paused && {
-      at: new Date(record.paused.atMs).toISOString(),
-      by: record.paused.by,
-      why: record.paused.why,
-    },
-    counters: counters ?? noCounters,
-  };
-}
 
 export function listTasks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withStore(options, async ({ store, nowMs, place }) => {

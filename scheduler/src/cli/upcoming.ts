@@ -3,8 +3,8 @@ import { pause, systemClock } from "../clock.ts";
 import { isCarillonError } from "../errors.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { RunRecord, Signal, TaskRecord } from "../store.ts";
+import { nextFire } from "../upcoming-slots.ts";
 import type { UpcomingFire } from "./live-state.ts";
-import { nextFire } from "./ruled-slots.ts";
 
 const enqueuedMost = 50;
 /** After a signal, so that a thousand enqueues in a second ask once. */

@@ -52,6 +52,7 @@ export class Janitor {
     if (clock.monotonic() - this.#rotatedAt >= rotateEveryMs) {
       const { dropped } = await store.history.rotate(storeClock.now(), keepMs);
       if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
+      await store.access.sweep(storeClock.now());
       this.#rotatedAt = clock.monotonic();
     }
     this.#foldedAt = clock.monotonic();

@@ -4,6 +4,7 @@ import { CarillonError, type ErrorCode, messageOf } from "../errors.ts";
 import { jsonText } from "../json.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
+import { statusOf } from "../problem-status.ts";
 import type { Random } from "../random.ts";
 import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
@@ -12,7 +13,6 @@ import type { GivenLog, GivenVerdict, JoinRequest, PollAnswer, PollRequest, Refu
 import type { ClaimStanding, WorkerKey } from "../worker-store.ts";
 import { FlowCalls, type Refuse } from "./flow-calls.ts";
 import { Lanes } from "./lanes.ts";
-import { statusOf } from "./problems.ts";
 import { type Attached, type Holding, Sessions, sessionOver } from "./sessions.ts";
 import { Settling } from "./settling.ts";
 import { isRepeated, settlementOf, verdictOf } from "./verdicts.ts";

@@ -1,26 +1,6 @@
-import { CarillonError, type ErrorCode, errorCodes } from "../errors.ts";
+import { CarillonError, errorCodes } from "../errors.ts";
+import { statusOf } from "../problem-status.ts";
 import type { Problem } from "../worker-protocol.ts";
-
-const statuses: Partial<Record<ErrorCode, number>> = {
-  KEY_UNKNOWN: 401,
-  KEY_FORBIDDEN: 403,
-  KEY_THROTTLED: 429,
-  CLAIM_FOREIGN: 403,
-  RUN_UNKNOWN: 404,
-  TASK_UNKNOWN: 404,
-  SESSION_LOST: 409,
-  NODE_NAME_TAKEN: 409,
-  FENCE_STALE: 409,
-  REQUEST_TOO_LARGE: 413,
-  REQUEST_INVALID: 400,
-  PAYLOAD_NOT_JSON: 400,
-  PAYLOAD_TOO_LARGE: 400,
-  TASK_INVALID: 400,
-  OPTION_INVALID: 400,
-  STOPPED: 503,
-};
-
-export const statusOf = (code: ErrorCode): number => statuses[code] ?? (code.startsWith("STORE_") ? 503 : 500);
 
 /** RFC 9457. What is none of ours is a bug, of which only the server's own log tells more. */
 export function problemOf(error: unknown): Problem {

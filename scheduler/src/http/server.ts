@@ -1,12 +1,16 @@
 import compress from "@fastify/compress";
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import type { Policy, Principal } from "../access.ts";
+import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { parseListen } from "../listen.ts";
 import type { Signal } from "../store.ts";
 import { version } from "../version.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
 import type { WorkerKey } from "../worker-store.ts";
+import { Api } from "./api.ts";
+import { makeFirstUser } from "./first-user.ts";
+import { strictHeaders } from "./guard.ts";
 import { Keys } from "./keys.ts";
 import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
@@ -14,19 +18,23 @@ import { asCarillonError, problemOf } from "./problems.ts";
 export interface HttpOptions extends PollerOptions {
   /** host:port; port 0 takes a free one. */
   listen: string;
-  /** Requests come by way of one proxy, which says from whom. */
+  /** A proxy before it ends TLS. */
   behindProxy: boolean;
   /** For Prometheus; whoever asks needs a key like anybody. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
+  /** The name of this node. */
+  node: string;
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
     /** Who may use the route. One that does not say is a bug, found at the start. */
-    access?: "worker";
+    policy?: Policy;
   }
   interface FastifyRequest {
     workerKey: WorkerKey | null;
+    /** Whose request it is, where its route asks. */
+    shown: { who: Principal; expiresMs: number; cookie: string | null } | null;
   }
 }
 
@@ -41,12 +49,14 @@ export class HttpServer {
   readonly #options: HttpOptions;
   readonly #poller: Poller;
   readonly #keys: Keys;
+  readonly #api: Api;
   readonly #app: FastifyInstance;
 
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#poller = new Poller(options);
     this.#keys = new Keys(options.store.workers, options.clock, options.log);
+    this.#api = new Api(options);
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
       requestTimeout: requestMs,
@@ -59,15 +69,18 @@ export class HttpServer {
   /** @returns where it listens @throws LISTEN_FAILED */
   async start(): Promise<string> {
     const app = this.#app;
+    await makeFirstUser(this.#options.store.access, this.#options.storeClock.now(), this.#options.log);
     const { host, port } = parseListen(this.#options.listen);
     app.addHook("onRoute", ({ config, url, method }) => {
-      if (!config?.access) throw new Error(`the route ${method} ${url} does not say who may use it`);
+      if (!config?.policy) throw new Error(`the route ${method} ${url} does not say who may use it`);
     });
     app.decorateRequest("workerKey", null);
+    app.decorateRequest("shown", null);
+    app.addHook("onRequest", async (_, reply) => strictHeaders(reply, this.#options.behindProxy));
     // Before the body is read: a stranger's is not.
-    app.addHook("onRequest", async (request) => {
+    const onRequest = async (request: FastifyRequest) => {
       request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
-    });
+    };
     app.removeContentTypeParser("text/plain");
     await app.register(compress, {
       encodings: ["gzip"],
@@ -81,25 +94,32 @@ export class HttpServer {
       if (problem.status === 500)
         this.#options.log.error({ error: messageOf(error), path: request.url }, "a request failed by a bug");
       if (problem.status === 401) reply.header("www-authenticate", "Bearer");
-      if (isCarillonError(known, "KEY_THROTTLED"))
-        reply.header("retry-after", Math.ceil((known.retryAfterMs ?? 0) / 1_000));
+      if (known instanceof CarillonError && known.retryAfterMs !== undefined)
+        reply.header("retry-after", String(Math.max(1, Math.ceil(known.retryAfterMs / 1_000))));
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
     app.setNotFoundHandler((request, reply) => {
-      const problem = problemOf(new CarillonError("REQUEST_INVALID", `there is no ${request.method} ${request.url}`));
-      return reply
-        .code(404)
-        .type("application/problem+json")
-        .send({ ...problem, status: 404 });
+      const path = request.url.split("?")[0];
+      const problem = problemOf(new CarillonError("ROUTE_UNKNOWN", `there is no ${request.method} ${path}`));
+      return reply.code(problem.status).type("application/problem+json").send(problem);
     });
-    app.post(pollPath, { config: { access: "worker" } }, (request) => this.#poll(request));
-    app.get(`${pollPath}/contract`, { config: { access: "worker" } }, () => describeProtocol(version));
+    const forWorkers = { config: { policy: "worker" as const }, onRequest };
+    app.post(pollPath, forWorkers, (request) => this.#poll(request));
+    app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));
+    this.#api.register(app);
     const { readMetrics } = this.#options;
-    if (readMetrics)
-      app.get("/metrics", { config: { access: "worker" } }, async (_request, reply) => {
+    if (readMetrics) {
+      // A scraper may have a token of its own, or a worker's key.
+      const byEither = (request: FastifyRequest) =>
+        /^Bearer +ct_/i.test(request.headers.authorization ?? "")
+          ? this.#api.admit(request, { policy: "viewer", noun: "cluster", method: "GET" })
+          : onRequest(request);
+      const forScrapers = { config: { policy: "viewer" as const }, onRequest: async (request: FastifyRequest) => void (await byEither(request)) };
+      app.get("/metrics", forScrapers, async (_request, reply) => {
         const { contentType, text } = await readMetrics();
         return reply.type(contentType).send(text);
       });
+    }
     try {
       await app.listen({ host, port });
     } catch (error) {
@@ -115,11 +135,13 @@ export class HttpServer {
 
   onSignal(signal: Signal): void {
     this.#poller.onSignal(signal);
+    this.#api.onSignal(signal);
   }
 
   /** Polls that wait are answered, so that their workers go elsewhere. */
   async stop(): Promise<void> {
     await this.#poller.close();
+    await this.#api.stop();
     await this.#app.close();
   }
 

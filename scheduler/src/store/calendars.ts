@@ -1,10 +1,11 @@
 import { type Calendar, type CalendarContent, calendarContent } from "../calendar.ts";
 import type { CalendarRecord, CalendarStore } from "../calendar-store.ts";
 import { CarillonError } from "../errors.ts";
-import { sortedJson } from "../json.ts";
+import { type Json, sortedJson } from "../json.ts";
 import { calendarNameHint, isCalendarName } from "../slot-rules.ts";
 import type { Change, SqlClient } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
+import { audited } from "./audit.ts";
 import type { Database } from "./database.ts";
 
 /** Plans a task anew in the caller's transaction, as by an edit. */
@@ -88,7 +89,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
   const asRecord = ({ content, ...row }: Row): CalendarRecord => ({ ...row, ...content });
 
   return {
-    async set(name, given, change) {
+    async set(name, given, change, expectedVersion = null) {
       if (!isCalendarName(name)) {
         throw new CarillonError("CALENDAR_INVALID", `a calendar's name cannot be ${JSON.stringify(name)}`, {
           hint: calendarNameHint,
@@ -112,6 +113,9 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
             [row.id, row.version],
           );
+          const there = row.removed_ms === null && row.version > 0;
+          if (expectedVersion !== null && expectedVersion !== (there ? row.version : 0))
+            throw stale(name, expectedVersion, there ? row.version : 0);
           if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
             return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
           const version = row.version + 1;
@@ -127,6 +131,15 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           const tasks = await users(client, name);
           const reason = `calendar ${name} is at version ${version}`;
           for (const task of tasks) await replan(client, task, { ...change, reason });
+          const before = there ? (present[0]?.content as Json) : null;
+          const entry = {
+            atMs: now,
+            who: change.author,
+            act: there ? "edit" : "create",
+            about: "calendar" as const,
+            named: name,
+          };
+          await audited(client, s, { ...entry, before, after: content as unknown as Json, why: change.reason });
           return { calendar: { name, version, ...content }, changed: true, tasks };
         }),
       );
@@ -150,7 +163,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
       return rows.map(asRecord);
     },
 
-    async remove(name, nowMs) {
+    async remove(name, { author, reason, nowMs }) {
       await database.transaction(async (client) => {
         const { rows } = await client.query(
           `select id from ${s}.calendar where name = $1 and removed_ms is null for update`,
@@ -166,9 +179,18 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           });
         }
         await client.query(`update ${s}.calendar set removed_ms = $2 where name = $1`, [name, Math.round(nowMs)]);
+        const entry = { atMs: nowMs, who: author, act: "remove", about: "calendar" as const, named: name };
+        await audited(client, s, { ...entry, before: null, after: null, why: reason });
       });
     },
   };
+}
+
+function stale(name: string, expected: number, version: number): CarillonError {
+  const now = version === 0 ? "is not there" : `is at version ${version}`;
+  return new CarillonError("CALENDAR_STALE", `calendar ${name} ${now}; this change was made from version ${expected}`, {
+    hint: "Read it again, look at what changed, and repeat the change.",
+  });
 }
 
 function unknown(name: string, version?: number): CarillonError {

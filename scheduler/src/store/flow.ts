@@ -3,6 +3,7 @@ import type { ChildWrite, FlowStore, Follower, InputsPage, LateResult, Relative,
 import { limits } from "../limits.ts";
 import { liveStates, outcomes } from "../run.ts";
 import type { Enqueued, SqlClient } from "../store.ts";
+import { audited } from "./audit.ts";
 import type { Endings } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { LooseEnds, tieUp } from "./following.ts";
@@ -121,7 +122,7 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
 
     inputsPage: readInputs,
 
-    async decide(runId, how, why, nowMs) {
+    async decide(runId, how, why, nowMs, by) {
       const now = Math.round(nowMs);
       const loose = new LooseEnds();
       const [found] = await database.query<{ task_id: number }>(
@@ -137,6 +138,8 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
         );
         const run = rows[0];
         if (!found || run?.state !== liveStates.indexOf("undecided")) throw await notUndecided(client, runId);
+        const entry = { atMs: now, who: by, act: `decide: ${how}`, about: "run" as const, named: String(runId) };
+        await audited(client, s, { ...entry, before: { state: "undecided" }, after: null, why });
         if (how === "retry") {
           await client.query(
             `with back as (

@@ -1,5 +1,6 @@
 import { CarillonError } from "../errors.ts";
 import { type GroupRecord, type GroupStore, waitingMost } from "../group-store.ts";
+import { audited } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { prioritiesSql } from "./ready.ts";
 import { notifySql } from "./signals.ts";
@@ -59,6 +60,17 @@ export function groupStore(database: Database): GroupStore {
             [group.id, most, change.author, change.reason, Math.round(change.nowMs)],
           );
           await client.query(`select ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
+          await audited(client, s, {
+            ...{
+              atMs: change.nowMs,
+              who: change.author,
+              act: "limit",
+              about: "group",
+              named: name,
+              why: change.reason,
+            },
+            ...{ before: (group.most as number | null) ?? null, after: most },
+          });
           return { changed: true };
         }),
       );

@@ -55,6 +55,9 @@ export async function createTasks(
      versions as (
        insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms)
        select id, 1, definition, $9, $10, $8 from made),
+     put_down as (
+       insert into ${s}.audit (at_ms, who, act, about, named, after, why)
+       select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
      plans as (
        insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms)
        select id, 1, next_slot_ms, after_end_ms from made join given using (name)),

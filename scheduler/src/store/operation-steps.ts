@@ -1,7 +1,7 @@
-import { isCarillonError, messageOf } from "../errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { BackfillRange, OperationFilter, OperationKind, OperationRequest, OperationState } from "../operations.ts";
 import { liveStates, outcomes } from "../run.ts";
-import type { RunStore, SqlClient, TaskStore } from "../store.ts";
+import type { Enqueued, RunStore, SqlClient, TaskStore } from "../store.ts";
 import type { Database } from "./database.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { taskIdsSql, taskValues } from "./task-filter.ts";
@@ -179,6 +179,30 @@ export function runSteps(database: Database, runs: RunStore) {
       return { total: counted?.total ?? 0, first: first.map(({ id, name }) => `run ${id} of ${name}`) };
     },
 
+    /** One ended run, by its number. @param made the number drawn for the new one @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+    async one(client: SqlClient, runId: number, made: number | undefined, now: number): Promise<Enqueued> {
+      const { rows } = await client.query(
+        `select h.id, h.ended_ms as "endedMs", h.task_id as "taskId", true as kept, ${fields}
+         from ${s}.run_history h join ${s}.task t on t.id = h.task_id where h.id = $1`,
+        [runId],
+      );
+      const past = rows as unknown as Past[];
+      if (!past[0]) {
+        const { state } = await runs.find(runId);
+        throw new CarillonError("RUN_STATE", `run ${runId} has not ended (${state})`, {
+          hint: "Wait for its end, or cancel it.",
+        });
+      }
+      const { exists, taskId, payload, priority, key, slotMs } = past[0];
+      if (!exists) throw new CarillonError("TASK_UNKNOWN", `the task of run ${runId} was removed`);
+      const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const, runId: made };
+      const run = await runs.enqueueIn(client, write, now);
+      if (!run.created) return run;
+      await client.query(`update ${s}.run set slot_ms = $2 where id = $1`, [run.runId, slotMs]);
+      await mark(client, past, new Map([[runId, run.runId]]), null, 1);
+      return run;
+    },
+
     async step(client: SqlClient, open: OpenOperation, now: number): Promise<Progress> {
       // What ended later was not counted when it began, so it is not taken either.
       const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
@@ -264,7 +288,13 @@ export function runSteps(database: Database, runs: RunStore) {
   }
 
   /** What was run again is no open letter any more, whichever way it was asked for. */
-  async function mark(client: SqlClient, past: Past[], made: Map<number, number>, operationId: number, state: number) {
+  async function mark(
+    client: SqlClient,
+    past: Past[],
+    made: Map<number, number>,
+    operationId: number | null,
+    state: number,
+  ) {
     if (past.length === 0) return;
     await client.query(
       `update ${s}.dead_letter d set state = $4, redriven_by = i.made, operation_id = $5

@@ -8,6 +8,7 @@ import {
   operationTransition,
 } from "../operations.ts";
 import type { RunStore, SqlClient, TaskStore } from "../store.ts";
+import { audited } from "./audit.ts";
 import { backfillSteps } from "./backfill.ts";
 import type { Database } from "./database.ts";
 import { type Batch, batchSteps, type OpenOperation, type Progress, runSteps } from "./operation-steps.ts";
@@ -19,7 +20,7 @@ const batchTurnMs = 5_000;
 const stepIdle = "30s";
 const previewMax = 20;
 
-interface OperationRow extends OpenOperation {
+export interface OperationRow extends OpenOperation {
   author: string;
   total: number;
   done: number;
@@ -30,7 +31,7 @@ interface OperationRow extends OpenOperation {
   ended_ms: number | null;
 }
 
-const asRecord = (row: OperationRow): OperationRecord => ({
+export const asOperation = (row: OperationRow): OperationRecord => ({
   operationId: row.id,
   kind: row.kind,
   filter: row.filter,
@@ -81,6 +82,9 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
              insert into ${s}.operation (token, kind, filter, range, author, reason, total, last_run_id, next_ms, stepped_ms, created_ms)
              select $1, $2, $3, $4, $5, $6, $7, last_value, $8, $8, $8 from ${s}.run_id
              on conflict (token) do nothing returning id),
+           put_down as (
+             insert into ${s}.audit (at_ms, who, act, about, named, after, why)
+             select $8, $5, $2, 'operation', id::text, jsonb_build_object('filter', $3::jsonb, 'range', $4::jsonb, 'total', $7::bigint), $6 from made),
            told as (select ${notifySql(s, "'operations'")} from made)
            select id, (select count(*) from told) from made union all select id, 0 from ${s}.operation where token = $1`,
           [
@@ -129,7 +133,23 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
       return { stepped: null, nextMs: next?.nextMs ?? null };
     },
 
-    async stop(operationId, nowMs) {
+    async rerun(runId, change, drawn) {
+      const now = Math.round(change.nowMs);
+      return database.persist(() =>
+        database.transaction(async (client) => {
+          const run = await made.one(client, runId, drawn, now);
+          if (run.created) {
+            await audited(client, s, {
+              ...{ atMs: now, who: change.author, act: "rerun", about: "run", named: String(runId) },
+              ...{ before: null, after: { run: run.runId }, why: change.reason },
+            });
+          }
+          return run;
+        }),
+      );
+    },
+
+    async stop(operationId, nowMs, by) {
       const now = Math.round(nowMs);
       return database.persist(() =>
         database.transaction(async (client) => {
@@ -150,6 +170,12 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
             [operationId, state, now],
           );
           await client.query(`select ${notifySql(s, "'operations'")}`);
+          if (by) {
+            await audited(client, s, {
+              ...{ atMs: now, who: by.author, act: "stop", about: "operation", named: String(operationId) },
+              ...{ before: { state: row.state }, after: { state }, why: by.reason },
+            });
+          }
           return state;
         }),
       );
@@ -160,7 +186,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
         operationId,
       ]);
       if (!row) throw unknown(operationId);
-      return asRecord(row);
+      return asOperation(row);
     },
 
     async list(limit) {
@@ -169,7 +195,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
         `select * from ${s}.operation order by id desc limit $1`,
         [limit],
       );
-      return rows.map(asRecord);
+      return rows.map(asOperation);
     },
   };
 

@@ -2,7 +2,11 @@ import { type Clock, systemClock } from "../clock.ts";
 import { type Log, silentLog } from "../log.ts";
 import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
+import { accessStore } from "./access.ts";
+import { answerStore } from "./answers.ts";
 import { appliedStore } from "./applied.ts";
+import { auditStore } from "./audit.ts";
+import { browseStore } from "./browse.ts";
 import { calendarStore } from "./calendars.ts";
 import { claimStore } from "./claims.ts";
 import { Database, type Driver } from "./database.ts";
@@ -92,6 +96,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     workers: workerStore(database),
     applied: appliedStore(database),
     figures: figureStore(database),
+    browse: browseStore(database, tasks, runs),
+    access: accessStore(database),
+    audit: auditStore(database),
+    answers: answerStore(database),
     clock,
     close: () => database.close(),
   };

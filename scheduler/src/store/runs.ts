@@ -1,17 +1,17 @@
 import { CarillonError } from "../errors.ts";
 import { liveStates, outcomes } from "../run.ts";
-import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunRecord, RunStore } from "../store.ts";
+import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunStore, SqlClient } from "../store.ts";
+import { audited } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { asRunRecord, type RunRow, runRecordSql, stateNames } from "./run-rows.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
-import { sourceNumber, sourceOf } from "./sources.ts";
+import { sourceNumber } from "./sources.ts";
 
 const preparedRowsMax = 50;
 /** Whoever ends a run has its own estimate of the store's clock. */
 const clocksApartMs = 60_000;
 const levels = ["debug", "info", "warn", "error"] as const;
-
-const asJson = (value: unknown) => value as RunRecord["payload"];
 
 export function runStore(database: Database): RunStore {
   const s = database.schema;
@@ -56,27 +56,26 @@ export function runStore(database: Database): RunStore {
     ];
   }
 
-  const recordSql = (table: "run" | "run_history") => {
-    const live = table === "run";
-    return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
-      r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
-      o.node, r.payload, ${live ? "r.progress" : "null::jsonb"} as progress, ${live ? "null::jsonb" : "r.result"} as result,
-      ${live ? "null::jsonb" : "r.error"} as error, ${live ? "r.limit_key" : "null::text"} as limit_key, ${live ? "r.shard" : "null::int[]"} as shard,
-      ${live ? `case when r.state = 2 and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
-      from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
-  };
+  const recordSql = (table: "run" | "run_history") => runRecordSql(s, table);
 
   const store: RunStore = {
     async enqueue(writes, nowMs) {
-      const drawn = await database.persist(() =>
-        database.query<{ id: number }>("run-ids", `select nextval('${s}.run_id') as id from generate_series(1, $1)`, [
-          writes.length,
-        ]),
-      );
-      const ids = drawn.map(({ id }) => id);
+      const undrawn = writes.filter(({ runId }) => runId === undefined).length;
+      const drawn =
+        undrawn === 0
+          ? []
+          : await database.persist(() =>
+              database.query<{ id: number }>(
+                "run-ids",
+                `select nextval('${s}.run_id') as id from generate_series(1, $1)`,
+                [undrawn],
+              ),
+            );
+      let next = 0;
+      const ids = writes.map(({ runId }) => runId ?? (drawn[next++] as { id: number }).id);
       return database.persist(async (again) => {
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
-        const present = again ? await existing(ids, nowMs) : new Set<number>();
+        const present = again || undrawn < writes.length ? await existing(ids, nowMs) : new Set<number>();
         const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
         // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
         for (let open = places(answers); open.length > 0; open = places(answers)) {
@@ -96,7 +95,8 @@ export function runStore(database: Database): RunStore {
 
     async enqueueIn(client, write, nowMs) {
       for (;;) {
-        const { rows } = await client.query(insertSql(`nextval('${s}.run_id')`), insertValues([write], nowMs));
+        const id = write.runId === undefined ? `nextval('${s}.run_id')` : String(Number(write.runId));
+        const { rows } = await client.query(insertSql(id), insertValues([write], nowMs));
         const made = rows[0] as unknown as Made;
         if (made.held) await settleGates(client, s, [write.taskId], nowMs, false);
         if (made.id !== null) return { runId: Number(made.id), created: made.created };
@@ -107,8 +107,13 @@ export function runStore(database: Database): RunStore {
       }
     },
 
-    async cancel(runId, why, nowMs) {
+    async cancel(runId, why, nowMs, by) {
       const now = Math.round(nowMs);
+      const putDown = async (client: SqlClient, outcome: string) => {
+        if (by === undefined) return;
+        const entry = { atMs: now, who: by, act: "cancel", about: "run" as const, named: String(runId) };
+        await audited(client, s, { ...entry, before: null, after: { outcome }, why });
+      };
       return database.transaction(async (client) => {
         const { rows: tasks } = await client.query(`select task_id from ${s}.run where id = $1`, [runId]);
         await lockPlans(
@@ -121,6 +126,7 @@ export function runStore(database: Database): RunStore {
         if (live.rows[0]?.state === liveStates.indexOf("claimed")) {
           await client.query(`update ${s}.run set recall = 1, recall_why = $2 where id = $1`, [runId, why]);
           await client.query(`select ${notifySql(s, "'recall'")}`);
+          await putDown(client, "asked");
           return "asked";
         }
         const { rows } = await client.query(
@@ -141,6 +147,7 @@ export function runStore(database: Database): RunStore {
         );
         const gone = rows[0];
         if (!gone) throw await notLive(runId);
+        await putDown(client, "cancelled");
         if ((gone.gate as number) > 0) await settleGates(client, s, [gone.task_id as number], nowMs, true);
         return "cancelled";
       });
@@ -158,7 +165,7 @@ export function runStore(database: Database): RunStore {
     async find(runId) {
       for (const table of ["run", "run_history"] as const) {
         const [row] = await database.query<RunRow>(`run-find-${table}`, `${recordSql(table)} where r.id = $1`, [runId]);
-        if (row) return asRecord(row);
+        if (row) return asRunRecord(row);
       }
       throw new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
         hint: "It may have been dropped by retention, or have succeeded in a task that keeps a history of failures only. See `carillon runs list`.",
@@ -192,7 +199,7 @@ export function runStore(database: Database): RunStore {
           )),
         );
       }
-      return rows.slice(0, filter.limit).map(asRecord);
+      return rows.slice(0, filter.limit).map(asRunRecord);
     },
 
     async attempts(runId): Promise<AttemptRecord[]> {
@@ -277,61 +284,3 @@ interface Made {
 const places = (answers: (Enqueued | null)[]) => answers.flatMap((answer, place) => (answer === null ? [place] : []));
 
 const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");
-
-const stateNames: RunRecord["state"][] = [...liveStates, ...outcomes];
-
-interface RunRow {
-  id: number;
-  task: string;
-  task_id: number;
-  version: number;
-  state: number;
-  source: number;
-  priority: number;
-  key: string | null;
-  slot_ms: number | null;
-  due_ms: number;
-  created_ms: number;
-  claimed_ms: number | null;
-  started_ms: number | null;
-  ended_ms: number | null;
-  attempt: number;
-  fence: number | null;
-  node: string | null;
-  payload: unknown;
-  progress: unknown;
-  result: unknown;
-  error: unknown;
-  addressee: string | null;
-  limit_key: string | null;
-  shard: [number, number] | null;
-}
-
-function asRecord(row: RunRow): RunRecord {
-  return {
-    runId: row.id,
-    task: row.task,
-    taskId: row.task_id,
-    version: row.version,
-    state: stateNames[row.state] as RunRecord["state"],
-    source: sourceOf(row.source),
-    priority: row.priority,
-    key: row.key,
-    slotMs: row.slot_ms,
-    dueMs: row.due_ms,
-    createdMs: row.created_ms,
-    claimedMs: row.claimed_ms,
-    startedMs: row.started_ms,
-    endedMs: row.ended_ms,
-    attempt: row.attempt,
-    fence: row.fence,
-    node: row.node,
-    payload: asJson(row.payload),
-    progress: asJson(row.progress),
-    result: asJson(row.result),
-    error: asJson(row.error),
-    addressee: row.addressee,
-    limitKey: row.limit_key,
-    shard: row.shard,
-  };
-}

@@ -11,7 +11,11 @@ import type {
 import type { Database } from "./database.ts";
 import { earliestReadySql, unservedSql } from "./ready.ts";
 
-interface MemberRow {
+const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
+// What does not change is read by those who look; every beat of every process would carry it.
+export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks`;
+
+export interface MemberRow {
   id: number;
   node: string;
   role: "node" | "worker";
@@ -69,7 +73,7 @@ const asBeating = (row: BeatingRow): Beating => ({
   timeoutMs: row.timeout_ms,
 });
 
-const asMember = (row: MemberRow): Member => ({
+export const asMember = (row: MemberRow): Member => ({
   ...asBeating(row),
   host: row.host,
   pid: row.pid,
@@ -85,9 +89,6 @@ const asMember = (row: MemberRow): Member => ({
 
 export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
-  const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
-  // What does not change is read by those who look; every beat of every process would carry it.
-  const allFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks`;
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
   const beatSql = `
@@ -159,7 +160,7 @@ export function sessionStore(database: Database): SessionStore {
       if (rows[0]) return { sessionId: rows[0].id };
       const [holder] = await database.ask<MemberRow>(
         "session-holder",
-        `select ${allFields} from ${s}.session where node = $1 and ended_ms is null`,
+        `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
         [identity.node],
       );
       // It ended between the two statements: the name is free now.
@@ -268,7 +269,7 @@ export function sessionStore(database: Database): SessionStore {
     async members() {
       const rows = await database.query<MemberRow>(
         "session-members",
-        `select ${allFields} from ${s}.session where ended_ms is null order by id`,
+        `select ${memberFields} from ${s}.session where ended_ms is null order by id`,
       );
       const [leader] = await database.query<Leadership>(
         "session-leadership",

@@ -10,12 +10,14 @@ import { keepEdits } from "../task-edits.ts";
 import { isKeyed, isRouted } from "../task-policies.ts";
 import { staleTask } from "../task-versions.ts";
 import { isApplied, markApplied, markRemoved } from "./applied.ts";
+import { auditedEdit, auditedTask } from "./audit.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { rehang } from "./rehang.ts";
 import { notifySql } from "./signals.ts";
+import { asRecord, type TaskRow, withCalendar } from "./task-rows.ts";
 import { lockUpstream, saveUpstream } from "./upstream.ts";
 import { skipPassed, type Withdrawal, withdraw } from "./withdraw.ts";
 
@@ -23,36 +25,6 @@ const recallAgainMs = 10;
 
 /** An edit is a transaction of its own; so many go side by side. */
 const savesAtOnce = 4;
-
-interface TaskRow {
-  id: number;
-  name: string;
-  version: number;
-  group_id: number;
-  definition: TaskDefinition;
-  definition_text: string;
-  paused_ms: number | null;
-  paused_by: string | null;
-  paused_why: string | null;
-  deleted_ms: number | null;
-  changed_ms: number;
-  next_slot_ms: number | null;
-  bundle: string | null;
-  applied_version: number | null;
-}
-
-const asRecord = (row: TaskRow): TaskRecord => ({
-  taskId: Number(row.id),
-  name: row.name,
-  version: row.version,
-  definition: row.definition,
-  groupId: row.group_id,
-  paused:
-    row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
-  changedMs: Number(row.changed_ms),
-  nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
-  ...(row.bundle === null ? {} : { bundle: row.bundle }),
-});
 
 export function taskStore(database: Database): TaskStore & { replan: Replanning } {
   const s = database.schema;
@@ -186,6 +158,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
         const row = await lock(client, name);
         if (row.deleted_ms !== null) throw unknown(name);
         if (row.paused_ms === null) return;
+        await auditedTask(client, s, "resume", row, change);
         await client.query(
           `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
           [row.id, Math.round(change.nowMs)],
@@ -366,6 +339,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
     const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);
     await settleGates(client, s, [row.id], change.nowMs, false);
+    await auditedEdit(client, s, row, definition, text, change);
     await client.query(`select ${notifySql(s, "'tasks'")}`);
     return asRecord({
       ...row,
@@ -447,6 +421,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
       await withdraw(client, s, row.id, now, how);
       await mark(client, row.id);
+      await auditedTask(client, s, how === "paused" ? "pause" : "remove", row, change);
       await client.query(`select ${notifySql(s, "'tasks'")}`);
       return { taskId: row.id };
     });
@@ -477,9 +452,6 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     return recalled;
   }
 }
-
-const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>
-  calendar === undefined ? record : { ...record, calendar };
 
 function unknown(name: string): CarillonError {
   return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {

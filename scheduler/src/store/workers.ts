@@ -30,12 +30,17 @@ export function workerStore(database: Database): WorkerStore {
   const keyFields = `id as "keyId", name, groups, created_ms as "createdMs", created_by as "createdBy", revoked_ms as "revokedMs"`;
 
   return {
-    async createKey({ name, groups, hash, createdBy }, nowMs) {
+    async createKey({ name, groups, hash, createdBy, reason = "" }, nowMs) {
       const [made] = await database.query<WorkerKey>(
         "worker-key-create",
-        `insert into ${s}.worker_key (name, groups, hash, created_ms, created_by) values ($1, $2, $3, $4, $5)
-         on conflict (name) where revoked_ms is null do nothing returning ${keyFields}`,
-        [name, groups, hash, Math.round(nowMs), createdBy],
+        `with made as (
+           insert into ${s}.worker_key (name, groups, hash, created_ms, created_by) values ($1, $2, $3, $4, $5)
+           on conflict (name) where revoked_ms is null do nothing returning *
+         ), put_down as (
+           insert into ${s}.audit (at_ms, who, act, about, named, after, why)
+           select $4, $5, 'create', 'worker-key', name, jsonb_build_object('groups', groups), $6 from made
+         ) select ${keyFields} from made`,
+        [name, groups, hash, Math.round(nowMs), createdBy, reason],
       );
       if (made) return made;
       throw new CarillonError("KEY_NAME_TAKEN", `there is a worker key ${name} already`, {
@@ -61,7 +66,7 @@ export function workerStore(database: Database): WorkerStore {
         [limit],
       ),
 
-    async revokeKey(name, nowMs) {
+    async revokeKey(name, { author, reason, nowMs }) {
       const [revoked] = await database.query<WorkerKey>(
         "worker-key-revoke",
         `with revoked as (
@@ -69,8 +74,11 @@ export function workerStore(database: Database): WorkerStore {
          ), over as (
            update ${s}.session o set ended_ms = $2, ended_why = 'its key was revoked' from revoked
            where o.key_id = revoked.id and o.ended_ms is null
+         ), put_down as (
+           insert into ${s}.audit (at_ms, who, act, about, named, before, why)
+           select $2, $3, 'revoke', 'worker-key', name, jsonb_build_object('groups', groups), $4 from revoked
          ) select ${keyFields} from revoked`,
-        [name, Math.round(nowMs)],
+        [name, Math.round(nowMs), author, reason],
       );
       // A second try finds it revoked.
       const found = revoked ?? (await this.keys()).find((key) => key.name === name);

@@ -16,6 +16,7 @@ const parts = [
     "applied",
     "figures",
   ] as const),
+  ...(["browse", "access", "audit", "answers"] as const),
 ];
 /** In real time. */
 const deafAfterMs = 5_000;

@@ -71,9 +71,9 @@ describe("calendars", () => {
     });
     expect(await stage.store.calendars.find("plain", 1)).toMatchObject({ version: 1, holidays: [day(0), day(1)] });
     expect((await stage.store.calendars.list()).map(({ name }) => name)).toContain("plain");
-    await stage.store.calendars.remove("plain", stage.nowMs);
+    await stage.store.calendars.remove("plain", change(stage.nowMs));
     await expect(stage.store.calendars.find("plain")).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
-    await expect(stage.store.calendars.remove("plain", stage.nowMs)).rejects.toMatchObject({
+    await expect(stage.store.calendars.remove("plain", change(stage.nowMs))).rejects.toMatchObject({
       code: "CALENDAR_UNKNOWN",
     });
     expect(await set("plain", [day(0)])).toMatchObject({ changed: true, calendar: { version: 3 } });
@@ -164,7 +164,7 @@ describe("calendars", () => {
     });
     await set("used", []);
     const task = await stage.task("user", { calendar: { name: "used" } });
-    await expect(stage.store.calendars.remove("used", stage.nowMs)).rejects.toMatchObject({
+    await expect(stage.store.calendars.remove("used", change(stage.nowMs))).rejects.toMatchObject({
       code: "CALENDAR_USED",
       message: expect.stringContaining("user"),
     });
@@ -173,6 +173,6 @@ describe("calendars", () => {
     const [fresh] = await stage.store.tasks.saveAll([{ ...task.definition, name: "fresh" }], change(stage.nowMs));
     expect(fresh).toMatchObject({ version: 1, calendar: { name: "used", version: 1 } });
     for (const name of ["user", "fresh"]) await stage.store.tasks.remove(name, change(stage.nowMs));
-    await stage.store.calendars.remove("used", stage.nowMs);
+    await stage.store.calendars.remove("used", change(stage.nowMs));
   });
 });

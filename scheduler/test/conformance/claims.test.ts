@@ -384,9 +384,9 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.store.claims.settle(session, [late], stage.nowMs + 2)).toEqual(new Set([run.fence]));
       expect(await stage.store.flow.lateResults(run.runId)).toMatchObject([{ fence: run.fence, outcome: "succeeded" }]);
 
-      await stage.store.flow.decide(run.runId, "retry", "", stage.nowMs + 3);
+      await stage.store.flow.decide(run.runId, "retry", "", stage.nowMs + 3, "test");
       expect(await stage.store.runs.find(run.runId), "the place is taken").toMatchObject({ state: "held" });
-      await expect(stage.store.flow.decide(run.runId, "fail", "", stage.nowMs + 3)).rejects.toMatchObject({
+      await expect(stage.store.flow.decide(run.runId, "fail", "", stage.nowMs + 3, "test")).rejects.toMatchObject({
         code: "RUN_STATE",
       });
       await stage.store.claims.settle(
@@ -396,7 +396,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       );
       const [again] = await stage.claim(heir, [task], stage.nowMs + 60_000);
       expect(again).toMatchObject({ runId: run.runId, attempt: 2 });
-      await expect(stage.store.flow.decide(10 ** 12, "fail", "", stage.nowMs)).rejects.toMatchObject({
+      await expect(stage.store.flow.decide(10 ** 12, "fail", "", stage.nowMs, "test")).rejects.toMatchObject({
         code: "RUN_UNKNOWN",
       });
     });
@@ -407,7 +407,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect(await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs)).toEqual(
         new Set(),
       );
-      await stage.store.flow.decide(run.runId, "fail", "it did nothing", stage.nowMs + 5);
+      await stage.store.flow.decide(run.runId, "fail", "it did nothing", stage.nowMs + 5, "test");
       const found = await stage.store.runs.find(run.runId);
       expect(found).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
       expect(JSON.stringify(found.error)).toContain("it did nothing");

@@ -126,7 +126,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await stage.store.claims.reclaim(dying, 0, stage.nowMs, 1_000);
       expect(await claim(b)).toHaveLength(1);
       expect(await claim(c)).toEqual([]);
-      await stage.store.flow.decide(runId, "fail", "", stage.nowMs);
+      await stage.store.flow.decide(runId, "fail", "", stage.nowMs, "test");
       expect(await claim(c)).toHaveLength(1);
     });
 

@@ -299,7 +299,7 @@ describe("a rogue", () => {
   test("without a key, with an unknown or a revoked one gets nowhere", async () => {
     const revoked = await stage.key("gone");
     const session = await stage.join(revoked);
-    await stage.store.workers.revokeKey("gone", Date.now());
+    await stage.store.workers.revokeKey("gone", { author: "test", reason: "", nowMs: Date.now() });
     const wrong = `${key.slice(0, -2)}AA`;
     for (const one of ["", "x", `ck_999_${"A".repeat(43)}`, wrong === key ? `${key.slice(0, -2)}BB` : wrong]) {
       const { status, body } = await stage.post(one, { join: { name: "rogue" } });

@@ -222,7 +222,7 @@ test("a worker whose key is revoked is told to stop what it runs, and says that 
   await one.start();
   const runId = await enqueue("guarded");
   await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
-  await stage.store.workers.revokeKey("brief", Date.now());
+  await stage.store.workers.revokeKey("brief", { author: "test", reason: "", nowMs: Date.now() });
   await until("the handler is told", () => told !== undefined, 30_000);
   expect(told).toMatchObject({ code: "SESSION_LOST" });
   await until("it says so", () =>
@@ -283,7 +283,9 @@ describe("a worker that cannot begin", () => {
 
   test("a key's name is taken once, and revoking what is not there says so", async () => {
     await expect(stage.key("mine")).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
-    await expect(stage.store.workers.revokeKey("none", 1)).rejects.toMatchObject({ code: "KEY_UNKNOWN" });
+    await expect(stage.store.workers.revokeKey("none", { author: "test", reason: "", nowMs: 1 })).rejects.toMatchObject(
+      { code: "KEY_UNKNOWN" },
+    );
     const [listed] = (await stage.store.workers.keys()).filter(({ name }) => name === "mine");
     expect(JSON.stringify(listed)).not.toContain("hash");
   });

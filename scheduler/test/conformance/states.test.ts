@@ -118,9 +118,9 @@ describe.each(everyPostgres())("run states on $title", (server) => {
       case "lose: ask":
         return lose(scene);
       case "decide: retry":
-        return stage.store.flow.decide(runId, "retry", "", stage.nowMs);
+        return stage.store.flow.decide(runId, "retry", "", stage.nowMs, "test");
       case "decide: fail":
-        return stage.store.flow.decide(runId, "fail", "", stage.nowMs);
+        return stage.store.flow.decide(runId, "fail", "", stage.nowMs, "test");
       case "cancel":
         return runs.cancel(runId, "", stage.nowMs);
       case "skip":

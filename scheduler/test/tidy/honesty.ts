@@ -16,7 +16,8 @@ const timeAndChance =
 /** What the simulation runs on a time and a chance of its own: here not even the system's may be named. */
 const simulated = /^scheduler\/src\/(?:engine|worker)\/|^scheduler\/src\/[^/]+\.ts$/;
 /** They compose, or make names and secrets. */
-const composes = /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key)\.ts$/;
+const composes =
+  /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key|password)\.ts$/;
 const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
 /** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */

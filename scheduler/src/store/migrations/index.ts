@@ -10,6 +10,8 @@ import { flow } from "./0009-flow.ts";
 import { operations } from "./0010-operations.ts";
 import { groupLimits } from "./0011-group-limits.ts";
 import { runTrace } from "./0012-run-trace.ts";
+import { access } from "./0013-access.ts";
+import { browse } from "./0014-browse.ts";
 import { bundles } from "./0016-bundles.ts";
 
 /** In order; a number once published never changes its text. */
@@ -26,5 +28,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 10, name: "operations", sql: operations },
   { number: 11, name: "group-limits", sql: groupLimits },
   { number: 12, name: "run-trace", sql: runTrace },
+  { number: 13, name: "access", sql: access },
+  { number: 14, name: "browse", sql: browse },
   { number: 16, name: "bundles", sql: bundles },
 ];

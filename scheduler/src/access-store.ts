@@ -1,0 +1,71 @@
+import type { Role, Scope } from "./access.ts";
+import type { Change } from "./store.ts";
+
+export interface User {
+  userId: number;
+  name: string;
+  role: Role;
+  createdMs: number;
+  createdBy: string;
+  /** Locked out since. */
+  disabledMs: number | null;
+}
+
+export interface Token {
+  tokenId: number;
+  name: string;
+  user: string;
+  userId: number;
+  role: Role;
+  scopes: Scope[] | null;
+  createdMs: number;
+  expiresMs: number;
+  revokedMs: number | null;
+}
+
+/** Who a credential stands for, as far as the store knows it: whether it still holds is judged by its times. */
+export interface Credential {
+  user: User;
+  expiresMs: number;
+  /** null: a sign-in. */
+  token: Pick<Token, "name" | "role" | "scopes" | "revokedMs"> | null;
+}
+
+/** The part of the store's port that keeps users, sign-ins and tokens. Each change has its audit entry in its transaction. */
+export interface AccessStore {
+  /** By name. */
+  users(afterName: string, limit: number): Promise<User[]>;
+  /** @param hash of the password, with all that is needed to compare with it */
+  userByName(name: string): Promise<(User & { hash: string }) | null>;
+  /** @throws USER_NAME_TAKEN */
+  createUser(user: { name: string; hash: string; role: Role }, change: Change): Promise<User>;
+  /** The first user, if there never was one. @returns whether it was made now */
+  createFirst(user: { name: string; hash: string }, nowMs: number): Promise<boolean>;
+  /**
+   * Of a new password, every sign-in of the user ends but `keeping`; of a lock-out, all and the tokens too.
+   * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left
+   */
+  changeUser(
+    name: string,
+    given: { role?: Role; hash?: string; disabled?: boolean; removed?: boolean; keeping?: Buffer },
+    change: Change,
+  ): Promise<User>;
+
+  signIn(userId: number, hash: Buffer, expiresMs: number, nowMs: number): Promise<void>;
+  signOut(hash: Buffer): Promise<void>;
+  signInOf(hash: Buffer): Promise<Credential | null>;
+
+  /** Newest first. @param userId null: everyone's */
+  tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
+  /** @throws TOKEN_NAME_TAKEN */
+  createToken(
+    token: { userId: number; name: string; hash: Buffer; role: Role; scopes: Scope[] | null; expiresMs: number },
+    change: Change,
+  ): Promise<Token>;
+  /** Repeatable. @throws TOKEN_UNKNOWN */
+  revokeToken(userId: number, name: string, change: Change): Promise<Token>;
+  tokenOf(tokenId: number): Promise<(Credential & { hash: Buffer }) | null>;
+
+  /** Forgets sign-ins that are over, and answers that nobody asks for again. */
+  sweep(nowMs: number): Promise<void>;
+}

@@ -1,0 +1,30 @@
+import type { Json } from "./json.ts";
+
+export type AuditAbout = "task" | "run" | "operation" | "calendar" | "user" | "token" | "worker-key" | "group";
+
+/** One change: written once, in the transaction that makes it, and never changed. */
+export interface AuditEntry {
+  entryId: number;
+  atMs: number;
+  who: string;
+  /** A verb: "edit", "pause". */
+  act: string;
+  about: AuditAbout;
+  named: string;
+  before: Json;
+  after: Json;
+  why: string;
+}
+
+export interface AuditFilter {
+  about?: AuditAbout;
+  named?: string;
+  who?: string;
+}
+
+export interface AuditStore {
+  /** Newest first. */
+  list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
+  /** Of what has no transaction of its own. */
+  record(entry: Omit<AuditEntry, "entryId">): Promise<void>;
+}

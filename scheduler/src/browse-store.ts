@@ -1,0 +1,73 @@
+import type { DeadLetter } from "./dead-letters.ts";
+import type { SlotRecord } from "./history-store.ts";
+import type { OperationFilter, OperationRecord } from "./operations.ts";
+import type { LiveState, Outcome } from "./run.ts";
+import type { Member, Term } from "./session-store.ts";
+import type { LogLine, RunRecord, TaskRecord, VersionRecord } from "./store.ts";
+
+/** Where a run stands in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
+export type RunPlace = { phase: "live" | "ended"; atMs: number; runId: number };
+
+export interface RunBrowse {
+  taskId: number | null;
+  states: (LiveState | Outcome)[];
+  /** Of ready runs only those that are due before; null: all. */
+  readyBeforeMs: number | null;
+  sinceMs: number | null;
+  untilMs: number | null;
+  after: RunPlace | null;
+  limit: number;
+}
+
+export interface TaskBrowse {
+  afterName: string;
+  group: string | null;
+  /** With * and ?. */
+  matching: string | null;
+  paused: boolean | null;
+  limit: number;
+}
+
+/** A log line's place: lines of one moment are told apart by where they lie. */
+export interface LogPlace {
+  atMs: number;
+  lies: string;
+}
+
+export interface WorkerRecord extends Member {
+  held: number;
+  draining: boolean;
+}
+
+/**
+ * The part of the store's port that lists are read by: each by its key and from a place, never by a number of rows to pass over,
+ * so that a page costs the same wherever it is and however much there is.
+ */
+export interface BrowseStore {
+  tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
+  /** Newest first. @param beforeVersion exclusive */
+  versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
+  /** Those of these versions that there are. */
+  versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
+  slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
+  /** Without payload, progress and result; of errors code and message. */
+  runs(browse: RunBrowse): Promise<RunRecord[]>;
+  logs(runId: number, after: LogPlace | null, limit: number): Promise<(LogLine & { lies: string })[]>;
+  letters(
+    filter: OperationFilter,
+    before: { endedMs: number; runId: number } | null,
+    limit: number,
+  ): Promise<DeadLetter[]>;
+  operations(beforeId: number, limit: number): Promise<OperationRecord[]>;
+  nodes(afterName: string, limit: number): Promise<Member[]>;
+  workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
+  terms(beforeTerm: number, limit: number): Promise<Term[]>;
+  search(text: string, limit: number): Promise<Found>;
+}
+
+export interface Found {
+  tasks: { name: string; group: string }[];
+  runs: RunRecord[];
+  workers: { node: string; role: "node" | "worker" }[];
+  calendars: string[];
+}

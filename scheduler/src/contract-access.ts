@@ -1,0 +1,182 @@
+import { z } from "zod";
+import { roles, type Scope, scopes } from "./access.ts";
+import { duration, id, json, maybeTime, name, page, paged, reason, route, text, time } from "./contract-route.ts";
+import { limits } from "./limits.ts";
+
+const role = z.enum(roles);
+const scope = z.enum(scopes as [Scope, ...Scope[]]);
+const userName = name(100);
+/** One that is longer than bcrypt's 72 bytes is hashed whole; above this it is no password any more. */
+const password = z.string().min(1).max(limits.passwordLength);
+
+/** One namespace is the whole cluster for now: see docs/access.md. */
+const grants = z.array(z.strictObject({ namespace: z.literal("*"), role }));
+
+const user = z
+  .strictObject({ name: userName, role, grants, created: time, createdBy: z.string(), disabled: maybeTime })
+  .meta({ id: "User" });
+
+const token = z
+  .strictObject({
+    name: userName,
+    user: z.string(),
+    role,
+    scopes: z.array(scope).nullable().describe("null: everything that the role may."),
+    created: time,
+    expires: time,
+    revoked: maybeTime,
+  })
+  .meta({ id: "Token" });
+
+const key = z
+  .strictObject({ name: userName, groups: z.array(z.string()), created: time, by: z.string(), revoked: maybeTime })
+  .meta({ id: "WorkerKey" });
+
+const me = z
+  .strictObject({
+    user: z.string(),
+    token: z.string().nullable(),
+    role,
+    grants,
+    scopes: z.array(scope).nullable(),
+    expires: maybeTime,
+  })
+  .meta({ id: "Me" });
+
+const userParams = z.strictObject({ user: userName });
+const noun = "access" as const;
+
+export const accessRoutes = {
+  signIn: route({
+    ...{ method: "POST", path: "/v1/sign-in", noun, policy: "anyone" },
+    summary: "Sign in with a password; the cookie that is set is for browsers",
+    body: z.strictObject({ name: userName, password }),
+    answer: me,
+    errors: ["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"],
+  }),
+  signOut: route({
+    ...{ method: "POST", path: "/v1/sign-out", noun, policy: "signed-in" },
+    summary: "End this sign-in",
+    answer: null,
+    errors: [],
+  }),
+  getMe: route({
+    ...{ method: "GET", path: "/v1/me", noun, policy: "signed-in" },
+    summary: "Who asks, and what that one may",
+    answer: me,
+    errors: [],
+  }),
+  changePassword: route({
+    ...{ method: "POST", path: "/v1/me/password", noun, policy: "signed-in" },
+    summary: "Change one's own password; every other sign-in of one's own ends",
+    body: z.strictObject({ present: password, next: password }),
+    answer: null,
+    errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "TOO_MANY_ATTEMPTS"],
+  }),
+  listUsers: route({
+    ...{ method: "GET", path: "/v1/users", noun, policy: "admin" },
+    summary: "Users, by name",
+    query: z.strictObject(paged),
+    answer: page(user),
+    errors: [],
+  }),
+  createUser: route({
+    ...{ method: "POST", path: "/v1/users", noun, policy: "admin", status: 201 },
+    summary: "Make a user",
+    body: z.strictObject({ name: userName, password, role, reason }),
+    answer: user,
+    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "TASK_INVALID"],
+  }),
+  changeUser: route({
+    ...{ method: "PATCH", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
+    summary: "Change a user's role or password, lock the user out, or let the user in again",
+    body: z.strictObject({
+      role: role.optional(),
+      password: password.optional(),
+      disabled: z.boolean().optional(),
+      reason,
+    }),
+    answer: user,
+    errors: ["USER_UNKNOWN", "PASSWORD_WEAK", "ADMIN_NEEDED"],
+  }),
+  listTokens: route({
+    ...{ method: "GET", path: "/v1/tokens", noun, policy: "signed-in" },
+    summary: "One's own tokens, newest first; an admin's list has everyone's",
+    query: z.strictObject(paged),
+    answer: page(token),
+    errors: [],
+  }),
+  createToken: route({
+    ...{ method: "POST", path: "/v1/tokens", noun, policy: "signed-in", status: 201, secret: true },
+    summary: "Make a token for a program. It is shown once",
+    body: z.strictObject({
+      name: userName,
+      role: role.optional().describe("Not above one's own; default one's own."),
+      scopes: z.array(scope).min(1).max(scopes.length).optional(),
+      expiresIn: duration.optional().describe("Default 90 days, at most 366."),
+      reason,
+    }),
+    answer: token.extend({ secret: z.string() }),
+    errors: ["TOKEN_NAME_TAKEN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
+  }),
+  revokeToken: route({
+    ...{ method: "DELETE", path: "/v1/tokens/{token}", noun, policy: "signed-in" },
+    summary: "Revoke a token of one's own; an admin may revoke anyone's",
+    params: z.strictObject({ token: userName }),
+    query: z.strictObject({ user: userName.optional().describe("Whose; default one's own."), reason }),
+    answer: null,
+    errors: ["TOKEN_UNKNOWN"],
+  }),
+  listWorkerKeys: route({
+    ...{ method: "GET", path: "/v1/worker-keys", noun, policy: "admin" },
+    summary: "Worker keys, newest first: whose they are, not what they are",
+    query: z.strictObject(paged),
+    answer: page(key),
+    errors: [],
+  }),
+  createWorkerKey: route({
+    ...{ method: "POST", path: "/v1/worker-keys", noun, policy: "admin", status: 201, secret: true },
+    summary: "Make a worker key. It is shown once",
+    body: z.strictObject({
+      name: userName,
+      groups: z.array(name(limits.groupNameLength)).min(1).max(100).optional(),
+      reason,
+    }),
+    answer: key.extend({ secret: z.string() }),
+    errors: ["KEY_NAME_TAKEN", "TASK_INVALID"],
+  }),
+  revokeWorkerKey: route({
+    ...{ method: "DELETE", path: "/v1/worker-keys/{key}", noun, policy: "admin" },
+    summary: "Lock a key's workers out; what they run is taken back",
+    params: z.strictObject({ key: userName }),
+    query: z.strictObject({ reason }),
+    answer: key,
+    errors: ["KEY_UNKNOWN"],
+  }),
+  listAudit: route({
+    ...{ method: "GET", path: "/v1/audit", noun: "audit", policy: "admin" },
+    summary: "Every change: who, what before and after, why; newest first",
+    query: z.strictObject({
+      ...paged,
+      about: z.enum(["task", "run", "operation", "calendar", "user", "token", "worker-key", "group"]).optional(),
+      named: text(200).optional().describe("With `about`: which one."),
+      who: name(200).optional(),
+    }),
+    answer: page(
+      z
+        .strictObject({
+          entry: id,
+          at: time,
+          who: z.string(),
+          act: z.string(),
+          about: z.string(),
+          named: z.string(),
+          before: json,
+          after: json,
+          why: z.string(),
+        })
+        .meta({ id: "AuditEntry" }),
+    ),
+    errors: [],
+  }),
+} as const;

@@ -1,0 +1,315 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { checkPolicy, type Principal } from "../access.ts";
+import type { Clock } from "../clock.ts";
+import { type RouteId, routeIds, shapeOf } from "../contract.ts";
+import { type RouteShape, writes } from "../contract-route.ts";
+import { Enqueuer } from "../enqueuer.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import { eventText } from "../event-reader.ts";
+import { limits } from "../limits.ts";
+import type { Log } from "../log.ts";
+import { describeApi } from "../openapi.ts";
+import type { Signal, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+import { version } from "../version.ts";
+import { accessCalls } from "./access-calls.ts";
+import type { Call, Handlers } from "./call.ts";
+import { clusterCalls } from "./cluster-calls.ts";
+import { readGiven } from "./given.ts";
+import { checkOrigin, cookieName, cookieText, readCookie, streamHeaders } from "./guard.ts";
+import { calendarCalls, operationCalls } from "./operation-calls.ts";
+import { needed, Principals } from "./principals.ts";
+import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
+import { runCalls } from "./run-calls.ts";
+import { LiveEvents, tailOf } from "./streams.ts";
+import { taskCalls } from "./task-calls.ts";
+import { Throttle } from "./throttle.ts";
+
+export interface ApiOptions {
+  store: Store;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  /** The name of this node. */
+  node: string;
+  behindProxy: boolean;
+}
+
+export const openapiPath = "/v1/openapi.json";
+const beatMs = 15_000;
+
+interface Shown {
+  who: Principal;
+  expiresMs: number;
+  cookie: string | null;
+}
+
+/** Every route of the contract, each behind its policy. */
+export class Api {
+  readonly #options: ApiOptions;
+  readonly #principals: Principals;
+  readonly #repeated: Repeated;
+  readonly #events: LiveEvents;
+  readonly #handlers: Handlers;
+  readonly #stopping = new AbortController();
+  readonly #streams = new Set<Promise<void>>();
+
+  constructor(options: ApiOptions) {
+    const { store, clock, storeClock, log, node } = options;
+    const now = () => storeClock.now();
+    this.#options = options;
+    this.#principals = new Principals(store.access, clock, now);
+    this.#repeated = new Repeated(store.answers, log);
+    this.#events = new LiveEvents(store.browse, clock, now, log);
+    const enqueuer = new Enqueuer((runs) => store.runs.enqueue(runs, now()));
+    this.#handlers = {
+      ...taskCalls(store, clock),
+      ...runCalls({ store, clock, enqueuer, tail: tailOf(store, clock) }),
+      ...operationCalls(store),
+      ...calendarCalls(store),
+      ...clusterCalls(store, node, this.#events.follow),
+      ...accessCalls(store, this.#principals, new Throttle(clock)),
+    };
+  }
+
+  register(app: FastifyInstance): void {
+    for (const routeId of routeIds) {
+      const shape = shapeOf(routeId);
+      app.route({
+        method: shape.method,
+        url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
+        config: { policy: shape.policy },
+        bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
+        // Before the body is read: a stranger's is not.
+        onRequest: async (request) => {
+          request.shown = await this.#admit(request, shape);
+        },
+        handler: (request, reply) => this.#answer(routeId, shape, request, reply),
+      });
+    }
+    const description = JSON.stringify(describeApi(version));
+    app.get(openapiPath, { config: { policy: "anyone" } }, (_, reply) =>
+      reply.type("application/json").send(description),
+    );
+  }
+
+  onSignal(signal: Signal): void {
+    this.#events.onSignal(signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#events.close();
+    await Promise.all(this.#streams);
+  }
+
+  /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
+  async #admit(request: FastifyRequest, shape: RouteShape): Promise<Shown | null> {
+    const { policy } = shape;
+    const changes = writes(shape);
+    if (policy === "anyone") {
+      // A sign-in sets a cookie: a page from elsewhere could sign a browser in as somebody else.
+      if (changes) checkOrigin(request, true);
+      return null;
+    }
+    if (policy === "worker") throw new Error("the contract's routes are not for workers");
+    const shown = await this.#shown(request);
+    if (shown.cookie !== null) checkOrigin(request, changes);
+    checkPolicy(shown.who, { policy, noun: shape.noun, writes: changes });
+    return shown;
+  }
+
+  async #shown(request: FastifyRequest): Promise<Shown> {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) {
+      const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+      if (token === undefined) throw needed("the Authorization header has no bearer token");
+      return { ...(await this.#principals.ofToken(token)), cookie: null };
+    }
+    const cookie = readCookie(request, cookieName(this.#options.behindProxy));
+    if (cookie === null) throw needed("nobody is signed in");
+    return { ...(await this.#principals.ofSignIn(cookie)), cookie };
+  }
+
+  async #answer(routeId: RouteId, shape: RouteShape, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (this.#stopping.signal.aborted)
+      throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
+    const given = readGiven(shape, request);
+    const ifVersion = shape.etag === "demands" ? versionOf(request.headers["if-match"]) : null;
+    const gone = goneWith(request, this.#stopping.signal);
+    const call = (drawn: { runIds: number[]; token: string }): Call => ({
+      ...this.#callOf(request, reply),
+      ...drawn,
+      ifVersion,
+      signal: gone.signal,
+    });
+    try {
+      if (shape.event) return await this.#stream(routeId, given, call({ runIds: [], token: "" }), request, reply);
+      const act = async (drawn: { runIds: number[]; token: string }): Promise<Answered> => {
+        const handle = this.#handlers[routeId] as (given: unknown, call: Call) => Promise<unknown>;
+        const answer = await handle(given, call(drawn));
+        const status = shape.answer === null ? 204 : (shape.status ?? 200);
+        return { status, answer, version: shape.etag ? (answer as { version: number }).version : null };
+      };
+      const key = request.headers["idempotency-key"];
+      const who = request.shown?.who;
+      if (key === undefined || !writes(shape) || !who)
+        return send(reply, await act({ runIds: [], token: tokenOfItsOwn() }));
+      const asked = { route: routeId, given, ifVersion };
+      const { again, ...answered } = await this.#repeated.once(
+        {
+          ...{ who, key: keyOf(key), request: asked, secret: shape.secret === true },
+          ...{ runs: runsOf(routeId, given), nowMs: this.#options.storeClock.now() },
+        },
+        act,
+      );
+      if (again) reply.header("idempotency-replayed", "true");
+      return send(reply, answered);
+    } finally {
+      gone.end();
+    }
+  }
+
+  #callOf(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Pick<Call, "who" | "expiresMs" | "nowMs" | "address" | "lastEventId" | "cookie"> {
+    const { behindProxy, storeClock } = this.#options;
+    const name = cookieName(behindProxy);
+    const last = request.headers["last-event-id"];
+    return {
+      ...{ who: request.shown?.who ?? null, expiresMs: request.shown?.expiresMs ?? null },
+      ...{ nowMs: storeClock.now(), address: request.ip },
+      lastEventId: typeof last === "string" ? last : undefined,
+      cookie: {
+        present: request.shown?.cookie ?? null,
+        set: (value, maxAgeMs) => void reply.header("set-cookie", cookieText(name, value, maxAgeMs, behindProxy)),
+      },
+    };
+  }
+
+  async #stream(
+    routeId: RouteId,
+    given: unknown,
+    call: Call,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<unknown> {
+    if (this.#streams.size >= limits.streams) {
+      throw new CarillonError("SERVER_BUSY", `this server sends ${limits.streams} streams already`, {
+        hint: "Ask another one.",
+      });
+    }
+    const handle = this.#handlers[routeId] as (
+      given: unknown,
+      call: Call,
+    ) => AsyncIterable<{ data: unknown; id?: string }>;
+    const events = handle(given, call)[Symbol.asyncIterator]();
+    // What refuses the stream is a plain answer: nothing was sent yet.
+    const first = await events.next();
+    reply.hijack();
+    const { raw } = reply;
+    raw.writeHead(200, streamHeaders(this.#options.behindProxy));
+    const over = this.#send(events, first, request, raw, call.signal);
+    this.#streams.add(over);
+    await over.finally(() => this.#streams.delete(over));
+    return reply;
+  }
+
+  /** A comment now and then shows that the line stands; who may no longer listen hears no more. */
+  async #send(
+    events: AsyncIterator<{ data: unknown; id?: string }>,
+    first: IteratorResult<{ data: unknown; id?: string }>,
+    request: FastifyRequest,
+    raw: FastifyReply["raw"],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, log } = this.#options;
+    let cancel: () => void = () => undefined;
+    const beat = () => {
+      cancel = clock.after(beatMs, () => {
+        this.#shown(request).then(
+          () => {
+            raw.write(": beat\n\n");
+            beat();
+          },
+          // Revoked, expired, or the store is away: whoever listens comes again and is told which.
+          () => raw.end(),
+        );
+      });
+    };
+    beat();
+    try {
+      for (let next = first; !next.done && !signal.aborted; next = await events.next()) {
+        const { data, id } = next.value;
+        if (!raw.write(eventText(data, id)) && !raw.destroyed) await drained(raw, signal);
+      }
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "a stream of events broke off");
+    } finally {
+      cancel();
+      await events.return?.();
+      raw.end();
+    }
+  }
+}
+
+function send(reply: FastifyReply, { status, answer, version: etag }: Answered): FastifyReply {
+  if (etag !== null) reply.header("etag", `"${etag}"`);
+  reply.code(status);
+  return answer === undefined ? reply.send() : reply.type("application/json").send(answer);
+}
+
+/** `"7"` → 7; `*` → null: whatever is there. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
+function versionOf(header: string | undefined): number | null {
+  if (header === undefined) {
+    throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {
+      hint: "Send the ETag of what the change is made from, or * for whatever is there.",
+    });
+  }
+  if (header === "*") return null;
+  const [, digits] = /^"(\d{1,9})"$/.exec(header) ?? [];
+  if (digits !== undefined) return Number(digits);
+  throw new CarillonError("REQUEST_INVALID", `If-Match cannot be ${JSON.stringify(header.slice(0, 50))}`, {
+    hint: 'Send an ETag as it was given, such as "7", or *.',
+  });
+}
+
+function keyOf(header: string | string[]): string {
+  const key = [header].flat().join(",");
+  if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
+  throw new CarillonError("REQUEST_INVALID", "the idempotency key is not 1 to 200 visible characters", {
+    hint: "A random UUID will do.",
+  });
+}
+
+const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
+  routeId === "runTask" || routeId === "rerunRun"
+    ? 1
+    : routeId === "enqueueRuns"
+      ? (given.runs as unknown[]).length
+      : 0;
+
+/** Aborts when the caller's connection closes, or with the server. */
+function goneWith(request: FastifyRequest, stopping: AbortSignal): { signal: AbortSignal; end: () => void } {
+  const gone = new AbortController();
+  const { socket } = request.raw;
+  const onGone = () => gone.abort();
+  socket.once("close", onGone);
+  stopping.addEventListener("abort", onGone, { once: true });
+  return {
+    signal: gone.signal,
+    end: () => {
+      socket.off("close", onGone);
+      stopping.removeEventListener("abort", onGone);
+    },
+  };
+}
+
+function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    raw.once("drain", resolve);
+    raw.once("close", resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

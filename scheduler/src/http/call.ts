@@ -1,0 +1,37 @@
+import type { Principal } from "../access.ts";
+import type { Answer, Event, Read, RouteId, StreamId } from "../contract.ts";
+
+/** One request, once it is known whose it is and what it asks. */
+export interface Call {
+  /** null only where the policy is `anyone`. */
+  who: Principal | null;
+  nowMs: number;
+  /** The version that a change is made from; null: whatever is there. */
+  ifVersion: number | null;
+  /** When that which showed who asks ends. */
+  expiresMs: number | null;
+  /** Numbers of runs that were drawn with the request's idempotency key; without one, none. */
+  runIds: readonly number[];
+  /** Of the idempotency key: stands for this request, however often it is made. */
+  token: string;
+  /** Whom it came from, as far as the server can tell. */
+  address: string;
+  /** Aborts when the caller has gone, or the server stops. */
+  signal: AbortSignal;
+  /** Where a stream goes on. */
+  lastEventId: string | undefined;
+  /** The browser's sign-in: read, and set (null takes it away). */
+  cookie: { present: string | null; set: (value: string | null, maxAgeMs: number) => void };
+}
+
+export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;
+/** With the id by which a stream that broke off goes on behind the event. */
+export type StreamHandler<Id extends StreamId> = (
+  given: Read<Id>,
+  call: Call,
+) => AsyncIterable<{ data: Event<Id>; id?: string }>;
+
+type PlainId = Exclude<RouteId, StreamId>;
+export type Handlers = { [Id in PlainId]: Handler<Id> } & { [Id in StreamId]: StreamHandler<Id> };
+/** The handlers of some routes. */
+export type Some<Ids extends RouteId> = Pick<Handlers, Ids>;

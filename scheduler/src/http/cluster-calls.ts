@@ -1,0 +1,82 @@
+import type { clusterRoutes } from "../contract-cluster.ts";
+import { checkGroupLimit } from "../group-store.ts";
+import { iso, isoTime } from "../run-object.ts";
+import type { Member, Store } from "../store.ts";
+import { version } from "../version.ts";
+import type { Some } from "./call.ts";
+import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+import { summary } from "./run-calls.ts";
+import { changeOf } from "./task-calls.ts";
+
+const found = 10;
+
+const asMember = (member: Member, nowMs: number) => {
+  const { sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, settings } = member;
+  return {
+    ...{ sessionId, node, role, host, pid, version, timeoutMs },
+    ...{ groups: [...(groups ?? [])], labels: { ...labels }, capacity: capacity ?? null },
+    ...{ address: settings?.address ?? null, observer: settings?.observer ?? false },
+    reliesOn: member.witnessed ? ("service" as const) : ("store" as const),
+    ...{ started: isoTime(member.startedMs), seen: isoTime(member.seenMs) },
+    silent: nowMs - member.seenMs > timeoutMs,
+  };
+};
+
+export function clusterCalls(
+  store: Store,
+  node: string,
+  followEvents: Some<"followEvents">["followEvents"],
+): Some<keyof typeof clusterRoutes> {
+  /** Who leads: the term under way, if its session lives. */
+  const leading = async () => {
+    const [term] = await store.browse.terms(Number.MAX_SAFE_INTEGER, 1);
+    return term && term.endedMs === null ? term : undefined;
+  };
+  return {
+    async getCluster(_, { nowMs }) {
+      const [{ clusterId, coordination }, leader] = await Promise.all([store.sessions.cluster(), leading()]);
+      return {
+        ...{ cluster: clusterId, version, node, now: isoTime(nowMs), coordination },
+        term: leader?.term ?? 0,
+        leader: leader ? { node: leader.node, since: isoTime(leader.electedMs) } : null,
+      };
+    },
+    async listNodes({ cursor, limit }, { nowMs }) {
+      const [rows, leader] = await Promise.all([store.browse.nodes(nameCursor(cursor), limit + 1), leading()]);
+      const item = (row: Member) => ({ ...asMember(row, nowMs), leads: row.sessionId === leader?.sessionId });
+      return pageOf(rows, limit, item, ({ node }) => [node]);
+    },
+    async listWorkers({ cursor, limit, group = null }, { nowMs }) {
+      const rows = await store.browse.workers(nameCursor(cursor), group, limit + 1);
+      const item = (row: (typeof rows)[number]) => ({
+        ...{ ...asMember(row, nowMs), held: row.held, draining: row.draining },
+      });
+      return pageOf(rows, limit, item, ({ node }) => [node]);
+    },
+    async listGroups({ cursor, limit }, { nowMs }) {
+      const after = nameCursor(cursor);
+      const rows = (await store.groups.list(nowMs)).filter(({ name }) => name > after);
+      const item = ({ changed, ...group }: (typeof rows)[number]) => ({
+        ...group,
+        changed: changed && { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
+      });
+      return pageOf(rows, limit, item, ({ name }) => [name]);
+    },
+    async limitGroup({ group, limit, reason }, call) {
+      checkGroupLimit(limit);
+      return { group, limit, ...(await store.groups.limit(group, limit, changeOf(call, reason))) };
+    },
+    async listTerms({ cursor, limit }) {
+      const rows = await store.browse.terms(numberCursor(cursor), limit + 1);
+      const item = ({ electedMs, endedMs, ...term }: (typeof rows)[number]) => ({
+        ...{ ...term, elected: isoTime(electedMs), ended: iso(endedMs) },
+      });
+      return pageOf(rows, limit, item, ({ term }) => [term]);
+    },
+    async search({ q }) {
+      const { runs, ...rest } = await store.browse.search(q, found);
+      return { ...rest, runs: runs.map(summary) };
+    },
+    followEvents,
+  };
+}

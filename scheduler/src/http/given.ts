@@ -1,0 +1,58 @@
+import type { z } from "zod";
+import type { RouteShape } from "../contract-route.ts";
+import { CarillonError } from "../errors.ts";
+
+const issuesTold = 3;
+
+/** What a request asks, checked part by part and then as one. @throws REQUEST_INVALID */
+export function readGiven(
+  shape: RouteShape,
+  { params, query, body }: { params: unknown; query: unknown; body: unknown },
+): Record<string, unknown> {
+  return {
+    ...(shape.params ? parsed("the path", shape.params, spelled(shape.params, params)) : {}),
+    ...(shape.query ? parsed("the query", shape.query, spelled(shape.query, query)) : refuseAny(query)),
+    // Nothing needs a body whose parts are all optional.
+    ...(shape.body ? parsed("the body", shape.body, body ?? {}) : {}),
+  };
+}
+
+function parsed(where: string, schema: z.ZodObject, value: unknown): Record<string, unknown> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const told = result.error.issues
+    .slice(0, issuesTold)
+    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
+  throw new CarillonError("REQUEST_INVALID", `${where} is not what the contract says: ${told.join("; ")}`, {
+    hint: "See /v1/openapi.json.",
+  });
+}
+
+function refuseAny(query: unknown): Record<string, never> {
+  const [name] = Object.keys(query as object);
+  if (name === undefined) return {};
+  throw new CarillonError("REQUEST_INVALID", `the query has no ${JSON.stringify(name)}`, {
+    hint: "See /v1/openapi.json.",
+  });
+}
+
+type Def = { type: string; innerType?: { def: Def } };
+const innermost = (def: Def): string => (def.innerType ? innermost(def.innerType.def) : def.type);
+
+/** Paths and queries are texts; what the contract has as numbers, truths and lists is made of them, if it can be. */
+function spelled(schema: z.ZodObject, given: unknown): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(given as Record<string, unknown>).map(([name, value]) => {
+      const field = schema.shape[name] as { def: Def } | undefined;
+      return [name, field ? asType(innermost(field.def), value) : value];
+    }),
+  );
+}
+
+function asType(type: string, value: unknown): unknown {
+  if (type === "array") return [value].flat();
+  if (typeof value !== "string") return value;
+  if (type === "number" && /^-?\d{1,16}(?:\.\d{1,9})?$/.test(value)) return Number(value);
+  if (type === "boolean" && (value === "true" || value === "false")) return value === "true";
+  return value;
+}

@@ -1,0 +1,64 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { CarillonError } from "../errors.ts";
+
+/** Nothing that the API answers is a page: no browser is to show, frame, guess or keep it. */
+const headers = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+export function strictHeaders(reply: FastifyReply, behindProxy: boolean): void {
+  reply.headers(headers);
+  if (behindProxy) reply.header("strict-transport-security", "max-age=31536000");
+}
+
+/** For what is written past Fastify. */
+export const streamHeaders = (behindProxy: boolean): Record<string, string> => ({
+  ...headers,
+  ...(behindProxy ? { "strict-transport-security": "max-age=31536000" } : {}),
+  "content-type": "text/event-stream; charset=utf-8",
+  // A proxy that gathers answers would keep events back.
+  "x-accel-buffering": "no",
+});
+
+/**
+ * A request that counts on a cookie, or asks for one, must come from a page of this server: a browser says so by Origin, which a
+ * page cannot set. Where it says nothing, Sec-Fetch-Site must, and what says neither is no browser that sends others' cookies.
+ * @throws ORIGIN_REFUSED
+ */
+export function checkOrigin(request: FastifyRequest, changes: boolean): void {
+  const { origin, "sec-fetch-site": site } = request.headers;
+  if (site === "cross-site" || site === "same-site") throw refused(`a page that is ${site}`);
+  if (origin === undefined || (!changes && site === "same-origin")) return;
+  // What a proxy calls this server is told by it, where there is one: see `trustProxy`.
+  const own = request.host.toLowerCase();
+  if (!URL.canParse(origin) || new URL(origin).host !== own) throw refused(origin);
+}
+
+const refused = (from: string) =>
+  new CarillonError("ORIGIN_REFUSED", `the request comes from ${from}`, {
+    hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
+  });
+
+/** Of a browser's sign-in. Behind TLS the name itself keeps other hosts from setting it. */
+export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
+
+export function readCookie(request: FastifyRequest, name: string): string | null {
+  for (const part of (request.headers.cookie ?? "").split(";")) {
+    const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());
+    if (key === name && /^[A-Za-z0-9_-]{43}$/.test(value)) return value;
+  }
+  return null;
+}
+
+export function cookieText(name: string, value: string | null, maxAgeMs: number, behindProxy: boolean): string {
+  const parts = [`${name}=${value ?? ""}`, "Path=/", "HttpOnly", "SameSite=Strict"];
+  parts.push(`Max-Age=${value === null ? 0 : Math.floor(maxAgeMs / 1_000)}`);
+  if (behindProxy) parts.push("Secure");
+  return parts.join("; ");
+}

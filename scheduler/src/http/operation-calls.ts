@@ -1,0 +1,102 @@
+import { dayMs } from "../calendar.ts";
+import type { CalendarRecord } from "../calendar-store.ts";
+import type { Read } from "../contract.ts";
+import type { calendarRoutes } from "../contract-calendars.ts";
+import type { operationRoutes } from "../contract-operations.ts";
+import { holidaysOfIcs } from "../ics.ts";
+import { operationObject } from "../operation-object.ts";
+import type { OperationFilter, OperationRequest } from "../operations.ts";
+import { isoTime } from "../run-object.ts";
+import type { Store } from "../store.ts";
+import type { Call, Some } from "./call.ts";
+import { nameCursor, numberCursor, pageOf, readCursor } from "./pages.ts";
+import { changeOf } from "./task-calls.ts";
+
+type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
+const filterOf = ({ since, until, ...named }: Letters & Pick<OperationFilter, "states" | "all">): OperationFilter => ({
+  ...named,
+  ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+  ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+});
+
+function requestOf(
+  { kind, filter, range }: Pick<Read<"previewOperation">, "kind" | "filter" | "range">,
+  call: Call,
+  reason?: string,
+): OperationRequest {
+  const { author, reason: why } = changeOf(call, reason);
+  const request = { kind, filter: filterOf(filter), author, reason: why };
+  if (!range) return request;
+  const { from, to, perSecond = null, reverse = false, missed = false } = range;
+  const toMs = to === undefined ? Math.floor(call.nowMs) : Date.parse(to);
+  return { ...request, range: { fromMs: Date.parse(from), toMs, perSecond, reverse, missed } };
+}
+
+const shown = 10;
+
+export function operationCalls(store: Store): Some<keyof typeof operationRoutes> {
+  return {
+    async listOperations({ cursor, limit }) {
+      const rows = await store.browse.operations(numberCursor(cursor), limit + 1);
+      return pageOf(rows, limit, operationObject, ({ operationId }) => [operationId]);
+    },
+    getOperation: async ({ operation }) => operationObject(await store.operations.find(operation)),
+    previewOperation: (given, call) => store.operations.preview(requestOf(given, call), call.nowMs, shown),
+    async beginOperation({ reason, ...given }, call) {
+      const id = await store.operations.begin(requestOf(given, call, reason), call.token, call.nowMs);
+      return operationObject(await store.operations.find(id));
+    },
+    async stopOperation({ operation }, call) {
+      await store.operations.stop(operation, call.nowMs, changeOf(call, undefined));
+      return operationObject(await store.operations.find(operation));
+    },
+    async listDeadGroups(given) {
+      const groups = await store.deadLetters.groups(filterOf(given));
+      return {
+        groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
+          ...{ ...group, first: isoTime(firstMs), last: isoTime(lastMs), lastRun: lastRunId },
+        })),
+      };
+    },
+    async listDeadLetters({ cursor, limit, ...given }) {
+      const place = readCursor(cursor, ["number", "number"]);
+      const before = place && { endedMs: place[0] as number, runId: place[1] as number };
+      const rows = await store.browse.letters(filterOf(given), before, limit + 1);
+      const item = ({ runId, task, endedMs, fingerprint }: (typeof rows)[number]) => ({
+        ...{ run: runId, task, ended: isoTime(endedMs), fingerprint },
+      });
+      return pageOf(rows, limit, item, ({ endedMs, runId }) => [endedMs, runId]);
+    },
+  };
+}
+
+const asCalendar = ({ name, version, zone, weekend, holidays, author, reason, changedMs, tasks }: CalendarRecord) => ({
+  ...{ name, version, zone, weekend, holidays, author, reason, changed: isoTime(changedMs), tasks },
+});
+
+/** What is past explains itself in the ledger; a little of it is kept for backfills. */
+const icsDaysBack = 366;
+const icsDaysAhead = 3_653;
+
+export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
+  return {
+    async listCalendars({ cursor, limit }) {
+      const after = nameCursor(cursor);
+      const rows = (await store.calendars.list()).filter(({ name }) => name > after);
+      return pageOf(rows, limit, asCalendar, ({ name }) => [name]);
+    },
+    getCalendar: async ({ calendar, version }) => asCalendar(await store.calendars.find(calendar, version)),
+    async setCalendar({ calendar, zone, weekend, holidays, ics, reason }, call) {
+      const today = Math.floor(call.nowMs / dayMs);
+      const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
+      const days = ics === undefined ? [] : holidaysOfIcs(ics, window);
+      const content = { zone, weekend, holidays: [...holidays, ...days] };
+      await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion);
+      return asCalendar(await store.calendars.find(calendar));
+    },
+    async removeCalendar({ calendar, reason }, call) {
+      await store.calendars.remove(calendar, changeOf(call, reason));
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { createHash, randomUUID } from "node:crypto";
+import { type Principal, principalText } from "../access.ts";
+import type { AnswerStore } from "../answer-store.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import { sortedJson } from "../json.ts";
+import type { Log } from "../log.ts";
+import { statusOf } from "../problem-status.ts";
+
+export interface Answered {
+  status: number;
+  answer: unknown;
+  version: number | null;
+}
+
+/** Whoever began it is taken for gone after this: longer than a request takes, a pause of a busy task apart. */
+const busyMs = 60_000;
+
+export interface Asked {
+  who: Principal;
+  key: string;
+  /** What is asked, whole. */
+  request: { route: string; given: unknown; ifVersion: number | null };
+  /** Numbers of runs that it may need. */
+  runs: number;
+  /** Its answer has a secret in it. */
+  secret: boolean;
+  nowMs: number;
+}
+
+/**
+ * Makes true: a request that is repeated with its idempotency key is done once, and answered as the first time.
+ *
+ * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun anew, with the same
+ * numbers; begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the same
+ * answer; answered –a day→ (none). Another request under the key is refused in every state.
+ */
+export class Repeated {
+  readonly #store: AnswerStore;
+  readonly #log: Log;
+
+  constructor(store: AnswerStore, log: Log) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  /** @throws IDEMPOTENCY_MISMATCH, IDEMPOTENCY_BUSY, ANSWER_NOT_KEPT, and what `act` throws */
+  async once(
+    { who, key, request, runs, secret, nowMs }: Asked,
+    act: (drawn: { runIds: number[]; token: string }) => Promise<Answered>,
+  ): Promise<Answered & { again: boolean }> {
+    const owner = principalText(who);
+    const hash = createHash("sha256").update(sortedJson(request)).digest();
+    const begun = await this.#store.begin({ who: owner, key, request: hash, runs }, nowMs, busyMs);
+    if (begun.kind === "mismatch") {
+      throw new CarillonError("IDEMPOTENCY_MISMATCH", "this idempotency key was used for another request", {
+        hint: "Draw a new key for a new request.",
+      });
+    }
+    if (begun.kind === "busy") {
+      throw new CarillonError("IDEMPOTENCY_BUSY", "the first request with this idempotency key is still under way", {
+        hint: "Ask again in a moment.",
+        retryAfterMs: 1_000,
+      });
+    }
+    if (begun.kind === "answered") {
+      if (secret) {
+        throw new CarillonError("ANSWER_NOT_KEPT", "it was done, and its answer had a secret that is kept nowhere", {
+          hint: "Revoke what was made and make another.",
+        });
+      }
+      return { status: begun.status, answer: begun.answer ?? undefined, version: begun.version, again: true };
+    }
+    const { runIds } = begun;
+    try {
+      // Whatever takes a name of its own for this request takes one that the key gives it.
+      const token = `${owner} ${key}`;
+      const answered = await act({ runIds, token });
+      const kept = secret ? { ...answered, answer: undefined } : answered;
+      await this.#store.finish(owner, key, begun.token, kept);
+      return { ...answered, again: false };
+    } catch (error) {
+      await this.#end(owner, key, begun.token, error);
+      throw error;
+    }
+  }
+
+  async #end(owner: string, key: string, token: string, error: unknown): Promise<void> {
+    const nothingDone = error instanceof CarillonError && statusOf(error.code) < 500;
+    try {
+      await (nothingDone ? this.#store.forget(owner, key, token) : this.#store.leave(owner, key, token));
+    } catch (failure) {
+      // Left as begun, it can be asked for again a little later.
+      this.#log.debug({ error: messageOf(failure) }, "an idempotency key could not be given back");
+    }
+  }
+}
+
+/** Of a request without a key: it is like no other. */
+export const tokenOfItsOwn = (): string => randomUUID();

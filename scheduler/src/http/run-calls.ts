@@ -1,0 +1,195 @@
+import type { RunPlace } from "../browse-store.ts";
+import type { Clock } from "../clock.ts";
+import { type runRoutes, runStates } from "../contract-runs.ts";
+import { dueOfEnqueue } from "../enqueue-options.ts";
+import type { Enqueuer } from "../enqueuer.ts";
+import { CarillonError } from "../errors.ts";
+import { jsonText } from "../json.ts";
+import { awaitRecall } from "../recall.ts";
+import { outcomes } from "../run.ts";
+import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../run-object.ts";
+import type { EnqueueWrite, RunRecord, Store } from "../store.ts";
+import type { Call, Some } from "./call.ts";
+import { pageOf, readCursor } from "./pages.ts";
+import { changeOf } from "./task-calls.ts";
+
+export interface RunCallOptions {
+  store: Store;
+  clock: Clock;
+  enqueuer: Enqueuer;
+  /** Of a run's log as it is written. */
+  tail: Some<"tailLogs">["tailLogs"];
+}
+
+/** Of its children and followers a run shows so many. */
+const relativesShown = 50;
+const taskIdsMax = 10_000;
+
+const failureOf = (error: RunRecord["error"]) =>
+  (typeof error === "object" && !Array.isArray(error) ? error : { message: String(error) }) as {
+    code?: string;
+    message?: string;
+  } | null;
+
+export const summary = (run: RunRecord) => {
+  const { error, ...rest } = runSummaryObject(run);
+  return { ...rest, error: failureOf(error) };
+};
+
+export const placeText = ({ atMs, lies }: { atMs: number; lies: string }) => `${atMs}${lies}`;
+
+export function readPlace(text: string): { atMs: number; lies: string } {
+  const [, atMs, lies] = /^(\d{1,15})(\(\d{1,10},\d{1,5}\))$/.exec(text) ?? [];
+  if (atMs !== undefined && lies !== undefined) return { atMs: Number(atMs), lies };
+  throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
+}
+
+export const logObject = ({
+  atMs,
+  lies,
+  attempt,
+  level,
+  message,
+  fields,
+}: Awaited<ReturnType<Store["browse"]["logs"]>>[number]) => ({
+  ...{ id: placeText({ atMs, lies }), at: isoTime(atMs), attempt, level, message, fields },
+});
+
+export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some<keyof typeof runRoutes> {
+  /** A task's number is its name's for ever, also when it is removed and made again. */
+  const taskIds = new Map<string, number>();
+  const taskIdOf = async (name: string): Promise<number> => {
+    const known = taskIds.get(name);
+    if (known !== undefined) return known;
+    const { taskId } = await store.tasks.byName(name);
+    if (taskIds.size >= taskIdsMax) taskIds.clear();
+    taskIds.set(name, taskId);
+    return taskId;
+  };
+  const writeOf = async (
+    given: {
+      task: string;
+      payload?: unknown;
+      in?: string | number | undefined;
+      at?: string | undefined;
+      key?: string | undefined;
+      limitKey?: string | undefined;
+      priority?: number | undefined;
+    },
+    source: "enqueue" | "manual",
+    { nowMs }: Call,
+    runId: number | undefined,
+  ): Promise<EnqueueWrite> => {
+    const { task, payload, in: delay, at, key = null, limitKey = null, priority = null } = given;
+    if (delay !== undefined && at !== undefined)
+      throw new CarillonError("OPTION_INVALID", "give `in` or `at`, not both");
+    return {
+      taskId: await taskIdOf(task),
+      payload: jsonText(payload, `the payload of task ${task}`),
+      dueMs: dueOfEnqueue(
+        {
+          ...(delay === undefined ? {} : { in: delay as number }),
+          ...(at === undefined ? {} : { at: Date.parse(at) }),
+        },
+        nowMs,
+      ),
+      ...{ key, limitKey, priority, source, runId },
+    };
+  };
+
+  return {
+    async listRuns({ cursor, limit, task, state, since, until }, { nowMs }) {
+      const taskId = task === undefined ? null : await taskIdOf(task);
+      const place = readCursor(cursor, ["string", "number", "number"]);
+      const after = place && {
+        phase: place[0] as RunPlace["phase"],
+        atMs: place[1] as number,
+        runId: place[2] as number,
+      };
+      const runs = await store.browse.runs({
+        ...{ taskId, after, limit: limit + 1, states: state ? [...new Set(state)] : [...runStates] },
+        readyBeforeMs: state ? null : Math.ceil(nowMs),
+        sinceMs: since === undefined ? null : Date.parse(since),
+        untilMs: until === undefined ? null : Date.parse(until),
+      });
+      return pageOf(runs, limit, summary, ({ endedMs, dueMs, runId }) =>
+        endedMs === null ? ["live", dueMs, runId] : ["ended", endedMs, runId],
+      );
+    },
+
+    async getRun({ run: runId }) {
+      const [run, attempts, relatives, late, { letter, redrives }] = await Promise.all([
+        store.runs.find(runId),
+        store.runs.attempts(runId),
+        store.flow.relatives(runId, relativesShown),
+        store.flow.lateResults(runId),
+        store.deadLetters.linksOf(runId),
+      ]);
+      const { error, ...rest } = runObject(run);
+      return {
+        ...{ ...rest, error: failureOf(error) },
+        attempts: attempts.map((one) => ({
+          ...attemptObject(one),
+          ended: isoTime(one.endedMs),
+          error: failureOf(one.error),
+        })),
+        relatives: relatives.map(relativeObject),
+        late: late.map(lateObject),
+        letter: letter && { fingerprint: letter.fingerprint, state: letter.state, redrivenBy: letter.redrivenBy },
+        redrives,
+      };
+    },
+
+    async listLogs({ run, cursor, limit }) {
+      const place = readCursor(cursor, ["string"]);
+      const lines = await store.browse.logs(run, place && readPlace(place[0] as string), limit + 1);
+      // Of a run that is not there there is no log; one that has none yet is not the same.
+      if (lines.length === 0) await store.runs.find(run);
+      return pageOf(lines, limit, logObject, (line) => [placeText(line)]);
+    },
+
+    tailLogs: tail,
+
+    async runTask({ task, reason, ...given }, call) {
+      const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
+      const { runId, created } = await enqueuer.add(write);
+      const { author, reason: why } = changeOf(call, reason);
+      // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
+      if (created) {
+        await store.audit.record({
+          ...{ atMs: call.nowMs, who: author, act: "run", about: "run", named: String(runId), before: null },
+          ...{ after: { task, dueMs: write.dueMs, key: write.key }, why },
+        });
+      }
+      return { run: runId, created };
+    },
+
+    async enqueueRuns({ runs }, call) {
+      const writes: EnqueueWrite[] = [];
+      for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
+      const made = await store.runs.enqueue(writes, call.nowMs);
+      return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };
+    },
+
+    async cancelRun({ run, reason }, call) {
+      const { author, reason: why } = changeOf(call, reason);
+      const outcome = await store.runs.cancel(run, why === "" ? `cancelled by ${author}` : why, call.nowMs, author);
+      if (outcome === "cancelled") return { run, outcome };
+      const [started] = await awaitRecall(store.runs, clock, [run]);
+      return { run, outcome: started === undefined ? "cancelled" : "stopping" };
+    },
+
+    async rerunRun({ run, reason }, call) {
+      const made = await store.operations.rerun(run, changeOf(call, reason), call.runIds[0]);
+      return { run: made.runId, created: made.created };
+    },
+
+    async decideRun({ run, how, reason }, call) {
+      const { author, reason: why } = changeOf(call, reason);
+      await store.flow.decide(run, how, why, call.nowMs, author);
+      return undefined;
+    },
+  };
+}
+
+export const isEnd = (state: string): boolean => (outcomes as readonly string[]).includes(state);

@@ -1,0 +1,183 @@
+import type { BrowseStore, LogPlace } from "../browse-store.ts";
+import { type Clock, pause } from "../clock.ts";
+import type { Event } from "../contract.ts";
+import { messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { outcomes } from "../run.ts";
+import type { RunRecord, Signal, Store } from "../store.ts";
+import type { StreamHandler } from "./call.ts";
+import { isEnd, logObject, placeText, readPlace, summary } from "./run-calls.ts";
+
+const lookMs = 500;
+/** Lines are told by the writer's clock and come in batches: each look goes back by this much, and passes over what it knows. */
+const logBackMs = 5_000;
+const linesPerLook = 1_000;
+/** A run that ended is stored a little after its end. */
+const endBackMs = 5_000;
+const endsPerLook = 500;
+/** Of a reader that does not keep up, the oldest is left out and counted. */
+const waitingMax = 2_000;
+
+/** A run's log as it is written; ends with the run. */
+export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
+  async function* ({ run: runId, after }, { signal, lastEventId }) {
+    const from = after ?? lastEventId;
+    let place: LogPlace | null = from === undefined ? null : readPlace(from);
+    let { state } = await store.runs.find(runId);
+    const told = new Map<string, number>();
+    // What was told before it broke off is not told again, though each look goes back behind it.
+    const before: LogPlace | null = place && { atMs: place.atMs - logBackMs, lies: "(0,0)" };
+    for (let from = before; place && from; ) {
+      const lines = await store.browse.logs(runId, from, linesPerLook);
+      from = null;
+      for (const line of lines) {
+        if (line.atMs > place.atMs) break;
+        told.set(placeText(line), line.atMs);
+        if (placeText(line) === placeText(place)) break;
+        from = line;
+      }
+      if (lines.length < linesPerLook) break;
+    }
+    let ended = false;
+    while (!signal.aborted) {
+      // Looked at before the log: what a run wrote is there before its end is.
+      ended = isEnd(state);
+      for (;;) {
+        const lines = await store.browse.logs(runId, place, linesPerLook);
+        for (const line of lines) {
+          const id = placeText(line);
+          if (told.has(id)) continue;
+          told.set(id, line.atMs);
+          yield { data: { type: "line", line: logObject(line) }, id };
+        }
+        const last = lines.at(-1);
+        if (last) place = { atMs: last.atMs, lies: last.lies };
+        if (lines.length < linesPerLook) break;
+      }
+      if (ended) {
+        yield { data: { type: "end", state } };
+        return;
+      }
+      if (place) {
+        const backMs = place.atMs - logBackMs;
+        for (const [id, atMs] of told) if (atMs < backMs) told.delete(id);
+        if (told.size > 0) place = { atMs: backMs, lies: "(0,0)" };
+      }
+      await pause(clock, lookMs, signal);
+      if (!signal.aborted) ({ state } = await store.runs.find(runId));
+    }
+  };
+
+type LiveEvent = Event<"followEvents">;
+
+interface Follower {
+  task: string | undefined;
+  waiting: LiveEvent[];
+  /** Ended runs that were left out since the last event. */
+  left: number;
+  wake: () => void;
+}
+
+/**
+ * Makes true: whoever follows hears of what happens within a second or so. However many follow, the store is asked once; while
+ * nobody does, not at all.
+ */
+export class LiveEvents {
+  readonly #browse: BrowseStore;
+  readonly #clock: Clock;
+  readonly #nowMs: () => number;
+  readonly #log: Log;
+  readonly #followers = new Set<Follower>();
+  readonly #over = new AbortController();
+  #looking: Promise<void> | undefined;
+
+  constructor(browse: BrowseStore, clock: Clock, nowMs: () => number, log: Log) {
+    this.#browse = browse;
+    this.#clock = clock;
+    this.#nowMs = nowMs;
+    this.#log = log;
+  }
+
+  onSignal({ kind }: Signal): void {
+    if (kind === "tasks" || kind === "operations" || kind === "leadership" || kind === "resync")
+      this.#tell({ type: kind });
+  }
+
+  follow: StreamHandler<"followEvents"> = (given, call) => this.#follow(given.task, call.signal);
+
+  async close(): Promise<void> {
+    this.#over.abort();
+    await this.#looking;
+  }
+
+  async *#follow(task: string | undefined, signal: AbortSignal) {
+    const follower: Follower = { task, waiting: [{ type: "resync" }], left: 0, wake: () => undefined };
+    this.#followers.add(follower);
+    this.#looking ??= this.#look();
+    const onAbort = () => follower.wake();
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      while (!signal.aborted) {
+        for (const data of follower.waiting.splice(0)) yield { data };
+        if (follower.left > 0) {
+          const ended = follower.left;
+          follower.left = 0;
+          yield { data: { type: "more" as const, ended } };
+        }
+        if (follower.waiting.length > 0 || signal.aborted) continue;
+        await new Promise<void>((resolve) => {
+          follower.wake = resolve;
+        });
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.#followers.delete(follower);
+    }
+  }
+
+  #tell(event: LiveEvent): void {
+    for (const follower of this.#followers) {
+      const { task, waiting } = follower;
+      if (event.type === "ended" && task !== undefined && event.run.task !== task) continue;
+      // A hint that waits already says all that a second one would.
+      if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
+      if (waiting.length >= waitingMax) {
+        waiting.shift();
+        follower.left++;
+      }
+      waiting.push(event);
+      follower.wake();
+    }
+  }
+
+  async #look(): Promise<void> {
+    const told = new Map<number, number>();
+    let sinceMs = this.#nowMs();
+    while (this.#followers.size > 0 && !this.#over.signal.aborted) {
+      const from = this.#nowMs();
+      try {
+        const runs = await this.#ended(sinceMs - endBackMs);
+        for (const run of runs.reverse()) {
+          const endedMs = run.endedMs as number;
+          if (told.has(run.runId) || endedMs < sinceMs - endBackMs) continue;
+          told.set(run.runId, endedMs);
+          this.#tell({ type: "ended", run: summary(run) });
+        }
+        sinceMs = Math.max(sinceMs, Math.min(from, Math.max(sinceMs, ...runs.map(({ endedMs }) => endedMs as number))));
+        for (const [runId, endedMs] of told) if (endedMs < sinceMs - 2 * endBackMs) told.delete(runId);
+      } catch (error) {
+        // The store is away; whoever follows hears `resync` when it is back.
+        this.#log.debug({ error: messageOf(error) }, "events could not be read");
+      }
+      await pause(this.#clock, lookMs, this.#over.signal);
+    }
+    this.#looking = undefined;
+  }
+
+  #ended(sinceMs: number): Promise<RunRecord[]> {
+    return this.#browse.runs({
+      ...{ taskId: null, states: [...outcomes], readyBeforeMs: null, untilMs: null, after: null },
+      ...{ sinceMs: Math.floor(sinceMs), limit: endsPerLook },
+    });
+  }
+}

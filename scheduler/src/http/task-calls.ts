@@ -1,0 +1,196 @@
+import { principalText } from "../access.ts";
+import type { Clock } from "../clock.ts";
+import { judgedSlot } from "../coming-slots.ts";
+import type { taskRoutes } from "../contract-tasks.ts";
+import { CarillonError } from "../errors.ts";
+import { awaitRecall } from "../recall.ts";
+import { iso, isoTime } from "../run-object.ts";
+import { compileSchedule } from "../schedule.ts";
+import type { Change, Store, TaskRecord } from "../store.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../task.ts";
+import { edited, editedParts, partCalled, restored, reverted } from "../task-edits.ts";
+import { taskObject } from "../task-object.ts";
+import { differences } from "../task-versions.ts";
+import { coming, nextOf, plannedSlots } from "../upcoming-slots.ts";
+import type { Call, Some } from "./call.ts";
+import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+
+export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Change => ({
+  author: who === null ? "nobody" : principalText(who),
+  reason: reason ?? "",
+  nowMs,
+});
+
+/** The parts of `a` and `b` that differ, and how. */
+export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
+  (differences(a, b) as (keyof TaskDefinition)[]).map((part) => ({ part, was: a[part] ?? null, is: b[part] ?? null }));
+
+const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], nowMs: number) => ({
+  ...taskObject(record, counters, nowMs),
+  description: record.definition.description,
+  changed: isoTime(record.changedMs),
+  edited: editedParts(record.definition) as string[],
+  definition: record.definition as unknown as Record<string, unknown>,
+});
+
+export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRoutes> {
+  const whole = async (record: TaskRecord, nowMs: number) => {
+    const counters = await store.tasks.counters([record.taskId]);
+    return asTask(record, counters.get(record.taskId), nowMs);
+  };
+  /** @param make from the version that the caller named, or else from the one that is there */
+  const change = async (
+    name: string,
+    call: Call,
+    reason: string | undefined,
+    make: (present: TaskRecord) => TaskDefinition | Promise<TaskDefinition>,
+  ) => {
+    const before = await store.tasks.byName(name);
+    // Refused by the store below, unless it is this version.
+    const expected = call.ifVersion ?? before.version;
+    const definition = expected === before.version ? await make(before) : before.definition;
+    const { record, changed } = await store.tasks.save(definition, expected, changeOf(call, reason));
+    return {
+      ...{ name, version: record.version, changed, edited: editedParts(record.definition) as string[] },
+      changes: changed ? changesOf(before.definition, record.definition) : [],
+    };
+  };
+
+  return {
+    async listTasks({ cursor, limit, group = null, matching = null, paused = null }, { nowMs }) {
+      const browse = { afterName: nameCursor(cursor), group, matching, paused, limit: limit + 1 };
+      const records = await store.browse.tasks(browse);
+      const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
+      const item = (record: TaskRecord) => taskObject(record, counters.get(record.taskId), nowMs);
+      return pageOf(records, limit, item, ({ name }) => [name]);
+    },
+
+    getTask: async ({ task }, { nowMs }) => whole(await store.tasks.byName(task), nowMs),
+
+    async listTaskVersions({ task, cursor, limit }) {
+      const { taskId } = await store.tasks.byName(task);
+      const rows = await store.browse.versions(taskId, numberCursor(cursor), limit + 1);
+      const item = ({ changedMs, definition, ...row }: (typeof rows)[number]) => ({
+        ...row,
+        changed: isoTime(changedMs),
+        definition: definition as unknown as Record<string, unknown>,
+      });
+      return pageOf(rows, limit, item, ({ version }) => [version]);
+    },
+
+    async diffTask({ task, from, to }) {
+      const { taskId, version } = await store.tasks.byName(task);
+      const until = to ?? version;
+      const found = await store.browse.versionsAt(taskId, [from, until]);
+      const [a, b] = [from, until].map((wanted) => definitionAt(found, task, wanted));
+      return { from, to: until, changes: changesOf(a as TaskDefinition, b as TaskDefinition) };
+    },
+
+    async listUpcomingSlots({ task, after, count }, { nowMs }) {
+      const record = await store.tasks.byName(task);
+      const { schedule } = record.definition;
+      const delayed = schedule.type === "every" && schedule.mode === "delay";
+      const next = record.nextSlotMs === null ? [] : [record.nextSlotMs];
+      const slots = delayed ? next : plannedSlots(record, after === undefined ? nowMs : Date.parse(after), count);
+      return {
+        zone: schedule.type === "cron" ? schedule.zone : "UTC",
+        words: compileSchedule(schedule).words(),
+        paused: record.paused !== null,
+        slots: slots.map((slotMs) => {
+          const { dueMs, skipped, note = "" } = judgedSlot(coming(record), slotMs);
+          const due = skipped === undefined ? dueMs : null;
+          const words = skipped === undefined ? note : `skipped: ${skipped}`;
+          return { slot: isoTime(slotMs), due: iso(due), note: words };
+        }),
+      };
+    },
+
+    async listSlots({ task, cursor, limit, since, until }) {
+      const { taskId } = await store.tasks.byName(task);
+      const fromMs = since === undefined ? 0 : Date.parse(since);
+      const before = Math.min(numberCursor(cursor), until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until));
+      const rows = await store.browse.slots(taskId, fromMs, before, limit + 1);
+      const item = ({ slotMs, runId, acceptedMs, ...row }: (typeof rows)[number]) => ({
+        ...{ ...row, slot: isoTime(slotMs), run: runId, accepted: isoTime(acceptedMs) },
+      });
+      const page = pageOf(rows, limit, item, ({ slotMs }) => [slotMs]);
+      // Of the time that this page is about.
+      const last = rows[limit - 1]?.slotMs;
+      const reachMs = page.next === null || last === undefined ? fromMs : last;
+      const { ranges } = await store.history.slots(taskId, reachMs, before - 1, limit);
+      return {
+        ...page,
+        ranges: ranges.map(({ fromMs: from, toMs, ...range }) => ({
+          ...range,
+          from: isoTime(from),
+          to: isoTime(toMs),
+        })),
+      };
+    },
+
+    async createTask({ task, options, reason }, call) {
+      const definition = defineTask(task, options as TaskOptions);
+      const { record, changed } = await store.tasks
+        .save(definition, 0, changeOf(call, reason))
+        .catch((error: unknown) => {
+          throw error instanceof CarillonError && error.code === "TASK_STALE" ? taken(task) : error;
+        });
+      if (!changed) throw taken(task);
+      return whole(record, call.nowMs);
+    },
+
+    editTask: ({ task, options, reason }, call) =>
+      change(task, call, reason, ({ definition }) => edited(definition, options as TaskOptions)),
+
+    revertTask: ({ task, parts, version, reason }, call) =>
+      change(task, call, reason, async ({ taskId, definition }) => {
+        if (version === undefined) return reverted(definition, wantedParts(task, definition, parts));
+        if (parts !== undefined)
+          throw new CarillonError("OPTION_INVALID", "parts and a version were given", { hint: "Give one of the two." });
+        const found = await store.browse.versionsAt(taskId, [version]);
+        return restored(definition, definitionAt(found, task, version));
+      }),
+
+    async removeTask({ task, reason }, call) {
+      const { recalled } = await store.tasks.remove(task, changeOf(call, reason));
+      await awaitRecall(store.runs, clock, recalled);
+      return undefined;
+    },
+
+    async pauseTask({ task, reason }, call) {
+      const { recalled } = await store.tasks.pause(task, changeOf(call, reason));
+      return { name: task, paused: true, running: await awaitRecall(store.runs, clock, recalled) };
+    },
+
+    async resumeTask({ task, reason }, call) {
+      await store.tasks.resume(task, changeOf(call, reason));
+      const record = await store.tasks.byName(task);
+      return { name: task, paused: false, next: iso(nextOf(record, call.nowMs)) };
+    },
+  };
+}
+
+const taken = (name: string) =>
+  new CarillonError("TASK_NAME_TAKEN", `there is a task ${name} already`, { hint: "Edit it, or choose another name." });
+
+function definitionAt(
+  found: { version: number; definition: TaskDefinition }[],
+  task: string,
+  wanted: number,
+): TaskDefinition {
+  const row = found.find(({ version }) => version === wanted);
+  if (row) return row.definition;
+  throw new CarillonError("VERSION_UNKNOWN", `task ${task} has no version ${wanted}`, {
+    hint: "Its versions are listed with it.",
+  });
+}
+
+function wantedParts(task: string, definition: TaskDefinition, names: string[] | undefined) {
+  const there = editedParts(definition);
+  const wanted = names === undefined ? there : names.map((name) => partCalled(name) ?? name);
+  const wrong = wanted.find((part) => !(there as string[]).includes(part));
+  if (wrong === undefined) return wanted as typeof there;
+  throw new CarillonError("OPTION_INVALID", `${JSON.stringify(wrong)} of task ${task} was not edited`, {
+    hint: there.length === 0 ? "Nothing of it was." : `Edited are: ${there.join(", ")}.`,
+  });
+}

@@ -1,0 +1,27 @@
+import type { BackfillRange, OperationRecord } from "./operations.ts";
+import { iso, isoTime } from "./run-object.ts";
+
+/** An operation as JSON for programs: the command line's --json and the HTTP API give the same. */
+export function operationObject(operation: OperationRecord) {
+  const { operationId, createdMs, startedMs, endedMs, filter, range, ...rest } = operation;
+  const { sinceMs, untilMs, ...named } = filter;
+  return {
+    operation: operationId,
+    ...rest,
+    filter: {
+      ...named,
+      ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
+      ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
+    },
+    ...(range === undefined ? {} : { range: rangeObject(range) }),
+    created: isoTime(createdMs),
+    started: iso(startedMs),
+    ended: iso(endedMs),
+  };
+}
+
+const rangeObject = ({ fromMs, toMs, ...rest }: BackfillRange) => ({
+  ...rest,
+  from: isoTime(fromMs),
+  to: isoTime(toMs),
+});

@@ -1,0 +1,53 @@
+import type { ErrorCode } from "./errors.ts";
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  KEY_UNKNOWN: 401,
+  KEY_FORBIDDEN: 403,
+  KEY_THROTTLED: 429,
+  KEY_NAME_TAKEN: 409,
+  CLAIM_FOREIGN: 403,
+  TASK_UNKNOWN: 404,
+  TASK_STALE: 412,
+  TASK_NAME_TAKEN: 409,
+  VERSION_UNKNOWN: 404,
+  RUN_UNKNOWN: 404,
+  RUN_STATE: 409,
+  GROUP_UNKNOWN: 404,
+  OPERATION_UNKNOWN: 404,
+  OPERATION_STATE: 409,
+  CALENDAR_UNKNOWN: 404,
+  CALENDAR_USED: 409,
+  CALENDAR_STALE: 412,
+  SESSION_LOST: 409,
+  NODE_NAME_TAKEN: 409,
+  FENCE_STALE: 409,
+  SIGN_IN_NEEDED: 401,
+  SIGN_IN_REFUSED: 401,
+  TOO_MANY_ATTEMPTS: 429,
+  ACCESS_DENIED: 403,
+  ORIGIN_REFUSED: 403,
+  USER_UNKNOWN: 404,
+  USER_NAME_TAKEN: 409,
+  ADMIN_NEEDED: 409,
+  TOKEN_UNKNOWN: 404,
+  TOKEN_NAME_TAKEN: 409,
+  ROUTE_UNKNOWN: 404,
+  PRECONDITION_NEEDED: 428,
+  IDEMPOTENCY_MISMATCH: 422,
+  IDEMPOTENCY_BUSY: 409,
+  ANSWER_NOT_KEPT: 409,
+  REQUEST_TOO_LARGE: 413,
+  SERVER_BUSY: 503,
+  STOPPED: 503,
+};
+
+/** What the caller can mend by another request. */
+const wrongRequest = new Set<ErrorCode>([
+  ...(["REQUEST_INVALID", "TASK_INVALID", "SCHEDULE_INVALID", "CRON_INVALID", "CRON_NEVER", "SLOT_TOO_FAR"] as const),
+  ...(["ZONE_UNKNOWN", "DURATION_INVALID", "OPTION_INVALID", "PAYLOAD_INVALID", "PAYLOAD_TOO_LARGE"] as const),
+  ...(["PAYLOAD_NOT_JSON", "FILTER_EMPTY", "CALENDAR_INVALID", "PASSWORD_WEAK"] as const),
+]);
+
+/** The HTTP status of a refusal. */
+export const statusOf = (code: ErrorCode): number =>
+  statuses[code] ?? (wrongRequest.has(code) ? 400 : code.startsWith("STORE_") ? 503 : 500);

@@ -1,0 +1,237 @@
+import type { AccessStore, Credential, Token, User } from "../access-store.ts";
+import { CarillonError } from "../errors.ts";
+import type { Json } from "../json.ts";
+import type { SqlClient } from "../store.ts";
+import { audited } from "./audit.ts";
+import type { Database } from "./database.ts";
+
+/** How long an answer can be asked for again by its idempotency key. */
+const answerKeptMs = 86_400_000;
+
+const asJson = ({ name, role, disabledMs }: User): Json => ({ name, role, disabled: disabledMs !== null });
+const tokenJson = ({ name, user, role, scopes, expiresMs }: Token): Json => ({ name, user, role, scopes, expiresMs });
+
+export function accessStore(database: Database): AccessStore {
+  const s = database.schema;
+  const userFields = (u: string) =>
+    `${u}.id as "userId", ${u}.name, ${u}.role, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy", ${u}.disabled_ms as "disabledMs"`;
+  const tokenFields = `t.id as "tokenId", t.name, u.name as user, t.user_id as "userId", t.role, t.scopes, t.created_ms as "createdMs",
+    t.expires_ms as "expiresMs", t.revoked_ms as "revokedMs"`;
+  const tokensFrom = `${s}.token t join ${s}.user_account u on u.id = t.user_id`;
+  type UserRow = User & { hash: string };
+
+  return {
+    users: (afterName, limit) =>
+      database.query<User>(
+        "access-users",
+        `select ${userFields("u")} from ${s}.user_account u where removed_ms is null and name > $1 order by name limit $2`,
+        [afterName, limit],
+      ),
+
+    async userByName(name) {
+      const [row] = await database.query<UserRow>(
+        "access-user",
+        `select ${userFields("u")}, u.hash from ${s}.user_account u where name = $1 and removed_ms is null`,
+        [name],
+      );
+      return row ?? null;
+    },
+
+    createUser({ name, hash, role }, { author, reason, nowMs }) {
+      const now = Math.round(nowMs);
+      return database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by) values ($1, $2, $3, $4, $5)
+           on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, removed_ms = null, disabled_ms = null
+           where u.removed_ms is not null returning ${userFields("u")}`,
+          [name, hash, role, now, author],
+        );
+        if (!rows[0]) {
+          throw new CarillonError("USER_NAME_TAKEN", `there is a user ${name} already`, {
+            hint: "Choose another name, or let this one in again.",
+          });
+        }
+        const user = rows[0] as unknown as User;
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: author, act: "create", about: "user", named: name },
+          ...{ before: null, after: asJson(user), why: reason },
+        });
+        return user;
+      });
+    },
+
+    createFirst({ name, hash }, nowMs) {
+      return database.transaction(async (client) => {
+        // Two nodes that start at once: the second waits here, and then finds the first one's.
+        await client.query(`select pg_advisory_xact_lock(hashtext($1))`, [`${s} first user`]);
+        const { rows } = await client.query(
+          `insert into ${s}.user_account (name, hash, role, created_ms, created_by)
+           select $1, $2, 'admin', $3, 'the first start' where not exists (select from ${s}.user_account) returning id`,
+          [name, hash, Math.round(nowMs)],
+        );
+        if (rows.length === 0) return false;
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: "the first start", act: "create", about: "user", named: name },
+          ...{ before: null, after: { name, role: "admin", disabled: false }, why: "there was no user" },
+        });
+        return true;
+      });
+    },
+
+    changeUser(name, { role, hash, disabled, removed, keeping }, { author, reason, nowMs }) {
+      const now = Math.round(nowMs);
+      return database.transaction(async (client) => {
+        // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
+        const { rows: locked } = await client.query(
+          `select ${userFields("u")} from ${s}.user_account u where removed_ms is null and (name = $1 or role = 'admin') order by id for update`,
+          [name],
+        );
+        const all = locked as unknown as User[];
+        const before = all.find((user) => user.name === name);
+        if (!before) throw unknownUser(name);
+        const others = all.filter((user) => user.name !== name && user.role === "admin" && user.disabledMs === null);
+        const stays = !removed && disabled !== true && (role ?? before.role) === "admin";
+        if (before.role === "admin" && before.disabledMs === null && !stays && others.length === 0) {
+          throw new CarillonError("ADMIN_NEEDED", `${name} is the only admin`, {
+            hint: "Make another user an admin first.",
+          });
+        }
+        const { rows } = await client.query(
+          `update ${s}.user_account u set role = coalesce($2, role), hash = coalesce($3, hash),
+                  disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
+                  removed_ms = case when $6 then $5::bigint end
+           where id = $1 returning ${userFields("u")}`,
+          [before.userId, role ?? null, hash ?? null, disabled ?? null, now, removed ?? false],
+        );
+        const after = rows[0] as unknown as User;
+        if (hash !== undefined || disabled || removed)
+          await client.query(`delete from ${s}.sign_in where user_id = $1 and hash is distinct from $2`, [
+            before.userId,
+            keeping ?? null,
+          ]);
+        if (disabled || removed)
+          await client.query(`update ${s}.token set revoked_ms = $2 where user_id = $1 and revoked_ms is null`, [
+            before.userId,
+            now,
+          ]);
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: author, act: removed ? "remove" : hash === undefined ? "change" : "set password" },
+          ...{ about: "user", named: name, before: asJson(before), after: removed ? null : asJson(after), why: reason },
+        });
+        return after;
+      });
+    },
+
+    async signIn(userId, hash, expiresMs, nowMs) {
+      await database.query(
+        "access-sign-in",
+        `insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms) values ($1, $2, $3, $4)`,
+        [hash, userId, Math.round(nowMs), Math.round(expiresMs)],
+      );
+    },
+
+    async signOut(hash) {
+      await database.query("access-sign-out", `delete from ${s}.sign_in where hash = $1`, [hash]);
+    },
+
+    async signInOf(hash): Promise<Credential | null> {
+      const [row] = await database.query<User & { expiresMs: number }>(
+        "access-sign-in-of",
+        `select ${userFields("u")}, i.expires_ms as "expiresMs" from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
+         where i.hash = $1 and u.removed_ms is null`,
+        [hash],
+      );
+      if (!row) return null;
+      const { expiresMs, ...user } = row;
+      return { user, expiresMs, token: null };
+    },
+
+    tokens: (userId, beforeId, limit) =>
+      database.query<Token>(
+        "access-tokens",
+        `select ${tokenFields} from ${tokensFrom} where ($1::int is null or t.user_id = $1) and t.id < $2 order by t.id desc limit $3`,
+        [userId, Math.min(beforeId, 2 ** 31 - 1), limit],
+      ),
+
+    createToken({ userId, name, hash, role, scopes, expiresMs }, { author, reason, nowMs }) {
+      return database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `insert into ${s}.token (user_id, name, hash, role, scopes, created_ms, expires_ms) values ($1, $2, $3, $4, $5, $6, $7)
+           on conflict (user_id, name) where revoked_ms is null do nothing returning id`,
+          [userId, name, hash, role, scopes, Math.round(nowMs), Math.round(expiresMs)],
+        );
+        if (!rows[0]) {
+          throw new CarillonError("TOKEN_NAME_TAKEN", `there is a token ${name} already`, {
+            hint: "Choose another name, or revoke the old one first.",
+          });
+        }
+        const token = await read(client, rows[0].id as number);
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: author, act: "create", about: "token", named: `${token.user}/${name}` },
+          ...{ before: null, after: tokenJson(token), why: reason },
+        });
+        return token;
+      });
+    },
+
+    revokeToken(userId, name, { author, reason, nowMs }) {
+      return database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `select id, revoked_ms from ${s}.token where user_id = $1 and name = $2 order by id desc limit 1 for update`,
+          [userId, name],
+        );
+        const [row] = rows;
+        if (!row)
+          throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}`, {
+            hint: "The list of tokens has their names.",
+          });
+        if (row.revoked_ms !== null) return read(client, row.id as number);
+        await client.query(`update ${s}.token set revoked_ms = $2 where id = $1`, [row.id, Math.round(nowMs)]);
+        const token = await read(client, row.id as number);
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: author, act: "revoke", about: "token", named: `${token.user}/${name}` },
+          ...{ before: tokenJson(token), after: null, why: reason },
+        });
+        return token;
+      });
+    },
+
+    async tokenOf(tokenId) {
+      const [row] = await database.query<
+        User & {
+          hash: Buffer;
+          tName: string;
+          tRole: Token["role"];
+          scopes: Token["scopes"];
+          expiresMs: number;
+          revokedMs: number | null;
+        }
+      >(
+        "access-token-of",
+        `select ${userFields("u")}, t.hash, t.name as "tName", t.role as "tRole", t.scopes, t.expires_ms as "expiresMs",
+                t.revoked_ms as "revokedMs" from ${tokensFrom} where t.id = $1 and u.removed_ms is null`,
+        [tokenId],
+      );
+      if (!row) return null;
+      const { hash, tName: name, tRole: role, scopes, expiresMs, revokedMs, ...user } = row;
+      return { user, hash, expiresMs, token: { name, role, scopes, revokedMs } };
+    },
+
+    async sweep(nowMs) {
+      await database.query("access-sweep-sign-ins", `delete from ${s}.sign_in where expires_ms < $1`, [
+        Math.round(nowMs),
+      ]);
+      await database.query("access-sweep-answers", `delete from ${s}.idempotent_answer where begun_ms < $1`, [
+        Math.round(nowMs - answerKeptMs),
+      ]);
+    },
+  };
+
+  async function read(client: SqlClient, tokenId: number): Promise<Token> {
+    const { rows } = await client.query(`select ${tokenFields} from ${tokensFrom} where t.id = $1`, [tokenId]);
+    return rows[0] as unknown as Token;
+  }
+}
+
+export const unknownUser = (name: string): CarillonError =>
+  new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });

@@ -1,0 +1,100 @@
+import type { RunBrowse } from "../browse-store.ts";
+import { liveStates, type Outcome, outcomes } from "../run.ts";
+import type { RunRecord } from "../store.ts";
+import type { Database } from "./database.ts";
+import { asRunRecord, type RunRow, runRecordSql } from "./run-rows.ts";
+
+const readyState = liveStates.indexOf("ready");
+const claimedState = liveStates.indexOf("claimed");
+const priorities = "generate_series(0, 9) as q (priority)";
+
+/**
+ * A page of runs. Each piece of the list is read from an index that has it in order, a page from each at most, and the pieces
+ * are merged: what a page costs depends on how many pieces there are, not on how many runs.
+ */
+export async function browseRuns(database: Database, browse: RunBrowse): Promise<RunRecord[]> {
+  const { states, after, limit } = browse;
+  const live = states.flatMap((state) => (isLive(state) ? [liveStates.indexOf(state)] : []));
+  const ended = states.flatMap((state) => (isLive(state) ? [] : [outcomes.indexOf(state as Outcome)]));
+  const runs: RunRecord[] = [];
+  if (live.length > 0 && after?.phase !== "ended") runs.push(...(await liveRuns(database, browse, live)));
+  if (ended.length > 0 && runs.length < limit) {
+    const place = after?.phase === "ended" ? after : null;
+    runs.push(...(await endedRuns(database, { ...browse, after: place, limit: limit - runs.length }, ended)));
+  }
+  return runs;
+}
+
+const isLive = (state: string): state is (typeof liveStates)[number] =>
+  (liveStates as readonly string[]).includes(state);
+
+/** By due time. The orders of the indexes begin with a task, a group or a priority, of which there are few; each is probed. */
+async function liveRuns(database: Database, browse: RunBrowse, states: number[]): Promise<RunRecord[]> {
+  const s = database.schema;
+  const { taskId, sinceMs, untilMs, readyBeforeMs, after, limit } = browse;
+  const bound = (state: string) => `and r.due_ms >= $1 and r.due_ms < $2 and (r.due_ms, r.id) > ($3, $4)
+    ${state === String(readyState) ? "and r.due_ms < $7" : ""} order by r.due_ms, r.id limit $5`;
+  const of = (where: string, state: string) => `select r.id, r.due_ms from ${s}.run r where ${where} ${bound(state)}`;
+  const pieces = states.map((state) => {
+    if (taskId !== null) {
+      const one = of(`r.task_id = $6 and r.state = ${state} and r.priority = q.priority`, String(state));
+      return `(select p.* from ${priorities}, lateral (${one}) p)`;
+    }
+    if (state === claimedState) return `(${of(`r.state = ${claimedState}`, "")})`;
+    if (state === readyState) {
+      // The groups that have ready runs, each found by one probe behind the last.
+      const one = of(`r.state = ${readyState} and r.group_id = g.id and r.priority = q.priority`, String(readyState));
+      return `(with recursive g (id) as (
+        (select min(group_id) from ${s}.run where state = ${readyState})
+        union all select (select min(r.group_id) from ${s}.run r where r.state = ${readyState} and r.group_id > g.id) from g where g.id is not null)
+        select p.* from g, ${priorities}, lateral (${one}) p where g.id is not null)`;
+    }
+    return `(${of(`r.state in (0, 1, 4) and r.state = ${state}`, "")})`;
+  });
+  const rows = await database.query<RunRow>(
+    "",
+    `${runRecordSql(s, "run", true)} join (select id from (${pieces.join(" union all ")}) pieces order by due_ms, id limit $5) p
+       on p.id = r.id
+     where ($6::int is null or true) and $7::bigint is not null order by r.due_ms, r.id`,
+    [
+      sinceMs ?? after?.atMs ?? Number.MIN_SAFE_INTEGER,
+      untilMs ?? Number.MAX_SAFE_INTEGER,
+      after?.atMs ?? Number.MIN_SAFE_INTEGER,
+      after?.runId ?? 0,
+      limit,
+      taskId,
+      readyBeforeMs ?? Number.MAX_SAFE_INTEGER,
+    ],
+  );
+  return rows.map(asRunRecord);
+}
+
+/** The latest first: within a partition by the outcome's or the task's index, over partitions in their order. */
+async function endedRuns(database: Database, browse: RunBrowse, ends: number[]): Promise<RunRecord[]> {
+  const s = database.schema;
+  const { taskId, sinceMs, untilMs, after, limit } = browse;
+  const of = (where: string) => `(select r.id, r.ended_ms from ${s}.run_history r where ${where}
+    and r.ended_ms >= $1 and r.ended_ms < $2 and r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)
+    order by r.ended_ms desc, r.id desc limit $5)`;
+  const succeeded = ends.includes(outcomes.indexOf("succeeded"));
+  const pieces =
+    taskId !== null && succeeded
+      ? [of(`r.task_id = $6 and r.outcome in (${ends.join(", ")})`)]
+      : ends.map((end) => of(`${taskId === null ? "" : `r.task_id = $6 and r.outcome <> 0 and`} r.outcome = ${end}`));
+  const rows = await database.query<RunRow>(
+    "",
+    `${runRecordSql(s, "run_history", true)} join (
+       select id, ended_ms from (${pieces.join(" union all ")}) pieces order by ended_ms desc, id desc limit $5) p
+       on p.id = r.id and p.ended_ms = r.ended_ms
+     where $6::int is null or true order by r.ended_ms desc, r.id desc`,
+    [
+      sinceMs ?? Number.MIN_SAFE_INTEGER,
+      untilMs ?? Number.MAX_SAFE_INTEGER,
+      after?.atMs ?? Number.MAX_SAFE_INTEGER,
+      after?.runId ?? Number.MAX_SAFE_INTEGER,
+      limit,
+      taskId,
+    ],
+  );
+  return rows.map(asRunRecord);
+}

@@ -1,0 +1,161 @@
+import type { BrowseStore, WorkerRecord } from "../browse-store.ts";
+import type { DeadLetter } from "../dead-letters.ts";
+import { isCarillonError } from "../errors.ts";
+import type { SlotRecord } from "../history-store.ts";
+import { likeOf } from "../operations.ts";
+import type { Term } from "../session-store.ts";
+import type { LogLine, RunRecord, RunStore, TaskStore, VersionRecord } from "../store.ts";
+import { browseRuns } from "./browse-runs.ts";
+import type { Database } from "./database.ts";
+import { letterValues, openLettersSql } from "./dead-letters.ts";
+import { asOperation, type OperationRow } from "./operations.ts";
+import { asMember, type MemberRow, memberFields } from "./sessions.ts";
+
+const levels = ["debug", "info", "warn", "error"] as const;
+const claimedState = 3;
+
+export function browseStore(database: Database, tasks: TaskStore, runs: RunStore): BrowseStore {
+  const s = database.schema;
+  const versionFields = `version, definition, author, reason, changed_ms as "changedMs"`;
+  return {
+    async tasks({ afterName, group, matching, paused, limit }) {
+      const rows = await database.query<{ name: string }>(
+        "",
+        `select name from ${s}.task t where deleted_ms is null and version > 0 and name > $1
+           and ($2::text is null or group_id = (select id from ${s}.worker_group where name = $2))
+           and ($3::text is null or name like $3) and ($4::boolean is null or (paused_ms is not null) = $4)
+         order by name limit $5`,
+        [afterName, group, matching === null ? null : likeOf(matching), paused, limit],
+      );
+      const records = await tasks.byNames(rows.map(({ name }) => name));
+      const byName = new Map(records.map((record) => [record.name, record]));
+      return rows.flatMap(({ name }) => byName.get(name) ?? []);
+    },
+
+    versions: (taskId, beforeVersion, limit) =>
+      database.query<VersionRecord>(
+        "browse-versions",
+        `select ${versionFields} from ${s}.task_version where task_id = $1 and version < $2 order by version desc limit $3`,
+        [taskId, Math.min(beforeVersion, 2 ** 31 - 1), limit],
+      ),
+
+    versionsAt: (taskId, versions) =>
+      database.query<VersionRecord>(
+        "browse-versions-at",
+        `select ${versionFields} from ${s}.task_version where task_id = $1 and version = any($2) order by version`,
+        [taskId, versions],
+      ),
+
+    slots: (taskId, fromMs, beforeMs, limit) =>
+      database.query<SlotRecord>(
+        "",
+        `select slot_ms as "slotMs", case outcome when 1 then 'run' when 2 then 'skipped' else 'missed' end as outcome,
+                run_id as "runId", reason, term, accepted_ms as "acceptedMs"
+         from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms < $3 order by slot_ms desc limit $4`,
+        [taskId, Math.floor(fromMs), Math.ceil(beforeMs), limit],
+      ),
+
+    runs: (browse) => browseRuns(database, browse),
+
+    async logs(runId, after, limit) {
+      // Lines are only ever added, and those of one moment lie in one partition: where a line lies tells them apart for good.
+      const rows = await database.query<Omit<LogLine, "level"> & { level: number; lies: string }>(
+        "browse-logs",
+        `select run_id as "runId", attempt, at_ms as "atMs", level, message, fields, ctid::text as lies
+         from ${s}.run_log where run_id = $1 and at_ms >= $2 and (at_ms, ctid) > ($2, $3::tid) order by at_ms, ctid limit $4`,
+        [runId, after?.atMs ?? 0, after?.lies ?? "(0,0)", limit],
+      );
+      return rows.map((row) => ({ ...row, level: levels[row.level] ?? "info" }));
+    },
+
+    async letters(filter, before, limit) {
+      const rows = await database.query<Omit<DeadLetter, "state">>(
+        "",
+        `select d.run_id as "runId", t.name as task, d.ended_ms as "endedMs", d.fingerprint, d.redriven_by as "redrivenBy"
+         from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
+         where ${openLettersSql(s)} and d.ended_ms <= $7 and (d.ended_ms, d.run_id) < ($7, $8)
+         order by d.ended_ms desc, d.run_id desc limit $9`,
+        [
+          ...letterValues(filter),
+          before?.endedMs ?? Number.MAX_SAFE_INTEGER,
+          before?.runId ?? Number.MAX_SAFE_INTEGER,
+          limit,
+        ],
+      );
+      return rows.map((row) => ({ ...row, state: "open" as const }));
+    },
+
+    async operations(beforeId, limit) {
+      const rows = await database.query<OperationRow>(
+        "browse-operations",
+        `select * from ${s}.operation where id < $1 order by id desc limit $2`,
+        [beforeId, limit],
+      );
+      return rows.map(asOperation);
+    },
+
+    async nodes(afterName, limit) {
+      const rows = await database.query<MemberRow>(
+        "browse-nodes",
+        `select ${memberFields} from ${s}.session where ended_ms is null and role = 'node' and node > $1 order by node limit $2`,
+        [afterName, limit],
+      );
+      return rows.map(asMember);
+    },
+
+    async workers(afterName, group, limit) {
+      const rows = await database.query<MemberRow & { held: number; draining: boolean }>(
+        "browse-workers",
+        `select ${memberFields}, draining,
+                (select count(*) from ${s}.run r where r.session_id = o.id and r.state = ${claimedState}) as held
+         from ${s}.session o where ended_ms is null and cardinality(groups) > 0 and node > $1 and ($2::text is null or $2 = any(groups))
+         order by node limit $3`,
+        [afterName, group, limit],
+      );
+      return rows.map(({ held, draining, ...row }): WorkerRecord => ({ ...asMember(row), held, draining }));
+    },
+
+    terms: (beforeTerm, limit) =>
+      database.query<Term>(
+        "browse-terms",
+        `select term, node, session_id as "sessionId", elected_ms as "electedMs", ended_ms as "endedMs", ended_why as "endedWhy"
+         from ${s}.term where term < $1 order by term desc limit $2`,
+        [beforeTerm, limit],
+      ),
+
+    async search(text, limit) {
+      const like = `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+      const named = [like, limit];
+      const [found, workers, calendars] = await Promise.all([
+        database.query<{ name: string; group: string }>(
+          "browse-search-tasks",
+          `select t.name, g.name as group from ${s}.task t join ${s}.worker_group g on g.id = t.group_id
+           where t.deleted_ms is null and t.version > 0 and t.name ilike $1 order by length(t.name), t.name limit $2`,
+          named,
+        ),
+        database.query<{ node: string; role: "node" | "worker" }>(
+          "browse-search-workers",
+          `select node, role from ${s}.session where ended_ms is null and node ilike $1 order by node limit $2`,
+          named,
+        ),
+        database.query<{ name: string }>(
+          "browse-search-calendars",
+          `select name from ${s}.calendar where removed_ms is null and name ilike $1 order by name limit $2`,
+          named,
+        ),
+      ]);
+      const run = /^\d{1,15}$/.test(text) ? await runCalled(Number(text)) : null;
+      const names = calendars.map(({ name }) => name);
+      return { tasks: found, workers, calendars: names, runs: run === null ? [] : [run] };
+    },
+  };
+
+  async function runCalled(runId: number): Promise<RunRecord | null> {
+    try {
+      return await runs.find(runId);
+    } catch (error) {
+      if (isCarillonError(error, "RUN_UNKNOWN")) return null;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import type { Calendar } from "../calendar.ts";
+import type { TaskRecord } from "../store.ts";
+import type { TaskDefinition } from "../task.ts";
+
+export interface TaskRow {
+  id: number;
+  name: string;
+  version: number;
+  group_id: number;
+  definition: TaskDefinition;
+  definition_text: string;
+  paused_ms: number | null;
+  paused_by: string | null;
+  paused_why: string | null;
+  deleted_ms: number | null;
+  changed_ms: number;
+  next_slot_ms: number | null;
+  bundle: string | null;
+  applied_version: number | null;
+}
+
+export const asRecord = (row: TaskRow): TaskRecord => ({
+  taskId: Number(row.id),
+  name: row.name,
+  version: row.version,
+  definition: row.definition,
+  groupId: row.group_id,
+  paused:
+    row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
+  changedMs: Number(row.changed_ms),
+  nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
+  ...(row.bundle === null ? {} : { bundle: row.bundle }),
+});
+
+export const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>
+  calendar === undefined ? record : { ...record, calendar };

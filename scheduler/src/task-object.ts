@@ -1,0 +1,30 @@
+/** Tasks as JSON for programs: the command line's --json and the HTTP API give the same. */
+import { iso, isoTime } from "./run-object.ts";
+import { compileSchedule } from "./schedule.ts";
+import type { Counters, TaskRecord } from "./store.ts";
+import { nextOf } from "./upcoming-slots.ts";
+
+export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
+
+export function taskObject(record: TaskRecord, counters: Counters | undefined, nowMs: number) {
+  const next = nextOf(record, nowMs);
+  const { schedule, group } = record.definition;
+  return {
+    name: record.name,
+    version: record.version,
+    group,
+    schedule,
+    route: record.definition.route ?? null,
+    labels: record.definition.labels ?? {},
+    limit: record.definition.limit ?? null,
+    rate: record.definition.rate ?? null,
+    words: compileSchedule(schedule).words(),
+    next: iso(next),
+    paused: record.paused && {
+      at: isoTime(record.paused.atMs),
+      by: record.paused.by,
+      why: record.paused.why,
+    },
+    counters: counters ?? noCounters,
+  };
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasRole, type Role, roles } from "../../src/access.ts";
+import { routeIds, shapeOf } from "../../src/contract.ts";
+import { writes } from "../../src/contract-route.ts";
+import { ApiStage, pathOf } from "../support/api-stage.ts";
+
+const stage = new ApiStage();
+beforeAll(async () => {
+  await stage.open();
+});
+afterAll(() => stage.close());
+
+const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
+/** Some body: who is not let in is not told what is wrong with it. */
+const asked = (routeId: (typeof routeIds)[number]) => {
+  const shape = shapeOf(routeId);
+  return { ...(writes(shape) && shape.body ? { body: {} } : {}), headers: { "if-match": "*" } };
+};
+
+describe("every route", () => {
+  test("refuses whoever shows nothing, nonsense, an expired or a revoked token, or a worker key", async () => {
+    const key = await stage.key("worker");
+    const expired = await stage.token("admin", { expiresMs: 2 });
+    const revoked = await stage.token("admin");
+    const [{ userId } = { userId: 0 }] = await stage.store.access.tokens(null, Number.MAX_SAFE_INTEGER, 1);
+    await stage.store.access.revokeToken(userId, "test", { author: "test", reason: "", nowMs: 5 });
+    const foreign = stage.tokens.admin.replace(/.{5}$/, "aaaaa");
+    for (const routeId of closed) {
+      for (const token of [undefined, "nonsense", expired, revoked, foreign, key]) {
+        const { status, body } = await stage.ask(shapeOf(routeId).method, pathOf(routeId), {
+          ...asked(routeId),
+          ...(token === undefined ? {} : { token }),
+        });
+        expect([routeId, token, status, body.code]).toEqual([routeId, token, 401, "SIGN_IN_NEEDED"]);
+      }
+      const cookie = { ...asked(routeId), headers: { cookie: `carillon=${"a".repeat(43)}` } };
+      expect((await stage.ask(shapeOf(routeId).method, pathOf(routeId), cookie)).status).toBe(401);
+    }
+  });
+
+  const lesser = closed.flatMap((routeId) =>
+    roles
+      .filter((role) => !hasRole(role, shapeOf(routeId).policy as Role) && shapeOf(routeId).policy !== "signed-in")
+      .map((role) => [routeId, role] as const),
+  );
+  test("refuses a lesser role than its own", async () => {
+    expect(lesser.length).toBeGreaterThan(30);
+    for (const [routeId, role] of lesser) {
+      const given = { ...asked(routeId), token: stage.tokens[role] };
+      const { status, body } = await stage.ask(shapeOf(routeId).method, pathOf(routeId), given);
+      expect([routeId, role, status, body.code]).toEqual([routeId, role, 403, "ACCESS_DENIED"]);
+    }
+  });
+
+  test("refuses a token that is narrowed to something else", async () => {
+    const other = { tasks: "runs", runs: "tasks" } as Record<string, "runs" | "tasks">;
+    const tokens = new Map<string, string>();
+    for (const routeId of closed) {
+      const { noun, method } = shapeOf(routeId);
+      const read = writes(shapeOf(routeId)) ? "write" : "read";
+      const elsewhere = other[noun] ?? "tasks";
+      const scopes = [
+        `${elsewhere}:read`,
+        `${elsewhere}:write`,
+        `${noun}:${read === "read" ? "write" : "read"}`,
+      ] as const;
+      const token = tokens.get(scopes.join()) ?? (await stage.token("admin", { scopes: [...scopes] }));
+      tokens.set(scopes.join(), token);
+      const { status, body } = await stage.ask(method, pathOf(routeId), { ...asked(routeId), token });
+      expect([routeId, status, body.code]).toEqual([routeId, 403, "ACCESS_DENIED"]);
+    }
+  });
+
+  test("lets its own role in, so that the refusals above are for the role", async () => {
+    for (const routeId of closed) {
+      const shape = shapeOf(routeId);
+      if (shape.event || writes(shape)) continue;
+      const role = shape.policy === "signed-in" ? "viewer" : (shape.policy as Role);
+      const { status } = await stage.ask("GET", pathOf(routeId), { token: stage.tokens[role] });
+      expect([routeId, status]).toEqual([routeId, expect.toSatisfy((one: number) => [200, 400, 404].includes(one))]);
+    }
+  });
+
+  test("has strict headers, and refuses what the API does not have", async () => {
+    const { headers, body, status } = await stage.ask("GET", "/v1/nothing");
+    expect([status, body.code]).toEqual([404, "ROUTE_UNKNOWN"]);
+    for (const answer of [headers, (await stage.ask("GET", "/v1/tasks", { token: stage.tokens.viewer })).headers]) {
+      expect(answer.get("x-content-type-options")).toBe("nosniff");
+      expect(answer.get("content-security-policy")).toContain("default-src 'none'; frame-ancestors 'none'");
+      expect(answer.get("cache-control")).toBe("no-store");
+      expect(answer.get("access-control-allow-origin")).toBeNull();
+    }
+  });
+});

@@ -1,0 +1,212 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { routeIds, shapeOf } from "../../src/contract.ts";
+import { writes } from "../../src/contract-route.ts";
+import { ApiStage, type AskOptions, pathOf } from "../support/api-stage.ts";
+
+const stage = new ApiStage();
+beforeAll(async () => {
+  await stage.open();
+});
+afterAll(() => stage.close());
+
+const password = "seven bells at noon";
+const admin = () => stage.client("admin");
+const own = () => ({ origin: stage.urlOf() });
+
+async function signIn(name: string, given = password, headers: Record<string, string> = own()) {
+  const answer = await stage.ask("POST", "/v1/sign-in", { body: { name, password: given }, headers });
+  const cookie = (answer.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  return { ...answer, cookie };
+}
+const by = (cookie: string, more: Record<string, string> = own()): AskOptions => ({ headers: { cookie, ...more } });
+
+describe("a user", () => {
+  test("signs in by a strict cookie, is told who they are, and signs out", async () => {
+    await admin().createUser({ name: "ann", password, role: "operator", reason: "on call" });
+    const { status, body, cookie, headers } = await signIn("ann");
+    expect([status, body]).toMatchObject([200, { user: "ann", role: "operator", token: null, scopes: null }]);
+    expect(headers.get("set-cookie")).toMatch(
+      /^carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=86400$/,
+    );
+    expect((await stage.ask("GET", "/v1/me", by(cookie))).body).toMatchObject({
+      user: "ann",
+      grants: [{ namespace: "*" }],
+    });
+    expect((await stage.ask("POST", "/v1/sign-out", { ...by(cookie) })).status).toBe(204);
+    expect((await stage.ask("GET", "/v1/me", by(cookie))).status).toBe(401);
+    const { items } = await admin().listAudit({ about: "user", named: "ann" });
+    expect(items).toMatchObject([
+      { act: "create", why: "on call", after: { role: "operator" }, who: expect.stringContaining("admin") },
+    ]);
+    expect(JSON.stringify(items)).not.toMatch(/scrypt|bells/);
+  });
+
+  test("is refused alike with a wrong password and a wrong name", async () => {
+    const [wrong, nobody] = [await signIn("ann", "seven bells at one"), await signIn("nobody")];
+    for (const { status, body } of [wrong, nobody]) expect([status, body.code]).toEqual([401, "SIGN_IN_REFUSED"]);
+    expect(wrong.body).toEqual(nobody.body);
+  });
+
+  test("changes the password, which ends the other sign-ins", async () => {
+    await admin().createUser({ name: "bea", password, role: "viewer" });
+    const [here, there] = [await signIn("bea"), await signIn("bea")];
+    const change = (present: string, next: string) =>
+      stage.ask("POST", "/v1/me/password", { ...by(here.cookie), body: { present, next } });
+    expect((await change("wrong password!", "eight bells at one")).body.code).toBe("SIGN_IN_REFUSED");
+    for (const weak of ["short", "aaaaaaaaaaaaaaaa"])
+      expect((await change(password, weak)).body.code).toBe("PASSWORD_WEAK");
+    expect((await change(password, "eight bells at one")).status).toBe(204);
+    expect((await stage.ask("GET", "/v1/me", by(here.cookie))).status).toBe(200);
+    expect((await stage.ask("GET", "/v1/me", by(there.cookie))).status).toBe(401);
+    expect((await signIn("bea")).status).toBe(401);
+    expect((await signIn("bea", "eight bells at one")).status).toBe(200);
+  });
+
+  test("who is locked out is out at once, with tokens and all; the last admin stays", async () => {
+    await admin().createUser({ name: "cora", password, role: "editor" });
+    const { cookie } = await signIn("cora");
+    const made = await stage.ask("POST", "/v1/tokens", { ...by(cookie), body: { name: "ci", role: "viewer" } });
+    const token = made.body.secret as string;
+    expect((await stage.ask("GET", "/v1/tasks", { token })).status).toBe(200);
+    await admin().changeUser({ user: "cora", disabled: true });
+    for (const given of [{ token }, by(cookie)]) expect((await stage.ask("GET", "/v1/tasks", given)).status).toBe(401);
+    expect((await signIn("cora")).status).toBe(401);
+    expect(await admin().changeUser({ user: "cora", disabled: false, role: "admin" })).toMatchObject({
+      disabled: null,
+      role: "admin",
+    });
+    await expect(admin().createUser({ name: "cora", password, role: "viewer" })).rejects.toMatchObject({
+      code: "USER_NAME_TAKEN",
+    });
+    await expect(admin().changeUser({ user: "none", role: "viewer" })).rejects.toMatchObject({ code: "USER_UNKNOWN" });
+    const admins = (await admin().listUsers({ limit: 200 })).items.filter(({ role }) => role === "admin");
+    const last = admins.find(({ name }) => name.startsWith("admin-")) as { name: string };
+    for (const { name } of admins) if (name !== last.name) await admin().changeUser({ user: name, role: "viewer" });
+    await expect(admin().changeUser({ user: last.name, role: "viewer" })).rejects.toMatchObject({
+      code: "ADMIN_NEEDED",
+    });
+    await expect(admin().changeUser({ user: last.name, disabled: true })).rejects.toMatchObject({
+      code: "ADMIN_NEEDED",
+    });
+  });
+});
+
+describe("the first start", () => {
+  test("made one admin with a password of chance, told once", async () => {
+    const told = stage.lines.filter(({ message }) => message.includes("first start"));
+    expect(told).toHaveLength(1);
+    const [, made = ""] = /password (\S+) and/.exec(told[0]?.message ?? "") ?? [];
+    expect(made).toMatch(/^[a-z2-9]{6}(-[a-z2-9]{6}){3}$/);
+    const other = await stage.serve();
+    expect(stage.lines.filter(({ message }) => message.includes("first start"))).toHaveLength(1);
+    const answer = await stage.ask("POST", "/v1/sign-in", { body: { name: "admin", password: made } }, other);
+    expect(answer.status).toBe(200);
+    expect(await stage.rows("select who, why from $s.audit where named = 'admin' and act = 'create'")).toEqual([
+      { who: "the first start", why: "there was no user" },
+    ]);
+  });
+});
+
+describe("a token", () => {
+  test("is for no more than who makes it, is shown once, and ends when revoked", async () => {
+    const api = stage.client("operator");
+    const { secret, ...made } = await api.createToken({
+      name: "ci",
+      scopes: ["runs:read", "runs:write"],
+      expiresIn: "1d",
+    });
+    expect(secret).toMatch(/^ct_\d+_[\w-]{43}$/);
+    expect(made).toMatchObject({ role: "operator", scopes: ["runs:read", "runs:write"], revoked: null });
+    expect((await stage.ask("GET", "/v1/runs", { token: secret })).status).toBe(200);
+    expect((await stage.ask("GET", "/v1/tasks", { token: secret })).body.code).toBe("ACCESS_DENIED");
+    await expect(api.createToken({ name: "ci" })).rejects.toMatchObject({ code: "TOKEN_NAME_TAKEN" });
+    await expect(api.createToken({ name: "more", role: "admin" })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(api.createToken({ name: "long", expiresIn: "400d" })).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+    const narrow = await stage.token("operator", { scopes: ["access:write"] });
+    const wider = await stage.ask("POST", "/v1/tokens", { token: narrow, body: { name: "wider" } });
+    expect(wider.body.code).toBe("OPTION_INVALID");
+    const { items } = await api.listTokens();
+    expect(JSON.stringify(items)).not.toContain(secret.slice(-20));
+    await api.revokeToken({ token: "ci", reason: "leaked" });
+    expect((await stage.ask("GET", "/v1/runs", { token: secret })).status).toBe(401);
+    await expect(api.revokeToken({ token: "none" })).rejects.toMatchObject({ code: "TOKEN_UNKNOWN" });
+    await expect(api.revokeToken({ token: "test", user: "ann" })).rejects.toMatchObject({ code: "TOKEN_UNKNOWN" });
+    const [{ why, before } = { why: "", before: null }] = (await admin().listAudit({ about: "token" })).items;
+    expect([why, before]).toMatchObject(["leaked", { name: "ci" }]);
+  });
+
+  test("and its secret, asked for again by idempotency key, is not kept", async () => {
+    const make = () => stage.client("operator").createToken({ name: "once" }, { idempotencyKey: "t-1" });
+    const { secret } = await make();
+    await expect(make()).rejects.toMatchObject({ code: "ANSWER_NOT_KEPT" });
+    const rows = await stage.rows("select a::text as text from $s.idempotent_answer a");
+    expect(JSON.stringify(rows)).not.toContain(secret.slice(-43));
+  });
+
+  test("worker keys are made and revoked by admins", async () => {
+    const { secret } = await admin().createWorkerKey({ name: "reports", groups: ["reports"], reason: "new" });
+    await stage.join(secret);
+    await expect(admin().createWorkerKey({ name: "reports" })).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
+    expect((await admin().listWorkerKeys()).items).toMatchObject([{ name: "reports", revoked: null }]);
+    expect(await admin().revokeWorkerKey({ key: "reports" })).toMatchObject({ revoked: expect.any(String) });
+    await expect(admin().revokeWorkerKey({ key: "none" })).rejects.toMatchObject({ code: "KEY_UNKNOWN" });
+    expect((await admin().listAudit({ about: "worker-key" })).items.map(({ act }) => act)).toEqual([
+      "revoke",
+      "create",
+    ]);
+  });
+});
+
+describe("a page from elsewhere", () => {
+  test("changes nothing by a browser's cookie, whichever route it calls", async () => {
+    await admin().createUser({ name: "dora", password, role: "admin" });
+    const { cookie } = await signIn("dora");
+    const foreign: Record<string, string>[] = [
+      { origin: "http://evil.example" },
+      { origin: "null" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+    ];
+    for (const routeId of routeIds) {
+      const shape = shapeOf(routeId);
+      if (!writes(shape)) continue;
+      for (const headers of foreign) {
+        const given = { headers: { cookie, "if-match": "*", ...headers }, ...(shape.body ? { body: {} } : {}) };
+        const { status, body } = await stage.ask(shape.method, pathOf(routeId), given);
+        expect([routeId, headers, status, body.code]).toEqual([routeId, headers, 403, "ORIGIN_REFUSED"]);
+      }
+    }
+    expect((await stage.ask("GET", "/v1/me", by(cookie, { "sec-fetch-site": "cross-site" }))).status).toBe(403);
+    expect((await stage.ask("GET", "/v1/me", by(cookie, { "sec-fetch-site": "same-origin" }))).status).toBe(200);
+    const token = { token: stage.tokens.viewer, headers: { origin: "http://evil.example" } };
+    expect((await stage.ask("GET", "/v1/me", token)).headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("who guesses passwords", () => {
+  test("is slowed soon, and slots stay on time meanwhile", async () => {
+    await stage.task("beat", { schedule: { type: "every", everyMs: 500, mode: "rate" }, group: "nobody" });
+    await admin().createUser({ name: "eve", password, role: "viewer" });
+    const guesses = 2_000;
+    const statuses = new Map<number, number>();
+    let left = guesses;
+    const guess = async () => {
+      for (; left > 0; left--) {
+        const { status, headers } = await signIn("eve", `guess number ${left}`);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        if (status === 429) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, guess));
+    expect([...statuses.keys()].sort()).toEqual([401, 429]);
+    expect(statuses.get(401)).toBeLessThan(20);
+    expect((await signIn("eve")).body.code).toBe("TOO_MANY_ATTEMPTS");
+    const rows = await stage.rows<{ late: number }>(
+      "select accepted_ms - slot_ms as late from $s.slot where term is not null order by slot_ms",
+    );
+    expect(Math.max(...rows.map(({ late }) => late))).toBeLessThan(1_000);
+    await admin().removeTask({ task: "beat" });
+  });
+});

@@ -1,0 +1,116 @@
+import { randomBytes } from "node:crypto";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import type { Role, Scope } from "../../src/access.ts";
+import { type Client, client } from "../../src/client.ts";
+import { type RouteId, shapeOf } from "../../src/contract.ts";
+import { describeApi } from "../../src/openapi.ts";
+import { hashOfSecret, makeSecret, tokenText } from "../../src/worker-key.ts";
+import { RemoteStage } from "./remote-stage.ts";
+
+type Answered = { content?: Record<string, { schema: object }> };
+
+interface Described {
+  paths: Record<string, Record<string, { responses: Record<string, Answered & { $ref?: string }> }>>;
+  components: { schemas: Record<string, object>; responses: Record<string, Answered> };
+}
+
+/** What a request came to, the answer checked against the OpenAPI page. */
+export interface Asked {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever the answer has.
+  body: any;
+  headers: Headers;
+}
+
+export interface AskOptions {
+  token?: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+}
+
+/** A server with the API and users of every role, on a schema of its own. */
+export class ApiStage extends RemoteStage {
+  readonly tokens = {} as Record<Role, string>;
+  readonly #validators = new Map<string, ValidateFunction>();
+  readonly #ajv = new Ajv2020({ strict: false, validateFormats: false });
+  readonly #page = describeApi("test") as Described;
+
+  async open(): Promise<this> {
+    await this.serve();
+    for (const role of ["viewer", "operator", "editor", "admin"] as const) this.tokens[role] = await this.token(role);
+    this.#ajv.addSchema({ $id: "page", ...this.#page });
+    return this;
+  }
+
+  /** A user of this role with a token that has it too. */
+  async token(role: Role, { scopes = null, expiresMs = 9e12 }: { scopes?: Scope[] | null; expiresMs?: number } = {}) {
+    const change = { author: "test", reason: "", nowMs: 1 };
+    const name = `${role}-${randomBytes(3).toString("hex")}`;
+    const user = await this.store.access.createUser({ name, hash: "none", role }, change);
+    const secret = makeSecret();
+    const token = { userId: user.userId, name: "test", hash: hashOfSecret(secret), role, scopes, expiresMs };
+    return tokenText((await this.store.access.createToken(token, change)).tokenId, secret);
+  }
+
+  client(role: Role = "admin", server = this.server): Client {
+    return client({ server: this.urlOf(server), token: this.tokens[role], fetch: this.#checking });
+  }
+
+  /** A request as it is, for what the client does not let pass. */
+  async ask(
+    method: string,
+    path: string,
+    { token, headers = {}, body }: AskOptions = {},
+    server = this.server,
+  ): Promise<Asked> {
+    const response = await this.#checking(`${this.urlOf(server)}${path}`, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+  }
+
+  /** fetch, but an answer that is not as the page says is a failure of the server's. */
+  readonly #checking: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    if (/event-stream/.test(response.headers.get("content-type") ?? "")) return response;
+    const text = await response.clone().text();
+    if (text !== "") this.#check(init?.method ?? "GET", new URL(String(input)).pathname, response, JSON.parse(text));
+    return response;
+  };
+
+  #check(method: string, path: string, { status, headers }: Response, body: unknown): void {
+    const template = Object.keys(this.#page.paths).find(
+      (one) =>
+        new RegExp(`^${one.replace(/\{\w+\}/g, "[^/]+")}$`).test(path) && this.#page.paths[one]?.[method.toLowerCase()],
+    );
+    if (template === undefined) return;
+    const responses = this.#page.paths[template]?.[method.toLowerCase()]?.responses ?? {};
+    const type = headers.get("content-type")?.split(";")[0] ?? "";
+    const described = responses[status];
+    const answer = described?.$ref
+      ? this.#page.components.responses[described.$ref.split("/").at(-1) ?? ""]
+      : described;
+    const schema = answer?.content?.[type]?.schema;
+    if (!schema) throw new Error(`${method} ${path} answered ${status} ${type}, which the page does not have`);
+    const key = `${method} ${template} ${status}`;
+    let validate = this.#validators.get(key);
+    if (!validate) {
+      const pointed = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"page#/'));
+      validate = this.#ajv.compile(pointed);
+      this.#validators.set(key, validate);
+    }
+    if (!validate(body))
+      throw new Error(`${key}: ${this.#ajv.errorsText(validate.errors)}: ${JSON.stringify(body).slice(0, 2_000)}`);
+  }
+}
+
+/** A path of a route, with something in its places. */
+export const pathOf = (routeId: RouteId): string =>
+  shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, name: string) => (/^(?:run|operation)$/.test(name) ? "1" : "none"));
