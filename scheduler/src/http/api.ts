@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { checkPolicy, type Principal } from "../access.ts";
 import type { Clock } from "../clock.ts";
@@ -57,6 +58,8 @@ export class Api {
   constructor(options: ApiOptions) {
     const { store, clock, storeClock, log, node } = options;
     const now = () => storeClock.now();
+    // As many requests wait on it as there are; Node would take more than ten for a leak.
+    setMaxListeners(0, this.#stopping.signal);
     this.#options = options;
     this.#principals = new Principals(store.access, clock, now);
     this.#repeated = new Repeated(store.answers, log);
@@ -295,6 +298,7 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): { signal: Abo
   const gone = new AbortController();
   const { socket } = request.raw;
   const onGone = () => gone.abort();
+  if (socket.destroyed || stopping.aborted) onGone();
   socket.once("close", onGone);
   stopping.addEventListener("abort", onGone, { once: true });
   return {
@@ -308,6 +312,8 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): { signal: Abo
 
 function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
+    // Whoever has gone already is not told of again.
+    if (signal.aborted || raw.destroyed) return resolve();
     raw.once("drain", resolve);
     raw.once("close", resolve);
     signal.addEventListener("abort", () => resolve(), { once: true });

@@ -22,6 +22,8 @@ export const streamHeaders = (behindProxy: boolean): Record<string, string> => (
   ...headers,
   ...(behindProxy ? { "strict-transport-security": "max-age=31536000" } : {}),
   "content-type": "text/event-stream; charset=utf-8",
+  // A server that stops waits for connections, and one that was kept would idle for a minute after its stream.
+  connection: "close",
   // A proxy that gathers answers would keep events back.
   "x-accel-buffering": "no",
 });
