@@ -85,7 +85,7 @@ export class Api {
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
         // Before the body is read: a stranger's is not.
         onRequest: async (request) => {
-          request.shown = await this.#admit(request, shape);
+          request.shown = await this.admit(request, shape);
         },
         handler: (request, reply) => this.#answer(routeId, shape, request, reply),
       });
@@ -107,7 +107,7 @@ export class Api {
   }
 
   /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
-  async #admit(request: FastifyRequest, shape: RouteShape): Promise<Shown | null> {
+  async admit(request: FastifyRequest, shape: Pick<RouteShape, "policy" | "noun" | "method">): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
     if (policy === "anyone") {

@@ -114,7 +114,10 @@ export class HttpServer {
         /^Bearer +ct_/i.test(request.headers.authorization ?? "")
           ? this.#api.admit(request, { policy: "viewer", noun: "cluster", method: "GET" })
           : onRequest(request);
-      const forScrapers = { config: { policy: "viewer" as const }, onRequest: async (request: FastifyRequest) => void (await byEither(request)) };
+      const forScrapers = {
+        config: { policy: "viewer" as const },
+        onRequest: async (request: FastifyRequest) => void (await byEither(request)),
+      };
       app.get("/metrics", forScrapers, async (_request, reply) => {
         const { contentType, text } = await readMetrics();
         return reply.type(contentType).send(text);
