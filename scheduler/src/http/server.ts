@@ -11,6 +11,7 @@ import type { WorkerKey } from "../worker-store.ts";
 import { Api } from "./api.ts";
 import { makeFirstUser } from "./first-user.ts";
 import { strictHeaders } from "./guard.ts";
+import { InFlight } from "./in-flight.ts";
 import { Keys } from "./keys.ts";
 import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
@@ -51,6 +52,7 @@ export class HttpServer {
   readonly #keys: Keys;
   readonly #api: Api;
   readonly #app: FastifyInstance;
+  readonly #inFlight = new InFlight();
 
   constructor(options: HttpOptions) {
     this.#options = options;
@@ -74,6 +76,7 @@ export class HttpServer {
     app.addHook("onRoute", ({ config, url, method }) => {
       if (!config?.policy) throw new Error(`the route ${method} ${url} does not say who may use it`);
     });
+    this.#inFlight.watch(app);
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
     app.addHook("onRequest", async (_, reply) => strictHeaders(reply, this.#options.behindProxy));
@@ -145,7 +148,7 @@ export class HttpServer {
   async stop(): Promise<void> {
     await this.#poller.close();
     await this.#api.stop();
-    await this.#app.close();
+    await this.#inFlight.close(this.#app);
   }
 
   async #poll(request: FastifyRequest): Promise<unknown> {
