@@ -4,7 +4,7 @@ import type { Database } from "./database.ts";
 import { finishing, isUnkept } from "./dead-letters.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
-import { LimitedClaims, makesRoomSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
+import { LimitedClaims, makesRoomSql, roomToldSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { endLate } from "./late.ts";
 import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
@@ -362,8 +362,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
       loose,
     );
     await afterEnds(client, linkedTasks([...done.values()]), nowMs);
-    if ([...done.values()].some(({ makesRoom }) => makesRoom))
-      await client.query(`select ${notifySql(s, `'ready ${Math.round(nowMs)}'`)}`);
+    const roomy = [...done.values()].flatMap(({ makesRoom, task_id }) => (makesRoom ? [task_id] : []));
+    if (roomy.length > 0) await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
     return [...done.keys()];
   }
 

@@ -14,6 +14,7 @@
 import type { ClaimedRun, ClaimRequest } from "../store.ts";
 import type { Database } from "./database.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
+import { notifySql } from "./signals.ts";
 
 /** A claim that is always full learns of limits so late. */
 const knownMs = 1_000;
@@ -39,6 +40,16 @@ export const limitedOfSql = (s: string, groupIds: string) =>
 /** Whether the end of a run of this task makes room that others may wait for. */
 export const makesRoomSql = (s: string, taskId: string) =>
   `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
+
+/**
+ * Tells the workers that runs of these tasks ($1) have ended, where their groups have others to run: also later, for at its
+ * limit a group does not say when. What is addressed may be of any group. $2 is the time.
+ */
+export const roomToldSql = (s: string) => `
+  select ${notifySql(s, "'ready ' || $2::bigint")} from (
+    select from ${s}.group_limit l where l.group_id in (select group_id from ${s}.task where id = any($1))
+    and (exists (select from ${s}.run where state = 2 and group_id = l.group_id)
+         or exists (select from ${s}.run where state = 2 and group_id < 0)) limit 1) waiting`;
 
 export interface LimitedAnswer {
   runs: ClaimedRun[];

@@ -65,6 +65,25 @@ test("what is addressed to a session reaches it and no other, whether its poll w
   for (const session of [chosen, another]) await stage.poll(key, { session, leave: true });
 });
 
+test("a group's limit holds for remote workers, at every server, and the next begins as soon as one has ended", async () => {
+  await stage.task("few", { group: "few" });
+  await stage.server.limitGroup("few", 2);
+  const own = await stage.key("few", ["few"]);
+  const sessions = [await stage.join(own, { groups: ["few"] }), await stage.join(own, { groups: ["few"] })] as const;
+  for (let i = 0; i < 5; i++) await enqueue("few");
+  const first = await stage.poll(own, { session: sessions[0], want: 5, waitMs: limits.pollWaitMs });
+  expect(first.runs).toHaveLength(2);
+  expect((await stage.poll(own, { session: sessions[1], want: 5 }, second())).runs).toEqual([]);
+  const waiting = stage.poll(own, { session: sessions[1], want: 5, waitMs: limits.pollWaitMs }, second());
+  await stage.poll(own, { session: sessions[0], verdicts: first.runs.slice(0, 1).map((run) => said(run)) });
+  const { runs } = await waiting;
+  expect(runs).toHaveLength(1);
+  await stage.poll(own, { session: sessions[1], verdicts: runs.map((run) => said(run)), leave: true }, second());
+  const rest = first.runs.slice(1).map((run) => said(run));
+  await stage.poll(own, { session: sessions[0], verdicts: rest, leave: true });
+  await stage.server.limitGroup("few", null);
+});
+
 test("what is addressed to one that stops, and not claimed, goes to others", async () => {
   const tasks = ["loaded"];
   const stopping = await stage.join(key, { name: "stopping", tasks, concurrency: 1 });
