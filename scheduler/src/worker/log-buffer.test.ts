@@ -68,3 +68,25 @@ test("what does not fit is counted, and told of once", async () => {
   expect(told).toHaveLength(10_001);
   expect(told.filter((message) => message === "5 log lines were dropped: too many at once")).toHaveLength(1);
 });
+
+test("large lines are bounded by their size too, what waits and what one statement carries", async () => {
+  const { buffer, writes, fire, turn } = stage();
+  const fields = { text: "x".repeat(250_000) };
+  for (let i = 0; i < 200; i++) buffer.add({ ...line(`${i}`), fields });
+  await fire();
+  for (let at = 0; at < 30; at++) {
+    writes[at]?.answer();
+    await turn();
+  }
+  await buffer.flush();
+  const told = writes.flatMap(({ messages }) => messages);
+  expect(told.filter((message) => message.endsWith("too many at once"))).toEqual([
+    "66 log lines were dropped: too many at once",
+  ]);
+  expect(Math.max(...writes.map(({ messages }) => messages.length))).toBeLessThanOrEqual(17);
+  buffer.add(line("after"));
+  await fire();
+  writes.at(-1)?.answer();
+  await turn();
+  expect(writes.at(-1)?.messages, "there is room again").toEqual(["after"]);
+});

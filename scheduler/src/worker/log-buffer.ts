@@ -6,6 +6,9 @@ import type { LogLine } from "../store.ts";
 const flushEveryMs = 200;
 const linesPerFlush = 1_000;
 const linesMax = 10_000;
+/** Of what waits, and of one statement; in characters of messages and of fields as JSON. */
+const waitingMax = 32 * 1024 * 1024;
+const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
 
 /** Lines that handlers write, sent in batches; bounded, and what did not fit is told of in the log itself. */
@@ -13,7 +16,8 @@ export class LogBuffer {
   readonly #write: (lines: LogLine[]) => Promise<void>;
   readonly #clock: Clock;
   readonly #log: Log;
-  #lines: LogLine[] = [];
+  #lines: { line: LogLine; size: number }[] = [];
+  #waiting = 0;
   #dropped = 0;
   #flight: Promise<void> | undefined;
   #cancel: (() => void) | undefined;
@@ -25,13 +29,15 @@ export class LogBuffer {
   }
 
   add(line: LogLine): void {
-    if (this.#lines.length >= linesMax) {
+    const message =
+      line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
+    const size = message.length + (line.fields === null ? 0 : JSON.stringify(line.fields).length);
+    if (this.#lines.length >= linesMax || this.#waiting + size > waitingMax) {
       this.#dropped++;
       return;
     }
-    const message =
-      line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
-    this.#lines.push({ ...line, message });
+    this.#lines.push({ line: { ...line, message }, size });
+    this.#waiting += size;
     this.#cancel ??= this.#clock.after(flushEveryMs, () => void this.flush());
   }
 
@@ -45,10 +51,22 @@ export class LogBuffer {
     await this.#flight;
   }
 
+  /** As many as go in one statement, one at least. */
+  #first(): { batch: LogLine[]; size: number } {
+    const batch: LogLine[] = [];
+    let size = 0;
+    for (const next of this.#lines) {
+      if (batch.length > 0 && (size + next.size > sentMax || batch.length === linesPerFlush)) break;
+      batch.push(next.line);
+      size += next.size;
+    }
+    return { batch, size };
+  }
+
   async #send(): Promise<void> {
     try {
       while (this.#lines.length > 0) {
-        const batch = this.#lines.slice(0, linesPerFlush);
+        const { batch, size } = this.#first();
         const sent = batch.length;
         const last = batch.at(-1);
         if (this.#dropped > 0 && last) {
@@ -63,6 +81,7 @@ export class LogBuffer {
         await this.#write(batch);
         // What was added while they were on their way stays.
         this.#lines = this.#lines.slice(sent);
+        this.#waiting -= size;
       }
     } catch (error) {
       this.#log.debug({ error: messageOf(error), lines: this.#lines.length }, "run logs wait for the store");

@@ -1,16 +1,27 @@
+import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { afterEach, describe, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/index.ts";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { Carillon } from "../../src/carillon.ts";
+import { systemClock } from "../../src/clock.ts";
+import { realSurroundings } from "../../src/surroundings.ts";
 import { type TestTower, testTower } from "../../src/testing.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
 /** Whole processes: what misbehaves is bounded, recorded and explained. docs/flow.md has the table. */
 describe("bad input", () => {
+  const schema = `bad_input_${randomBytes(4).toString("hex")}`;
   const towers: (TestTower | Carillon)[] = [];
   afterEach(async () => {
     for (const tower of towers.splice(0)) await ("close" in tower ? tower.close() : tower.stop());
   });
+  afterAll(() => drop(schema));
+  function make(surroundings = realSurroundings): Carillon {
+    const { log } = recordingLog();
+    const tower = new Carillon({ store: postgres().url, schema, handleSignals: false, log }, surroundings);
+    towers.push(tower);
+    return tower;
+  }
 
   it("a group without workers: its runs wait, and the leader warns once after a minute", async () => {
     const { log, lines } = recordingLog();
@@ -43,10 +54,7 @@ describe("bad input", () => {
         },
       },
     );
-    const { log } = recordingLog();
-    const schema = `bad_input_${process.pid}`;
-    const tower = carillon({ store: postgres().url, schema, handleSignals: false, log });
-    towers.push(tower);
+    const tower = make();
     const tasks = {
       returns: tower.task("returns", {}, () => hostile),
       resolves: tower.task("resolves", {}, async () => ({ value: hostile })),
@@ -56,27 +64,39 @@ describe("bad input", () => {
       rejects: tower.task("rejects", {}, () => Promise.reject(hostile)),
       fine: tower.task("fine", {}, () => "well"),
     };
-    try {
-      await tower.start();
-      const { store } = await tower.open();
-      const seen: Record<string, unknown> = {};
-      for (const [name, task] of Object.entries(tasks)) {
-        const { runId } = await task.enqueue(undefined);
-        await until(`${name} to end`, async () => (await store.runs.find(runId)).endedMs !== null);
-        const { state, error, result } = await store.runs.find(runId);
-        seen[name] = [state, (error as { message?: string } | null)?.message ?? result];
-      }
-      expect(seen).toEqual({
-        returns: ["failed", "do not look"],
-        resolves: ["succeeded", null],
-        throws: ["failed", "an unreadable object"],
-        rejects: ["failed", "an unreadable object"],
-        fine: ["succeeded", "well"],
-      });
-    } finally {
-      await tower.stop();
-      await drop(schema);
+    await tower.start();
+    const { store } = await tower.open();
+    const seen: Record<string, unknown> = {};
+    for (const [name, task] of Object.entries(tasks)) {
+      const { runId } = await task.enqueue(undefined);
+      await until(`${name} to end`, async () => (await store.runs.find(runId)).endedMs !== null);
+      const { state, error, result } = await store.runs.find(runId);
+      seen[name] = [state, (error as { message?: string } | null)?.message ?? result];
     }
+    expect(seen).toEqual({
+      returns: ["failed", "do not look"],
+      resolves: ["succeeded", null],
+      throws: ["failed", "an unreadable object"],
+      rejects: ["failed", "an unreadable object"],
+      fine: ["succeeded", "well"],
+    });
+  });
+
+  it.each([1, -1])("a worker whose clock is %i h off starts each run when it is due by the store's", async (hours) => {
+    const wall = () => Date.now() + hours * 3_600_000;
+    const tower = make({ ...realSurroundings, clock: { ...systemClock, wall } });
+    let startedAt = Number.NaN;
+    const task = tower.task("timed", {}, () => {
+      startedAt = Date.now();
+    });
+    await tower.start();
+    const { store } = await tower.open();
+    const { runId } = await task.enqueue(undefined, { in: "500ms" });
+    await until("its end", async () => (await store.runs.find(runId)).endedMs !== null);
+    const { dueMs, startedMs } = await store.runs.find(runId);
+    expect(Math.abs(dueMs - Date.now())).toBeLessThan(60_000);
+    expect(startedAt).toBeGreaterThanOrEqual(dueMs - 20);
+    expect(startedMs).toBeGreaterThanOrEqual(dueMs);
   });
 });
 
