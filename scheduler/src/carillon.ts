@@ -12,7 +12,7 @@ import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { Engine } from "./engine/engine.ts";
 import { Reconciler } from "./engine/reconciler.ts";
-import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "./enqueue-options.ts";
+import { checkEnqueueOptions, type EnqueueOptions, writeOfEnqueue } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, messageOf } from "./errors.ts";
 import { checkGroupLimit } from "./group-store.ts";
@@ -31,7 +31,7 @@ import { awaitRecall } from "./recall.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
-import type { Change, EnqueueWrite, Signal, Store, TaskRecord } from "./store.ts";
+import type { Change, Enqueued, EnqueueWrite, LocalClaims, Signal, Store, TaskRecord } from "./store.ts";
 import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
@@ -325,7 +325,7 @@ export class Carillon {
       });
       const store = await this.#measuring.around(await this.#surroundings.around(opened));
       await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
-      const enqueuer = new Enqueuer((writes) => store.runs.enqueue(writes, this.#storeClock.now()));
+      const enqueuer = new Enqueuer((writes) => this.#send(store, writes));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
     } catch (error) {
       await embedded?.release();
@@ -466,19 +466,16 @@ export class Carillon {
     const { enqueuer, definitions } = (await this.#opening) as Opened;
     const taskId = await this.#defined.taskId(task, this.#registry(store, definitions));
     const nowMs = this.#storeClock.now();
-    const write: EnqueueWrite = {
-      taskId,
-      payload: text,
-      dueMs: dueOfEnqueue(options, nowMs),
-      key: options.key ?? null,
-      limitKey: options.limitKey ?? null,
-      priority: options.priority ?? null,
-      source,
-    };
+    const write = { taskId, payload: text, source, ...writeOfEnqueue(options, nowMs) };
     if (options.tx) return store.runs.enqueueIn(options.tx, write, nowMs);
-    const enqueued = await enqueuer.add(write);
-    if (enqueued.created) this.#started?.worker?.nudge(write.dueMs);
-    return enqueued;
+    return enqueuer.add(write);
+  }
+
+  /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */
+  #send(store: Store, writes: EnqueueWrite[]): Promise<Enqueued[]> {
+    const { worker } = this.#started ?? {};
+    const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local);
+    return worker ? worker.enqueuing(send) : send();
   }
 
   #registry(store: Store, definitions: Definitions): Registry {

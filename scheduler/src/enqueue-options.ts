@@ -56,3 +56,11 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
 }
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });
+
+/** What these options say of the run. */
+export const writeOfEnqueue = (options: EnqueueOptions, nowMs: number) => ({
+  dueMs: dueOfEnqueue(options, nowMs),
+  key: options.key ?? null,
+  limitKey: options.limitKey ?? null,
+  priority: options.priority ?? null,
+});

@@ -48,6 +48,22 @@ describe("enqueueing together", () => {
     expect((await alone).runId).toBe(60);
   });
 
+  it("many go in two statements side by side, in order; those with keys in one after the other", async () => {
+    for (const key of [null, "k"]) {
+      const { enqueuer, statements } = line();
+      const all = Promise.all(Array.from({ length: 600 }, (_, i) => enqueuer.add({ ...write(i), key })));
+      await turn();
+      const numbers = statements.map(({ writes }) => writes.map(({ taskId }) => taskId));
+      const [first, second] = [
+        Array.from({ length: 300 }, (_, i) => i),
+        Array.from({ length: 300 }, (_, i) => 300 + i),
+      ];
+      expect(numbers).toEqual(key === null ? [first, second] : [[...first, ...second]]);
+      for (const { end } of statements) end();
+      expect((await all).map(({ runId }) => runId)).toEqual([...first, ...second].map((taskId) => taskId * 10));
+    }
+  });
+
   it("bounds a statement", async () => {
     const { enqueuer, statements } = line();
     const all = Promise.all(Array.from({ length: 4_500 }, (_, i) => enqueuer.add(write(i))));

@@ -8,11 +8,16 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Enqueues that are asked for while one statement is under way travel together in the next. */
+/** Two at a time where there are many: one is on its way while the other is being written. */
+const flightsMost = 2;
+const apartAtLeast = 250;
+
+/** Enqueues that are asked for while statements are under way travel together in the next. */
 export class Enqueuer {
   readonly #send: (writes: EnqueueWrite[]) => Promise<Enqueued[]>;
   #waiting: Waiting[] = [];
-  #flight: Promise<void> | undefined;
+  #flights = 0;
+  #launching = false;
 
   constructor(send: (writes: EnqueueWrite[]) => Promise<Enqueued[]>) {
     this.#send = send;
@@ -21,14 +26,29 @@ export class Enqueuer {
   add(write: EnqueueWrite): Promise<Enqueued> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ write, resolve, reject });
-      this.#flight ??= this.#run();
+      if (this.#launching || this.#flights === flightsMost) return;
+      this.#launching = true;
+      queueMicrotask(() => {
+        this.#launching = false;
+        this.#launch();
+      });
     });
   }
 
-  async #run(): Promise<void> {
-    await Promise.resolve();
-    while (this.#waiting.length > 0) await this.#try(this.#waiting.splice(0, runsPerStatement));
-    this.#flight = undefined;
+  #launch(): void {
+    while (this.#waiting.length > 0 && this.#flights < flightsMost) {
+      const many = this.#waiting.length >= apartAtLeast;
+      // Of two with one key the first makes the run: they must not overtake each other.
+      const apart = many && !this.#waiting.some(({ write }) => write.key !== null);
+      if (this.#flights > 0 && !apart) return;
+      const size = apart && this.#flights === 0 ? Math.ceil(this.#waiting.length / flightsMost) : runsPerStatement;
+      const batch = this.#waiting.splice(0, Math.min(size, runsPerStatement));
+      this.#flights++;
+      void this.#try(batch).finally(() => {
+        this.#flights--;
+        this.#launch();
+      });
+    }
   }
 
   async #try(batch: Waiting[]): Promise<void> {

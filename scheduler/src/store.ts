@@ -282,8 +282,8 @@ export interface RunFilter {
 }
 
 export interface RunStore {
-  /** Repeatable: numbers are drawn first, and a second try recognises its own. */
-  enqueue(writes: EnqueueWrite[], nowMs: number): Promise<Enqueued[]>;
+  /** Repeatable: numbers are drawn first, and a second try recognises its own. @param local takes what is due at once */
+  enqueue(writes: EnqueueWrite[], nowMs: number, local?: LocalClaims): Promise<Enqueued[]>;
   /** The same inside the caller's transaction. */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
@@ -330,6 +330,18 @@ export interface ClaimedRun {
   state?: Json;
   /** The task counts its places or plans from a run's end, or other runs depend on it, so its end takes the longer way. */
   linked: boolean;
+}
+
+/** Room that a worker of this process has for runs that are made here: claimed by the statement that makes them. */
+export interface LocalClaims {
+  sessionId: number;
+  groupIds: number[];
+  untilMs: number;
+  room: number;
+  /** @param readyMs the earliest due time of what was made and not claimed; Infinity: there is none */
+  made(claimed: ClaimedRun[], readyMs: number): void;
+  /** Claims may have been made that nobody was told of: the store's book has them. */
+  lost(): void;
 }
 
 export interface ClaimAnswer {

@@ -23,7 +23,7 @@ export interface TurnsOptions {
   request(limit: number): ClaimRequest;
   take<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer>;
   /** The turn may have been taken and its reply lost. */
-  failed(): void;
+  lost(): void;
 }
 
 /**
@@ -68,7 +68,7 @@ export class Turns {
 
   /** Of what is due now, and of tasks that have nothing waiting here. */
   async #take(): Promise<void> {
-    const { claims, membership, overdue, pace, log, request, take, failed } = this.#options;
+    const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
     const asked = request(runsPerTurn);
     try {
@@ -83,7 +83,7 @@ export class Turns {
       const { lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
     } catch (error) {
-      failed();
+      lost();
       log.debug({ error: messageOf(error) }, "a turn could not be taken; the next one comes");
     }
   }

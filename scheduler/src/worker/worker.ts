@@ -4,8 +4,29 @@ import { CarillonError, messageOf } from "../errors.ts";
 import type { RunFlow } from "../flow.ts";
 import type { Handler } from "../handler.ts";
 import { Heap } from "../heap.ts";
-import type { ClaimedRun, ClaimRequest, LogLine, Pulse, Settlement, Signal, SqlClient, Verdict } from "../store.ts";
+import type {
+  ClaimedRun,
+  ClaimRequest,
+  LocalClaims,
+  LogLine,
+  Pulse,
+  Settlement,
+  Signal,
+  SqlClient,
+  Verdict,
+} from "../store.ts";
 import { Blockage } from "./blockage.ts";
+import { Book } from "./book.ts";
+import {
+  claimsPerStatement,
+  guardMs,
+  handOverMs,
+  heldMax,
+  ignoredAbortMs,
+  overdueMs,
+  shortestFlushMs,
+  vainMs,
+} from "./bounds.ts";
 import { call } from "./call.ts";
 import { DueQueue } from "./due-queue.ts";
 import { DueTimer } from "./due-timer.ts";
@@ -14,30 +35,18 @@ import { HeldRun, type RunHost } from "./held-run.ts";
 import { Idle } from "./idle.ts";
 import { LogBuffer } from "./log-buffer.ts";
 import { Notices } from "./notices.ts";
+import { Offers } from "./offers.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
 import { Pace, untilNextClaimMs } from "./pace.ts";
-import { answerRecalls } from "./recalls.ts";
+import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
 import { cancelled, failed, settlementOf, succeeded } from "./verdict.ts";
 
 export type { WorkerOptions } from "./options.ts";
 
-const claimsPerStatement = 2_000;
-const heldMax = 20_000;
-/** What waited for a place here for this long is given back, for a worker that can start it. */
-const overdueMs = 1_000;
-/** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
-const handOverMs = 500;
-/** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
-const vainMs = 30_000;
-const guardMs = 250;
-/** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
-const ignoredAbortMs = 30_000;
-/** `stop` gives the store at least this long to take the last verdicts. */
-const shortestFlushMs = 2_000;
 const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
 
 /**
@@ -51,6 +60,9 @@ export class Worker implements RunHost {
   readonly #reporter: Reporter;
   readonly #logs: LogBuffer;
   readonly #notices: Notices;
+  readonly #offers: Offers;
+  readonly #recalls: Recalls;
+  readonly #book: Book;
   /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new Heap<HeldRun>();
@@ -63,14 +75,11 @@ export class Worker implements RunHost {
   #running = 0;
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
-  #lostReply = false;
-  /** The claims of a lost session are being moved to the new one. */
-  #adopting = false;
   readonly #blockage: Blockage;
-  /** A recall named a claim whose reply is still on its way to us. */
-  #recallsOpen = false;
   #stopping = false;
   readonly #dueTimer: DueTimer;
+  /** The last claim did not bring all that there was. */
+  #behind = true;
   #cancelGuard: () => void = () => undefined;
   readonly #fetchTimer: EarliestTimer;
   #fetchedAt = Number.NEGATIVE_INFINITY;
@@ -94,19 +103,37 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     this.#pace = new Pace(options.concurrency);
-    this.#turns = new Turns({
-      ...options,
-      overdue: this.#overdue,
-      pace: this.#pace,
-      request: (limit) => this.#request(limit),
-      take: (ask) => this.#takeFrom(ask),
-      failed: () => {
-        this.#lostReply = true;
-      },
+    this.#recalls = new Recalls({
+      log: options.log,
+      held: this.#held,
+      asked: () => options.claims.recalls(options.membership.sessionId),
+      cancel: (run, reason) => this.#abort(run, "cancel", reason),
+      release: (run) => this.#do(run, "report released"),
+      report: (runs) => this.#reporter.report(runs),
     });
+    this.#book = new Book({
+      ...options,
+      held: this.#held,
+      sessionId: () => options.membership.sessionId,
+      take: (ask) => this.#takeFrom(ask),
+      drop: (run, reason) => this.#abort(run, "session lost", reason),
+      again: () => this.#fetchTimer.within(guardMs),
+    });
+    const host = {
+      inStep: () => this.#inStep(),
+      room: () => this.#room(),
+      request: (limit: number) => this.#request(limit),
+      take: <Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>) => this.#takeFrom(ask),
+      nudge: (dueMs: number) => this.nudge(dueMs),
+      lost: () => {
+        this.#book.inDoubt = true;
+      },
+    };
+    this.#turns = new Turns({ ...options, overdue: this.#overdue, pace: this.#pace, ...host });
+    this.#offers = new Offers(host);
     options.storeClock.onStep(() => this.#armDue());
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
-    options.membership.onRejoin((lost, session) => void this.#adopt(lost, session));
+    options.membership.onRejoin((lost, session) => void this.#book.read(lost, session));
     this.#fetch();
     this.#guard();
   }
@@ -127,7 +154,7 @@ export class Worker implements RunHost {
     if (signal.kind === "ready") this.nudge(signal.dueMs);
     if (signal.kind === "directed" && signal.sessionId === this.#options.membership.sessionId)
       this.#addressed(signal.dueMs);
-    if (signal.kind === "recall" || signal.kind === "resync") void this.#answerRecalls();
+    if (signal.kind === "recall" || signal.kind === "resync") void this.#recalls.answer();
     if (signal.kind === "tasks" || signal.kind === "resync") {
       this.#except.clear();
       this.#fetch();
@@ -139,6 +166,11 @@ export class Worker implements RunHost {
     const inMs = this.#options.storeClock.until(dueMs) - this.#options.claimAheadMs;
     if (inMs <= 0) this.#fetch();
     else this.#fetchTimer.within(inMs);
+  }
+
+  /** Sends what is enqueued in this process, with room here for what is due. */
+  enqueuing<Answer>(send: (local: LocalClaims) => Promise<Answer>): Promise<Answer> {
+    return this.#offers.during(send);
   }
 
   /** The safety net below signals and due times, which costs nothing where nothing waits. */
@@ -171,7 +203,7 @@ export class Worker implements RunHost {
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#fetchTimer.close();
-    await Promise.all([this.#fetching, this.#turns.stop()]);
+    await Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
     if (!(await this.#idle.within(graceMs))) {
       this.#giveBack(0);
@@ -218,12 +250,13 @@ export class Worker implements RunHost {
       this.#fetchAgain = false;
       let waitMs: number;
       try {
-        if (this.#lostReply) await this.#adopt(this.#options.membership.sessionId, this.#options.membership.sessionId);
+        const { sessionId } = this.#options.membership;
+        if (this.#book.inDoubt) await this.#book.read(sessionId, sessionId);
         waitMs = await this.#fetchOnce();
       } catch (error) {
         this.#options.log.debug({ error: messageOf(error) }, "claiming failed; trying again");
         // The claim may have been made and its reply lost.
-        this.#lostReply = true;
+        this.#book.inDoubt = true;
         waitMs = guardMs;
       }
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
@@ -235,13 +268,15 @@ export class Worker implements RunHost {
   async #fetchOnce(): Promise<number> {
     const { claims, membership, claimAheadMs, storeClock } = this.#options;
     const room = this.#room();
+    this.#behind = true;
     if (room <= 0) this.#turns.claimed(true);
     if (room <= 0 || !membership.trusted()) return guardMs;
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
     const { runs, nextDue } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
     this.#turns.claimed(runs.length >= limit);
-    if (runs.length >= limit) return this.#room() > 0 ? 0 : guardMs;
+    this.#behind = runs.length >= limit;
+    if (this.#behind) return this.#room() > 0 ? 0 : guardMs;
     const nextDueMs = await nextDue();
     return nextDueMs === null ? Number.POSITIVE_INFINITY : untilNextClaimMs(storeClock.until(nextDueMs), claimAheadMs);
   }
@@ -263,9 +298,15 @@ export class Worker implements RunHost {
       await this.#options.definitions.ensure(answer.runs);
       for (const claim of answer.runs) if (!ended.has(claim.fence)) this.#take(claim);
       this.#armDue();
-      if (this.#recallsOpen) void this.#answerRecalls();
+      void this.#recalls.retry();
       return answer;
     });
+  }
+
+  #inStep(): boolean {
+    const { membership } = this.#options;
+    const waits = this.#behind || this.#overdue.size > 0;
+    return !waits && !this.#stopping && !this.#book.inDoubt && !this.#book.moving && membership.trusted();
   }
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
@@ -368,23 +409,6 @@ export class Worker implements RunHost {
 
   // ---- recalls, doubt and loss
 
-  async #answerRecalls(): Promise<void> {
-    this.#recallsOpen = false;
-    try {
-      const { open, keeps } = answerRecalls(
-        await this.#options.claims.recalls(this.#options.membership.sessionId),
-        this.#held,
-        (run, reason) => this.#abort(run, "cancel", reason),
-        (run) => this.#do(run, "report released"),
-      );
-      this.#recallsOpen ||= open;
-      await this.#reporter.report(keeps);
-    } catch (error) {
-      this.#recallsOpen = true;
-      this.#options.log.debug({ error: messageOf(error) }, "recalls could not be read yet");
-    }
-  }
-
   #abort(run: HeldRun, event: "timeout" | "cancel" | "session lost", reason: CarillonError): void {
     this.#do(run, run.on(event), reason);
   }
@@ -427,12 +451,12 @@ export class Worker implements RunHost {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
         // What was dropped in doubt is on the book of a session that lives on, and nobody else's signal tells of it.
-        if (this.#lostReply) this.#fetch();
+        if (this.#book.inDoubt) this.#fetch();
         this.#startOverdue();
         this.#giveBackOverdue();
-        if (this.#running > 0 && !this.#adopting)
+        if (this.#running > 0 && !this.#book.moving)
           void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
-        if (this.#recallsOpen) void this.#answerRecalls();
+        void this.#recalls.retry();
       }
     });
   }
@@ -444,7 +468,7 @@ export class Worker implements RunHost {
     const graceMs = run.reported ? run.known.definition.graceMs : 0;
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
     // Should the session live on after all, the store's book still has what is dropped here.
-    if (run.state === "waiting") this.#lostReply = true;
+    if (run.state === "waiting") this.#book.inDoubt = true;
     this.#abort(run, "session lost", sessionLost("this process's session is in doubt; another may have the run"));
   }
 
@@ -453,40 +477,5 @@ export class Worker implements RunHost {
     if (this.#overdue.size === 0) return;
     for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency))
       this.#do(run, run.on("give back"));
-  }
-
-  /** Brings the store's book and this process together after a lost session or a lost reply. */
-  async #adopt(lost: number, session: number): Promise<void> {
-    const { claims } = this.#options;
-    const moved = lost !== session;
-    this.#adopting = moved;
-    const had = [...this.#held.values()];
-    // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
-    this.#lostReply = false;
-    try {
-      await this.#takeFrom(async () => {
-        const runs = moved ? await claims.adopt(lost, session) : await claims.heldBy(session);
-        if (moved) this.#dropTaken(had, runs);
-        return { runs };
-      });
-    } catch (error) {
-      this.#options.log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
-      this.#lostReply = true;
-      if (!moved) this.#fetchTimer.within(guardMs);
-      else this.clock.after(guardMs, () => void this.#adopt(lost, this.#options.membership.sessionId));
-    }
-  }
-
-  /** Of what the lost session had, drops what the store has taken back. */
-  #dropTaken(had: HeldRun[], book: ClaimedRun[]): void {
-    const kept = new Set(book.map(({ fence }) => fence));
-    const taken = sessionLost("the claim was taken back while this process's session was lost");
-    for (const run of had) {
-      if (run.state !== "settling" && !kept.has(run.fence)) this.#abort(run, "session lost", taken);
-      // Reports made under the new session before this found nothing.
-      run.reported = false;
-    }
-    this.#adopting = false;
-    this.#options.log.info({ kept: kept.size }, "took over the claims of this process's lost session");
   }
 }

@@ -98,7 +98,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     const task = await alone("enqueue");
     const before = proxy.swallowed;
     proxy.swallowReply((reply) => {
-      if (!reply.toString("latin1").includes("place")) return false;
+      if (!reply.toString("latin1").includes("made")) return false;
       proxy.cut({ refuse: true });
       return true;
     });

@@ -1,0 +1,262 @@
+import { CarillonError } from "../errors.ts";
+import type { Json } from "../json.ts";
+import type { ClaimedRun, Enqueued, EnqueueWrite, LocalClaims, RunStore } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { unlimitedGroupSql } from "./group-limits.ts";
+import { notifyReadySql } from "./signals.ts";
+import { sourceNumber } from "./sources.ts";
+
+const preparedRowsMax = 50;
+/** Whoever ends a run has its own estimate of the store's clock. */
+const clocksApartMs = 60_000;
+
+/** What the statement is about: less is asked of it where less is needed. */
+interface Shape {
+  /** Some have keys. An ON CONFLICT costs every row one more record in the log of changes. */
+  keyed: boolean;
+  /** A worker of this process takes what is due at once. */
+  here: boolean;
+}
+
+/**
+ * A key that a live run has already makes no new one; the caller is given that run instead. All or nothing: with one
+ * task gone no run is made, so the caller can send the others again.
+ *
+ * `here`: what is plain and due is made as this session's claim, so that it is written once and told to nobody. Whoever
+ * pauses or edits a task holds its plan's row: a share of that lock sees to it that they find the claim, and ask it
+ * back, or else that it is not made; where somebody has the row just now, the run is left for a claim of its own.
+ */
+const insertSql = (s: string, { keyed, here }: Shape) => `
+  with i as (
+    select coalesce(i.task_id, ($10::int[])[1]) as task_id, i.payload, i.due_ms, i.key, i.priority, coalesce(i.source, ${enqueued}) as source,
+           i.limit_key, i.place, coalesce(i.drawn, nextval('${s}.run_id')) as id
+    from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[], $9::bigint[])
+      with ordinality as i (task_id, payload, due_ms, key, priority, source, limit_key, drawn, place)
+  ), ${
+    here
+      ? `still as materialized (
+    select task_id, paused, version, followed from ${s}.plan
+    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $11 and ended_ms is null)
+    order by task_id for share skip locked
+  ), `
+      : ""
+  }t as materialized (
+    select t.id, case when t.routed then 0 else t.group_id end as group_id, t.version, t.gate, t.lanes,
+           case when t.paused_ms is not null then 1 when t.gate > 0 then 0 else 2 end as state, (t.definition->>'priority')::smallint as priority
+           ${
+             here
+               ? `, coalesce(t.paused_ms is null and t.gate = 0 and not t.routed and not t.lanes and not still.paused
+           and still.version = t.version and t.group_id = any ($12::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
+               : ""
+           }
+    from ${s}.task t ${here ? "left join still on still.task_id = t.id" : ""}
+    where t.id = any ($10::int[]) and t.deleted_ms is null
+  ), made as (
+    insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, payload, limit_key
+                          ${here ? ", session_id, fence, claimed_ms, attempt" : ""})
+    select i.id, t.id, t.group_id, t.version, ${here ? "case when mine then 3 else t.state end" : "t.state"}, i.due_ms, $7,
+           coalesce(i.priority, t.priority), t.gate, false, i.source, i.key, i.payload,
+           coalesce(i.limit_key, case when t.lanes then coalesce(i.key, '') end)
+           ${here ? `, case when mine then $11::bigint end, case when mine then nextval('${s}.fence') end, case when mine then $7::bigint end, mine::int` : ""}
+    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $13 and i.place <= $14 as mine) m" : ""}
+    where (select count(*) from t) = cardinality($10::int[])
+    order by i.place
+    ${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}
+    returning id, task_id, due_ms, state, group_id, fence, version, priority
+  ), told as (
+    ${notifyReadySql(s, "made where state = 2")}
+  )
+  ${
+    keyed || here
+      ? `select coalesce(made.id${keyed ? ", r.id" : ""}) as id, made.id is not null as created, made.state, made.fence, made.version, made.priority,
+         ${here ? "t.followed" : "false"} as linked, (select count(*) from told)
+  from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
+       ${here ? "left join t on t.id = i.task_id" : ""}
+  order by i.place`
+      : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, (select count(*) from told) from made"
+  }`;
+
+interface Made {
+  id: number | null;
+  created: boolean;
+  state: number | null;
+  fence: number | null;
+  version: number;
+  priority: number;
+  linked: boolean;
+}
+
+/** What most rows have none of is not sent row by row. */
+function column<Value>(writes: EnqueueWrite[], of: (write: EnqueueWrite) => Value | null): (Value | null)[] | null {
+  return writes.some((write) => of(write) !== null) ? writes.map(of) : null;
+}
+
+const enqueued = sourceNumber("enqueue");
+const ready = 2;
+const claimed = 3;
+
+export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn"> {
+  const s = database.schema;
+  let drawing: Promise<unknown> = Promise.resolve();
+  return {
+    async enqueue(writes, nowMs, local) {
+      const undrawn = writes.filter(({ runId }) => runId === undefined).length;
+      const drawn = undrawn === 0 ? [] : await draw(undrawn);
+      let next = 0;
+      const ids = writes.map(({ runId }) => runId ?? (drawn[next++] as number));
+      return database.persist(async (again) => {
+        // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
+        const present = again || undrawn < writes.length ? await existing(ids, nowMs) : new Set<number>();
+        if (again) local?.lost();
+        const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
+        // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
+        for (let open = places(answers); open.length > 0; open = places(answers)) {
+          const rows = await insert(
+            open.map((place) => ids[place] as number),
+            open.map((place) => writes[place] as EnqueueWrite),
+            nowMs,
+            again ? undefined : local,
+          );
+          open.forEach((place, i) => {
+            answers[place] = rows[i] ?? null;
+          });
+        }
+        return answers as Enqueued[];
+      });
+    },
+
+    async enqueueIn(client, write, nowMs) {
+      const shape = { keyed: true, here: false };
+      for (;;) {
+        const { rows } = await client.query(
+          insertSql(s, shape),
+          insertValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
+        );
+        const made = rows[0] as unknown as Made;
+        if (made.state === 0) await settleGates(client, s, [write.taskId], nowMs, false);
+        if (made.id !== null) return { runId: Number(made.id), created: made.created };
+        const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
+          write.taskId,
+        ]);
+        if (tasks.length === 0) throw removed();
+      }
+    },
+  };
+
+  function insertValues(writes: EnqueueWrite[], nowMs: number, ids: number[] | null): unknown[] {
+    const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+    return [
+      taskIds.length === 1 ? null : writes.map(({ taskId }) => taskId),
+      column(writes, ({ payload }) => payload),
+      writes.map(({ dueMs }) => Math.round(dueMs)),
+      column(writes, ({ key }) => key),
+      column(writes, ({ priority }) => priority),
+      column(writes, ({ source }) => (source === "enqueue" ? null : sourceNumber(source))),
+      Math.round(nowMs),
+      column(writes, ({ limitKey }) => limitKey ?? null),
+      ids,
+      taskIds,
+    ];
+  }
+
+  /**
+   * In the order of the calls, so that runs are numbered in it though two statements make them. In one row: as rows of
+   * their own the numbers would cost as much as the runs that are made of them. It waits for no disk: the log of
+   * changes is written in order, so a run that is safe has made its number safe, and a number that nobody used may come again.
+   */
+  function draw(count: number): Promise<number[]> {
+    const drawn = drawing.then(() =>
+      database.persist(() =>
+        database.query<{ ids: number[] }>(
+          "run-ids",
+          `select array_agg(nextval('${s}.run_id')) as ids, set_config('synchronous_commit', 'off', true) from generate_series(1, $1)`,
+          [count],
+        ),
+      ),
+    );
+    // Whoever asked hears of a failure; the next one draws all the same.
+    drawing = drawn.catch(() => undefined);
+    return drawn.then(([row]) => (row?.ids ?? []).map(Number));
+  }
+
+  /** @returns for each its run; null where its key was just taken by another */
+  async function insert(
+    ids: number[],
+    writes: EnqueueWrite[],
+    nowMs: number,
+    local: LocalClaims | undefined,
+  ): Promise<(Enqueued | null)[]> {
+    const here = local !== undefined && local.room > 0;
+    const keyed = writes.some(({ key }) => key !== null);
+    const values = insertValues(writes, nowMs, ids);
+    if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
+    // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
+    const name = ids.length <= preparedRowsMax ? `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` : "";
+    const text = insertSql(s, { keyed, here });
+    if (!keyed && !here) {
+      const [row] = await database.query<{ made: number; held: number[] | null }>(name, text, values);
+      if (row?.held) await admit(row.held, nowMs);
+      if (row?.made !== ids.length) throw removed();
+      local?.made([], Math.min(...writes.map(({ dueMs }) => dueMs)));
+      return ids.map((runId) => ({ runId, created: true }));
+    }
+    const rows = await database.query<Made>(name, text, values);
+    const held = new Set(rows.flatMap(({ state }, i) => (state === 0 ? [(writes[i] as EnqueueWrite).taskId] : [])));
+    if (held.size > 0) await admit([...held], nowMs);
+    if (rows.some(({ id }) => id === null)) await checkTasks(writes);
+    local?.made(
+      rows.flatMap((row, i) => (row.state === claimed ? [asClaimed(row, writes[i] as EnqueueWrite)] : [])),
+      Math.min(...rows.map(({ state }, i) => (state === ready ? (writes[i] as EnqueueWrite).dueMs : Infinity))),
+    );
+    return rows.map(({ id, created }) => (id === null ? null : { runId: id, created }));
+  }
+
+  /** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
+  function admit(taskIds: number[], nowMs: number): Promise<void> {
+    return database.transaction((client) => settleGates(client, s, taskIds, nowMs, false));
+  }
+
+  async function checkTasks(writes: EnqueueWrite[]): Promise<void> {
+    const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+    const known = await database.query(
+      "run-tasks",
+      `select id from ${s}.task where id = any($1) and deleted_ms is null`,
+      [taskIds],
+    );
+    if (known.length < taskIds.length) throw removed();
+  }
+
+  /** Made by a try of this moment or later; they may have run, and ended, since. */
+  async function existing(ids: number[], nowMs: number): Promise<Set<number>> {
+    const rows = await database.query<{ id: number }>(
+      "run-existing",
+      `select id from ${s}.run where id = any($1) union all select id from ${s}.run_history where id = any($1)
+       union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
+      [ids, Math.round(nowMs) - clocksApartMs],
+    );
+    return new Set(rows.map(({ id }) => id));
+  }
+}
+
+function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
+  return {
+    runId: row.id as number,
+    taskId: write.taskId,
+    version: row.version,
+    fence: row.fence as number,
+    attempt: 1,
+    dueMs: Math.round(write.dueMs),
+    slotMs: null,
+    priority: row.priority,
+    key: write.key,
+    payload: write.payload === null ? null : (JSON.parse(write.payload) as Json),
+    shard: null,
+    state: null,
+    linked: row.linked,
+  };
+}
+
+const places = (answers: (Enqueued | null)[]) => answers.flatMap((answer, place) => (answer === null ? [place] : []));
+
+const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");

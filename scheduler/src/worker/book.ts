@@ -1,0 +1,67 @@
+import type { Clock } from "../clock.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { ClaimedRun, ClaimStore } from "../store.ts";
+import { guardMs } from "./bounds.ts";
+import type { HeldRun } from "./held-run.ts";
+
+export interface BookHost {
+  readonly claims: Pick<ClaimStore, "adopt" | "heldBy">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly held: ReadonlyMap<number, HeldRun>;
+  sessionId(): number;
+  take(ask: () => Promise<{ runs: ClaimedRun[] }>): Promise<unknown>;
+  drop(run: HeldRun, reason: CarillonError): void;
+  /** The book of a session that lives on could not be read: to be tried again. */
+  again(): void;
+}
+
+/** Brings the store's book of this process's claims and the process together, after a lost session or a lost reply. */
+export class Book {
+  readonly #host: BookHost;
+  /** It may have claims that this process does not hold. */
+  inDoubt = false;
+  /** The claims of a lost session are being moved to the new one. */
+  moving = false;
+
+  constructor(host: BookHost) {
+    this.#host = host;
+  }
+
+  /** @param lost the session that was lost; the same as `session`: only a reply was */
+  async read(lost: number, session: number): Promise<void> {
+    const { claims, clock, log, held, take } = this.#host;
+    const moved = lost !== session;
+    this.moving = moved;
+    const had = [...held.values()];
+    // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
+    this.inDoubt = false;
+    try {
+      await take(async () => {
+        const runs = moved ? await claims.adopt(lost, session) : await claims.heldBy(session);
+        if (moved) this.#dropTaken(had, runs);
+        return { runs };
+      });
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
+      this.inDoubt = true;
+      if (moved) clock.after(guardMs, () => void this.read(lost, this.#host.sessionId()));
+      else this.#host.again();
+    }
+  }
+
+  /** Of what the lost session had, drops what the store has taken back. */
+  #dropTaken(had: HeldRun[], book: ClaimedRun[]): void {
+    const { drop, log } = this.#host;
+    const kept = new Set(book.map(({ fence }) => fence));
+    const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
+    for (const run of had) {
+      if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);
+      // Reports made under the new session before this found nothing.
+      run.reported = false;
+    }
+    this.moving = false;
+    log.info({ kept: kept.size }, "took over the claims of this process's lost session");
+  }
+}

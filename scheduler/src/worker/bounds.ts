@@ -1,0 +1,13 @@
+export const claimsPerStatement = 2_000;
+export const heldMax = 20_000;
+/** What waited for a place here for this long is given back, for a worker that can start it. */
+export const overdueMs = 1_000;
+/** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
+export const handOverMs = 500;
+/** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
+export const vainMs = 30_000;
+export const guardMs = 250;
+/** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
+export const ignoredAbortMs = 30_000;
+/** `stop` gives the store at least this long to take the last verdicts. */
+export const shortestFlushMs = 2_000;

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openPostgres } from "../../src/store/postgres.ts";
+import type { ClaimedRun, LocalClaims, TaskRecord } from "../../src/store.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+/** A worker's offer, and what came of it. */
+function offerOf(stage: Stage, sessionId: number, tasks: TaskRecord[], room = 100) {
+  const claimed: ClaimedRun[] = [];
+  const seen = { readyMs: Number.POSITIVE_INFINITY, lost: 0 };
+  const local: LocalClaims = {
+    sessionId,
+    groupIds: tasks.map(({ groupId }) => groupId),
+    untilMs: stage.nowMs,
+    room,
+    made(runs, readyMs) {
+      claimed.push(...runs);
+      seen.readyMs = Math.min(seen.readyMs, readyMs);
+    },
+    lost: () => void seen.lost++,
+  };
+  return { local, claimed, seen };
+}
+
+describe.each(everyPostgres())("runs that are made as a claim of this process on $title", (server) => {
+  let stage: Stage;
+  let worker = 0;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    worker = await stage.session("worker");
+  });
+  afterAll(() => stage.close());
+
+  const states = async (runIds: number[]) => {
+    const rows = await stage.rows<{ id: number; state: number }>("select id, state from $s.run where id = any($1)", [
+      runIds,
+    ]);
+    return runIds.map((runId) => rows.find(({ id }) => id === runId)?.state ?? null);
+  };
+  const [held, paused, ready, claimed] = [0, 1, 2, 3];
+
+  it("are on the session's book, end as any claim does, and nobody else can claim them", async () => {
+    const task = await stage.task("plain");
+    const offer = offerOf(stage, worker, [task]);
+    const writes = [stage.write(task, { payload: '{"a":1}', key: "k", priority: 7 }), stage.write(task)];
+    const made = await stage.store.runs.enqueue(writes, stage.nowMs, offer.local);
+    expect(made.map(({ created }) => created)).toEqual([true, true]);
+    expect(offer.claimed).toMatchObject([
+      {
+        runId: made[0]?.runId,
+        key: "k",
+        priority: 7,
+        payload: { a: 1 },
+        attempt: 1,
+        dueMs: stage.nowMs,
+        linked: false,
+      },
+      { runId: made[1]?.runId, key: null, priority: task.definition.priority, payload: null, attempt: 1 },
+    ]);
+    expect(offer.seen).toEqual({ readyMs: Number.POSITIVE_INFINITY, lost: 0 });
+    const book = await stage.store.claims.heldBy(worker);
+    expect(book.toSorted((a, b) => a.runId - b.runId)).toMatchObject(offer.claimed);
+    expect(await stage.claim(await stage.session("worker"), [task])).toEqual([]);
+    const again = await stage.store.runs.enqueue([stage.write(task, { key: "k" })], stage.nowMs, offer.local);
+    expect(again).toEqual([{ runId: made[0]?.runId, created: false }]);
+    const ends = offer.claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs));
+    expect(await stage.store.claims.settle(worker, ends, stage.nowMs)).toEqual(new Set());
+    expect(await stage.store.runs.find(made[0]?.runId as number)).toMatchObject({ state: "succeeded", attempt: 1 });
+  });
+
+  it("are only as many as there is room for, and only what is due, plain and of these groups", async () => {
+    const task = await stage.task("roomy");
+    const serial = await stage.task("serial", { overlap: "queue" });
+    const elsewhere = await stage.task("elsewhere", { group: "elsewhere" });
+    const pinned = await stage.task("routed", { route: "random" });
+    const stopped = await stage.task("stopped");
+    await stage.store.tasks.pause("stopped", change(stage.nowMs));
+    const limited = await stage.task("limited", { group: "limited" });
+    await stage.store.groups.limit("limited", 1, change(stage.nowMs));
+    const offer = offerOf(stage, worker, [task, serial, pinned, stopped, limited], 6);
+    const writes = [
+      ...[
+        stage.write(task),
+        stage.write(task, { dueMs: stage.nowMs + 60_000 }),
+        stage.write(serial),
+        stage.write(elsewhere),
+      ],
+      ...[stage.write(pinned), stage.write(task), stage.write(task), stage.write(stopped), stage.write(limited)],
+    ];
+    const made = await stage.store.runs.enqueue(writes, stage.nowMs, offer.local);
+    const runIds = made.map(({ runId }) => runId);
+    // The serial one's place was free, so its admission made it ready.
+    expect(await states(runIds)).toEqual([claimed, ready, ready, ready, ready, claimed, ready, paused, ready]);
+    expect(offer.claimed.map(({ runId }) => runId)).toEqual([runIds[0], runIds[5]]);
+    expect(offer.seen.readyMs).toBe(stage.nowMs);
+    const second = await stage.store.runs.enqueue([stage.write(serial)], stage.nowMs, offer.local);
+    expect(await states(second.map(({ runId }) => runId))).toEqual([held]);
+  });
+
+  it("are left for others when the session has ended", async () => {
+    const task = await stage.task("orphan");
+    const gone = await stage.session("worker");
+    await stage.store.sessions.end(gone, null, stage.nowMs, "test");
+    const offer = offerOf(stage, gone, [task]);
+    const [made] = await stage.store.runs.enqueue([stage.write(task)], stage.nowMs, offer.local);
+    expect(offer.claimed).toEqual([]);
+    expect((await stage.claim(worker, [task])).map(({ runId }) => runId)).toContain(made?.runId);
+  });
+
+  it("are told to whoever waits for their end", async () => {
+    const task = await stage.task("followed");
+    await stage.task("follower", { after: "followed" });
+    const offer = offerOf(stage, worker, [task]);
+    await stage.store.runs.enqueue([stage.write(task)], stage.nowMs, offer.local);
+    expect(offer.claimed).toMatchObject([{ linked: true }]);
+  });
+
+  it("are none of a task that somebody is stopping or editing just now; after it, none is missed", async () => {
+    const task = await stage.task("contended");
+    const client = await stage.sql.connect();
+    try {
+      await client.query("begin");
+      await client.query(`update ${stage.schema}.plan set paused = true where task_id = $1`, [task.taskId]);
+      const offer = offerOf(stage, worker, [task]);
+      const [made] = await stage.store.runs.enqueue([stage.write(task)], stage.nowMs, offer.local);
+      expect(offer.claimed).toEqual([]);
+      expect(await states([made?.runId as number])).toEqual([ready]);
+    } finally {
+      await client.query("rollback");
+      client.release();
+    }
+    // Pauses and enqueues race: what is a claim when the pause is over has been asked back, or was never made.
+    for (let round = 0; round < 20; round++) {
+      const offer = offerOf(stage, worker, [task]);
+      const [, { recalled }] = await Promise.all([
+        stage.store.runs.enqueue([stage.write(task)], stage.nowMs, offer.local),
+        stage.store.tasks.pause("contended", change(stage.nowMs)),
+      ]);
+      for (const { runId } of offer.claimed) expect(recalled).toContain(runId);
+      await stage.store.tasks.resume("contended", change(stage.nowMs));
+      const ends = offer.claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs));
+      await stage.store.claims.settle(worker, ends, stage.nowMs);
+    }
+  });
+
+  it("whose reply is lost are on the book once, and the worker is told to look", async () => {
+    const task = await stage.task("lossy");
+    const proxy = await StoreProxy.before(server.url);
+    const store = await openPostgres({ url: proxy.url, schema: stage.schema });
+    try {
+      const offer = offerOf(stage, worker, [task]);
+      proxy.swallowReply((reply) => reply.includes("linked"));
+      const [made] = await store.runs.enqueue([stage.write(task)], stage.nowMs, offer.local);
+      expect(made).toMatchObject({ created: true });
+      expect(proxy.swallowed).toBe(1);
+      expect(offer.claimed).toEqual([]);
+      expect(offer.seen.lost).toBe(1);
+      const book = await stage.store.claims.heldBy(worker);
+      expect(book.filter(({ taskId }) => taskId === task.taskId)).toMatchObject([{ runId: made?.runId, attempt: 1 }]);
+    } finally {
+      await store.close();
+      await proxy.close();
+    }
+  });
+});
