@@ -5,11 +5,16 @@
  *   npm test -- scheduler/src/cron.test.ts    these tests, on the Node that runs this; arguments go to Vitest
  *   npm test -- --node 20|24|both …           choose the Node
  *
+ * The second line of Node repeats every test with fewer rounds, on the newest PostgreSQL alone (CARILLON_TEST_BRIEF).
+ * When all of it runs and a few tests fail, their files run once more, alone: one that fails again has failed, one that
+ * passes is told as unsteady, with what it failed of the first time above. An unsteady test is a fault to look into, but
+ * no reason to throw away what the other thousands say.
+ *
  * Ends with one line: N passed, N failed.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, relative } from "node:path";
 import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 import { foreground, interruptedExit, startServers, testServers } from "./servers.mjs";
@@ -33,23 +38,33 @@ function lint() {
 }
 
 /**
+ * @typedef {{ name: string, status: string, assertionResults: { status: string, fullName: string }[] }} TestFile
+ * @typedef {{ passed: number, failed: number, skipped: number, files: TestFile[] }} Figures
+ */
+
+/**
  * Vitest's figures, from its own report. What failed outside of a test (a file that does not load, a broken setup, an
  * error nobody caught) counts as one failure, so that the closing line never says less than the exit code.
- * @param {string} path @param {number} exit
+ * @param {string} path @param {number} exit @returns {Figures}
  */
 function figures(path, exit) {
   const report = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
-  const broken = (report.testResults ?? []).filter(
-    (/** @type {{ status: string, assertionResults: { status: string }[] }} */ file) =>
-      file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
+  /** @type {TestFile[]} */
+  const files = report.testResults ?? [];
+  const broken = files.filter(
+    (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   ).length;
   const failed = (report.numFailedTests ?? 0) + broken;
   return {
     passed: report.numPassedTests ?? 0,
     failed: exit !== 0 && failed === 0 ? 1 : failed,
     skipped: (report.numPendingTests ?? 0) + (report.numTodoTests ?? 0),
+    files: files.filter(({ status }) => status === "failed"),
   };
 }
+
+/** More than this is no unsteadiness. */
+const unsteadyMost = 4;
 
 const began = performance.now();
 /** All of it takes half of this. What hangs must end as a failure that is told, not by somebody's patience. */
@@ -65,31 +80,75 @@ function check(what, good) {
   say(`${good ? "✓" : "✗"} ${what}`);
 }
 
-/** @param {string} path @param {string} version @param {string[]} rest @param {Record<string, string>} servers */
-async function vitest(path, version, rest, servers) {
-  say(`\nNode ${version}`);
+/**
+ * @param {string} path @param {string} version @param {string[]} args @param {Record<string, string>} env
+ * @param {boolean} bounded @returns {Promise<{ exit: number, figures: Figures }>}
+ */
+async function vitest(path, version, args, env, bounded) {
   const report = join(root, `node_modules/.cache/test-report-${version}.json`);
   mkdirSync(dirname(report), { recursive: true });
   rmSync(report, { force: true });
-  const program = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--root", root, ...rest];
+  const program = [join(root, "node_modules/vitest/vitest.mjs"), "run", "--root", root, ...args];
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  // Tests start processes of their own: a plain `node` among them must be this one too.
-  const env = { ...servers, PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}` };
   const leftMs = Math.max(1_000, limitMs - (performance.now() - began));
-  const exit = await foreground(path, [...program, ...reporters], env, rest.length === 0 ? leftMs : undefined);
+  const exit = await foreground(path, [...program, ...reporters], env, bounded ? leftMs : undefined);
   if (exit === interruptedExit && performance.now() - began >= limitMs) {
     say(`✗ ended after ${limitMs / 60_000} minutes: the test that ran last hangs, or this machine is far too slow`);
   }
-  const { passed, failed, skipped } = figures(report, exit);
+  return { exit, figures: figures(report, exit) };
+}
+
+/**
+ * @param {string} path @param {string} version @param {string[]} rest @param {Record<string, string>} servers
+ * @param {boolean} brief
+ */
+async function testOn(path, version, rest, servers, brief) {
+  say(`\nNode ${version}`);
+  const whole = rest.length === 0;
+  // Tests start processes of their own: a plain `node` among them must be this one too.
+  const env = {
+    ...servers,
+    ...(brief ? { CARILLON_TEST_BRIEF: "1" } : {}),
+    PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}`,
+  };
+  const first = await vitest(path, version, rest, env, whole);
+  let { passed, failed } = first.figures;
+  const { skipped, files } = first.figures;
+  /** @type {string[]} */
+  let unsteady = [];
+  if (whole && files.length > 0 && failed <= unsteadyMost && first.exit !== interruptedExit) {
+    say(`\n${failed} failed; once more, alone: ${files.map(({ name }) => relative(root, name)).join(", ")}`);
+    const again = await vitest(
+      path,
+      version,
+      files.map(({ name }) => name),
+      env,
+      whole,
+    );
+    if (again.figures.failed < failed) {
+      passed += failed - again.figures.failed;
+      failed = again.figures.failed;
+      const stillFailing = again.figures.files.flatMap(namesOfFailed);
+      unsteady = files.flatMap(namesOfFailed).filter((name) => !stillFailing.includes(name));
+    }
+  }
   total.passed += passed;
   total.failed += failed;
   let part = `Node ${version}: ${passed} passed, ${failed} failed`;
-  if (rest.length === 0 && skipped > 0) {
+  if (whole && skipped > 0) {
     total.failed += skipped;
     part += `, ${skipped} SKIPPED`;
   }
+  for (const name of unsteady) say(`UNSTEADY on Node ${version}: ${name}`);
+  if (unsteady.length > 0) part += `, ${unsteady.length} UNSTEADY`;
   parts.push(part);
-  return exit;
+  return first.exit;
+}
+
+/** @param {TestFile} file */
+function namesOfFailed({ name, assertionResults }) {
+  const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
+  return (tests.length > 0 ? tests : ["the file itself"]).map((test) => `${relative(root, name)}: ${test}`);
 }
 
 async function main() {
@@ -105,9 +164,9 @@ async function main() {
   const servers = await startServers(testServers);
   say(`✓ servers: ${servers.titles.join(", ")}`);
   try {
-    for (const { path, version } of runtimes) {
+    for (const [i, { path, version }] of runtimes.entries()) {
       const node = nodeForEveryone(path, servers.folder);
-      if ((await vitest(node, version, rest, servers.env)) === interruptedExit) break;
+      if ((await testOn(node, version, rest, servers.env, i > 0)) === interruptedExit) break;
     }
   } finally {
     await servers.stop();

@@ -7,11 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { seeded } from "../../src/random.ts";
 import { Programs, readSeen, type Seen } from "../support/programs.ts";
-import { postgres, redis } from "../support/servers.ts";
+import { brief, postgres, redis } from "../support/servers.ts";
 
 const ways = [
-  { by: "the store alone", rounds: 20, coordination: () => undefined },
-  { by: "ZooKeeper", rounds: 8, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
+  { by: "the store alone", rounds: brief ? 6 : 20, coordination: () => undefined },
+  { by: "ZooKeeper", rounds: brief ? 3 : 8, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
   { by: "Redis", rounds: 2, coordination: () => `${redis().url}?prefix=crash-${process.pid}` },
 ];
 const tasks = 60;

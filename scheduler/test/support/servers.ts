@@ -39,9 +39,13 @@ export function postgres(): TestServer {
   return server(variables.postgres);
 }
 
+/** A second line of Node repeats what the first has tested: once is enough there of what depends on the servers alone. */
+export const brief = process.env.CARILLON_TEST_BRIEF === "1";
+
 /** Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). */
 export function everyPostgres(): readonly TestServer[] {
-  return [server(variables.postgres), server(variables.embeddedPostgres)];
+  const newest = server(variables.embeddedPostgres);
+  return brief ? [newest] : [server(variables.postgres), newest];
 }
 
 /** The machine's Redis. A test that stops or wipes one starts its own: see redis-server.ts. */
