@@ -1,5 +1,7 @@
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Alarms } from "./alarms/alarms.ts";
+import { watchAlarms } from "./alarms/channels.ts";
 import type { Clock } from "./clock.ts";
 import { commandHandler } from "./command/handler.ts";
 import { joinPatiently } from "./coordination/agreement.ts";
@@ -19,6 +21,7 @@ import { checkGroupLimit } from "./group-store.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import type { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
+import { noticePoster } from "./http-task/notice.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
 import { jsonText } from "./json.ts";
@@ -59,6 +62,7 @@ interface Started {
   engine: Engine | undefined;
   worker: Worker | undefined;
   http: HttpServer | undefined;
+  alarms: Alarms | undefined;
   reconciler: Reconciler;
   listening: AbortController;
   heard: Promise<void>;
@@ -306,8 +310,7 @@ export class Carillon {
   // ---- composition
 
   async #open(): Promise<Opened> {
-    const { directory } = this.#options;
-    const signal = this.#stopping.signal;
+    const [{ directory }, { signal }] = [this.#options, this.#stopping];
     const { schema, failFast } = this.settings;
     const embedded =
       this.#options.store === undefined
@@ -353,9 +356,9 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
-    const { listen } = settings;
-    const more = { node: this.#node, readMetrics: () => this.metrics() };
-    const http = server && listen !== null ? new server.HttpServer({ ...shared, ...more, listen }) : undefined;
+    const more = { node: this.#node, readMetrics: () => this.metrics(), listen: settings.listen ?? "" };
+    const http = server && new server.HttpServer({ ...shared, ...more });
+    const alarms = await watchAlarms(shared, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {
@@ -365,7 +368,7 @@ export class Carillon {
       http?.onSignal(signal);
     };
     const heard = store.signals.listen(onSignal, listening.signal);
-    this.#started = { membership, engine, worker, http, reconciler, listening, heard };
+    this.#started = { membership, engine, worker, http, alarms, reconciler, listening, heard };
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
@@ -421,6 +424,7 @@ export class Carillon {
       if (started.worker) await this.#drain(sessionId);
       await started.http?.stop();
       await started.worker?.stop(this.settings.drainMs);
+      await started.alarms?.stop();
       await started.engine?.stop();
       await started.reconciler.stop();
     }

@@ -36,6 +36,7 @@ export const errorCodes = {
   HTTP_NOT_ALLOWED: "The worker's own configuration does not allow this URL.",
   HTTP_REFUSED: "The receiver answered with a status that another try would not change.",
   HTTP_FAILED: "The receiver could not be reached, or answered with a status that is worth another try.",
+  MAIL_FAILED: "The mail server did not take a mail.",
   CRONTAB_INVALID: "A line of the crontab cannot be imported.",
   FILE_INVALID: "The file cannot be read, or does not export what is needed.",
   STORE_UNREACHABLE: "The store cannot be reached.",

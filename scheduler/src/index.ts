@@ -1,3 +1,4 @@
+export type { AlarmOptions } from "./alarm-options.ts";
 export { type Calendar, type CalendarContent, calendarContent } from "./calendar.ts";
 export { Carillon, carillon } from "./carillon.ts";
 export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";

@@ -1,4 +1,5 @@
 import { parseAddress } from "./address.ts";
+import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarm-options.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { checkListen } from "./listen.ts";
@@ -78,6 +79,8 @@ export interface CarillonOptions {
   behindProxy?: boolean;
   /** Count and time what this process does, for `metrics()`; default: where it listens. */
   metrics?: boolean;
+  /** Whom to tell of what goes wrong; see docs/alarms.md. Default: nobody but the log. */
+  alarms?: AlarmOptions;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -106,6 +109,7 @@ export interface Settings {
   listen: string | null;
   behindProxy: boolean;
   metrics: boolean;
+  alarms: AlarmSettings | null;
 }
 
 /** Of every Carillon. */
@@ -169,6 +173,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     listen: options.listen ?? null,
     behindProxy: options.behindProxy ?? false,
     metrics: options.metrics ?? options.listen !== undefined,
+    alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
   };
   if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
@@ -234,5 +239,6 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   listen: true,
   behindProxy: true,
   metrics: true,
+  alarms: true,
   log: true,
 };

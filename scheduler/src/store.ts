@@ -1,4 +1,5 @@
 import type { AccessStore } from "./access-store.ts";
+import type { AlarmStore } from "./alarm-store.ts";
 import type { AnswerStore } from "./answer-store.ts";
 import type { AppliedStore } from "./applied-store.ts";
 import type { AuditStore } from "./audit.ts";
@@ -55,6 +56,7 @@ export interface Store {
   readonly calendars: CalendarStore;
   readonly groups: GroupStore;
   readonly workers: WorkerStore;
+  readonly alarms: AlarmStore;
   readonly applied: AppliedStore;
   readonly figures: FigureStore;
   readonly browse: BrowseStore;

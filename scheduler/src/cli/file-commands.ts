@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { listAlarms } from "./alarms.ts";
 import { applyFiles } from "./apply.ts";
 import { cronWords } from "./cron-words.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -84,6 +85,9 @@ function addForesight({
   program,
   terminal,
 }: Pick<CommandParts, "add" | "doing" | "terminal"> & { program: Command }): void {
+  add(program, "alarms", "See what is wrong now, and whom it was told.", "carillon alarms").action(
+    doing((_, options) => listAlarms(options, terminal)),
+  );
   add(
     program,
     "simulate [file...]",

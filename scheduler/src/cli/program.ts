@@ -137,6 +137,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
         .option("--listen <HOST:PORT>", "serve the HTTP API, and workers with a key, here (default: nowhere)")
         .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it");
     }
+    command.option("--alarms <FILE>", "tell of what goes wrong by webhook and mail, as this YAML file says");
     if (worker) {
       command
         .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)

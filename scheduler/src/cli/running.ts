@@ -1,6 +1,7 @@
 import { Carillon } from "../carillon.ts";
 import type { Log } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
+import { readAlarmFile } from "./alarms.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./node-log.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
@@ -21,6 +22,7 @@ export interface NodeOptions extends CommonOptions {
   allowHttp?: string[];
   listen?: string;
   behindProxy?: boolean;
+  alarms?: string;
   logLevel: LogLevel;
 }
 
@@ -49,6 +51,7 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(listen === undefined ? {} : { listen }),
       ...(behindProxy === undefined ? {} : { behindProxy }),
+      ...(options.alarms === undefined ? {} : { alarms: readAlarmFile(options.alarms) }),
       commands: {
         ...given.commands,
         allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],

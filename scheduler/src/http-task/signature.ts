@@ -32,7 +32,7 @@ export function runHeaders(marks: RunMarks, body: Buffer | null, secret: string 
 }
 
 /** Hexadecimal HMAC-SHA256 over the lines and the body. */
-function signatureOf(secret: string, lines: string[], body: Buffer | null): string {
+export function signatureOf(secret: string, lines: string[], body: Buffer | null): string {
   const hmac = createHmac("sha256", secret);
   for (const line of lines) hmac.update(`${line}\n`);
   return hmac.update(body ?? "").digest("hex");

@@ -3,6 +3,7 @@ import { type Log, silentLog } from "../log.ts";
 import { type Random, systemRandom } from "../random.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "./access.ts";
+import { alarmStore } from "./alarms.ts";
 import { answerStore } from "./answers.ts";
 import { appliedStore } from "./applied.ts";
 import { auditStore } from "./audit.ts";
@@ -94,6 +95,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     graceLocks: graceLockStore(database),
     locks: lockStore(database),
     workers: workerStore(database),
+    alarms: alarmStore(database),
     applied: appliedStore(database),
     figures: figureStore(database),
     browse: browseStore(database, tasks, runs),

@@ -13,6 +13,7 @@ const parts = [
     "routes",
     "flow",
     "workers",
+    "alarms",
     "applied",
     "figures",
   ] as const),

@@ -13,6 +13,7 @@ import { runTrace } from "./0012-run-trace.ts";
 import { access } from "./0013-access.ts";
 import { browse } from "./0014-browse.ts";
 import { bundles } from "./0016-bundles.ts";
+import { alarms } from "./0017-alarms.ts";
 
 /** In order; a number once published never changes its text. */
 export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
@@ -31,4 +32,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 13, name: "access", sql: access },
   { number: 14, name: "browse", sql: browse },
   { number: 16, name: "bundles", sql: bundles },
+  { number: 17, name: "alarms", sql: alarms },
 ];

@@ -1,0 +1,120 @@
+/**
+ * Alarms: what is wrong, told once, summed up while it lasts, and told once when it is over. Pure; docs/alarms.md has the
+ * rules, and every state of an incident × what happens.
+ */
+export const alarmRules = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless"] as const;
+export type AlarmRule = (typeof alarmRules)[number];
+
+/** Conditions hold or do not; the others are events, which happen so many times. */
+export const conditions: ReadonlySet<AlarmRule> = new Set(["overdue", "stuck", "leaderless"]);
+
+export const ruleWords: Record<AlarmRule, string> = {
+  failed: "runs failed",
+  exhausted: "runs failed after all their tries",
+  late: "runs started late",
+  overdue: "due runs wait, and no worker takes them",
+  unfired: "slots did not fire",
+  stuck: "runs are stuck",
+  leaderless: "no node leads",
+};
+
+/** Something that a rule found. */
+export interface Finding {
+  rule: AlarmRule;
+  /** The task; "": the cluster. */
+  subject: string;
+  /** How many times since it was last looked. */
+  count: number;
+  text: string;
+  runId: number | null;
+}
+
+/** From its first alarm until nothing of the rule has been open for a while. */
+export interface Incident {
+  openedMs: number;
+  /** When a message was written last. */
+  toldMs: number;
+  /** No summary sooner than this after it. */
+  windowMs: number;
+  total: number;
+  /** Of those, told so far. */
+  told: number;
+  /** Since nothing is open; null: something is. */
+  quietMs: number | null;
+}
+
+export type MessageKind = "raised" | "summary" | "cleared";
+
+export interface AlarmMessage {
+  kind: MessageKind;
+  rule: AlarmRule;
+  words: string;
+  atMs: number;
+  sinceMs: number;
+  /** Since the incident began, and since the last message. */
+  total: number;
+  news: number;
+  /** The most affected. */
+  subjects: { task: string; count: number; text: string; run: number | null }[];
+  moreSubjects: number;
+}
+
+const longestWindowMs = 3_600_000;
+
+/**
+ * What becomes of a rule's incident. @param news what happened since it was last looked @param open how many subjects are
+ * @param windowMs the shortest time between messages, and how long it must be quiet to be over
+ * @returns null: there is none (any more)
+ */
+export function stepIncident(
+  incident: Incident | null,
+  news: number,
+  open: number,
+  nowMs: number,
+  windowMs: number,
+): { incident: Incident | null; message: MessageKind | null } {
+  if (incident === null) {
+    if (open === 0) return { incident: null, message: null };
+    const begun = {
+      openedMs: nowMs,
+      toldMs: nowMs,
+      windowMs,
+      total: Math.max(1, news),
+      told: Math.max(1, news),
+      quietMs: null,
+    };
+    return { incident: begun, message: "raised" };
+  }
+  const quietMs = open > 0 ? null : (incident.quietMs ?? nowMs);
+  const next = { ...incident, total: incident.total + news, quietMs };
+  if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
+  if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
+  // What goes on is told ever less often.
+  const later = Math.min(next.windowMs * 2, longestWindowMs);
+  return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
+}
+
+/** After so many tries that failed: half a minute, doubling, to an hour. */
+export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
+
+export function messageText({ kind, words, total, news, subjects, moreSubjects, sinceMs }: AlarmMessage): {
+  subject: string;
+  text: string;
+} {
+  const since = new Date(sinceMs).toISOString();
+  const names = subjects.filter(({ task }) => task !== "").map(({ task }) => task);
+  const who =
+    names.length === 0 ? "" : `: ${names.slice(0, 3).join(", ")}${names.length > 3 || moreSubjects > 0 ? ", …" : ""}`;
+  const subject = {
+    raised: `${words}${who}`,
+    summary: `still: ${words} (${news} more)${who}`,
+    cleared: `all clear: ${words} (${total} in all)`,
+  }[kind];
+  const lines = subjects.map(({ task, count, text, run }) => {
+    const times = count > 1 ? ` (${count} times)` : "";
+    return `- ${task === "" ? "" : `${task}${times}: `}${text}${run === null ? "" : ` [run ${run}]`}`;
+  });
+  if (moreSubjects > 0) lines.push(`- and ${moreSubjects} more tasks`);
+  const head = kind === "cleared" ? `Over. It began at ${since}; ${total} in all.` : `Since ${since}; ${total} so far.`;
+  return { subject, text: [head, ...lines, "", "See carillon alarms, carillon doctor."].join("\n") };
+}

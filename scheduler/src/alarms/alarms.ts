@@ -1,0 +1,140 @@
+import type { AlarmSettings } from "../alarm-options.ts";
+import type { OutboxMessage } from "../alarm-store.ts";
+import { type AlarmRule, againAfterMs, alarmRules, type Finding, messageText } from "../alarms.ts";
+import type { Clock } from "../clock.ts";
+import type { Membership } from "../coordination.ts";
+import { isCarillonError, messageOf } from "../errors.ts";
+import type { RunNotice } from "../handler.ts";
+import type { Log } from "../log.ts";
+import type { Pulse, Store } from "../store.ts";
+import type { StoreClock } from "../store-clock.ts";
+
+/** Hands a message to people. Rejects when it was not taken. @param id the same whenever the same message is sent */
+export type Deliver = (
+  id: string,
+  message: OutboxMessage["message"] & { subject: string; text: string },
+  signal: AbortSignal,
+) => Promise<void>;
+
+export interface AlarmsOptions {
+  store: Store;
+  membership: Membership;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  settings: AlarmSettings;
+  channels: Record<string, Deliver>;
+}
+
+/** Counters are summed over all tasks, so not at each pulse of a short session timeout. */
+const lookEveryMs = 2_500;
+/** Nobody else sends a message while this process may still be at it. */
+const takenForMs = 60_000;
+/** Of one message; less than it is taken for. */
+const deliverWithinMs = 40_000;
+const takenAtOnce = 20;
+const giveUpAfterMs = 86_400_000;
+const lateTasks = 100;
+
+/**
+ * Makes true: what is wrong is told once on each of its channels, and once when it is over, whichever process dies
+ * meanwhile. The leader looks; where nobody leads, whoever notices looks for that alone. Messages wait in the store.
+ */
+export class Alarms {
+  readonly #options: AlarmsOptions;
+  readonly #stopping = new AbortController();
+  readonly #late = new Map<string, Finding & { worstMs: number }>();
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #leaderlessAt: number | null = null;
+  #running: Promise<void> | undefined;
+
+  constructor(options: AlarmsOptions) {
+    this.#options = options;
+    options.membership.onPulse((pulse) => this.#onPulse(pulse));
+  }
+
+  /** A run started here. */
+  notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
+    const lateMs = startedMs - dueMs;
+    const { settings } = this.#options;
+    if (kind !== "started" || attempt !== 1 || lateMs <= settings.lateMs || settings.rules.late.length === 0) return;
+    const before = this.#late.get(task);
+    // Ten thousand starts of one task are one row; of more tasks than this, the first are told.
+    if (!before && this.#late.size >= lateTasks) return;
+    const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
+    const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
+    this.#late.set(task, { rule: "late", subject: task, count: (before?.count ?? 0) + 1, text, runId, worstMs });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error("this process stops"));
+    await this.#running;
+  }
+
+  #onPulse({ led }: Pulse): void {
+    const now = this.#options.clock.monotonic();
+    if (led) this.#leaderlessAt = null;
+    else this.#leaderlessAt ??= now;
+    if (now - this.#lookedAt < lookEveryMs || this.#running || this.#stopping.signal.aborted) return;
+    this.#lookedAt = now;
+    this.#running = this.#work().finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #work(): Promise<void> {
+    const { store, storeClock, settings, log } = this.#options;
+    try {
+      if (this.#late.size > 0) {
+        const findings = [...this.#late.values()];
+        this.#late.clear();
+        await store.alarms.report(findings, storeClock.now());
+      }
+      const rules = this.#rules();
+      if (rules.length > 0) await store.alarms.look(rules, settings, settings.rules, storeClock.now());
+      if (rules.length > 0) await this.#deliver();
+    } catch (error) {
+      // With the store away there is nothing to look at, and the store itself tells of that.
+      if (!isCarillonError(error)) log.error({ error: messageOf(error) }, "looking for alarms failed");
+    }
+  }
+
+  #rules(): AlarmRule[] {
+    const { membership, settings, clock } = this.#options;
+    const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
+    if (membership.term() !== null) return wanted;
+    const leaderless = this.#leaderlessAt !== null && clock.monotonic() - this.#leaderlessAt >= settings.leaderlessMs;
+    return leaderless ? wanted.filter((rule) => rule === "leaderless") : [];
+  }
+
+  async #deliver(): Promise<void> {
+    const { store, storeClock, channels } = this.#options;
+    for (;;) {
+      const now = storeClock.now();
+      const messages = await store.alarms.take(Object.keys(channels), now, now + takenForMs, takenAtOnce);
+      // A channel that hangs holds up no other.
+      await Promise.all(messages.map((message) => this.#send(message)));
+      if (messages.length < takenAtOnce || this.#stopping.signal.aborted) return;
+    }
+  }
+
+  async #send({ id, channel, attempts, createdMs, message }: OutboxMessage): Promise<void> {
+    const { store, storeClock, clock, log, channels } = this.#options;
+    const overdue = new AbortController();
+    const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
+    const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
+    try {
+      await channels[channel]?.(`carillon-alarm-${id}`, { ...message, ...messageText(message) }, signal);
+      await store.alarms.sent(id, storeClock.now());
+    } catch (error) {
+      const now = storeClock.now();
+      const over = now - createdMs > giveUpAfterMs;
+      const fields = { channel, alarm: id, attempts, error: messageOf(error) };
+      if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
+      else log.warn(fields, "an alarm could not be sent; it will be tried again");
+      await store.alarms.unsent(id, messageOf(error).slice(0, 500), over ? null : now + againAfterMs(attempts));
+    } finally {
+      cancel();
+    }
+  }
+}

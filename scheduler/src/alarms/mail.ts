@@ -1,0 +1,48 @@
+import { createTransport } from "nodemailer";
+import type { MailChannel } from "../alarm-options.ts";
+import { CarillonError, messageOf } from "../errors.ts";
+
+const patienceMs = 20_000;
+
+/** Sends one mail on a connection of its own: alarms are few. */
+export function mailer({ smtp, from, to }: MailChannel) {
+  /** @throws MAIL_FAILED; the signal's reason */
+  return async (
+    id: string,
+    { subject, text }: { subject: string; text: string },
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const transport = createTransport({
+      url: smtp,
+      connectionTimeout: patienceMs,
+      greetingTimeout: patienceMs,
+      socketTimeout: patienceMs,
+      // Nothing of a message is ever read from a file or a URL.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    const abort = () => transport.close();
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      // The same id when it is sent again: who has it already can tell.
+      const domain = from.slice(from.lastIndexOf("@") + 1).replace(/[^A-Za-z0-9.-]/g, "");
+      await transport.sendMail({
+        from,
+        to,
+        subject: `[carillon] ${subject}`,
+        text,
+        messageId: `<${id}@${domain}>`,
+        headers: { "Auto-Submitted": "auto-generated" },
+      });
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw new CarillonError("MAIL_FAILED", `the mail was not taken by ${new URL(smtp).host}: ${messageOf(cause)}`, {
+        hint: "Check the server, its user and password, and whether it takes mail from this address.",
+        cause,
+      });
+    } finally {
+      signal.removeEventListener("abort", abort);
+      transport.close();
+    }
+  };
+}

@@ -1,0 +1,41 @@
+import type { WebhookChannel } from "../alarm-options.ts";
+import type { Clock } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import { limits } from "../limits.ts";
+import { version } from "../version.ts";
+import { AllowList } from "./allow-list.ts";
+import { send } from "./request.ts";
+import { signatureOf } from "./signature.ts";
+import { type Resolve, shownUrl, systemResolve, targetOf } from "./target.ts";
+
+/**
+ * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
+ * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure.
+ * @throws OPTION_INVALID for an entry of `allow` that is none
+ */
+export function noticePoster(
+  { webhook, secret, allow = [] }: WebhookChannel,
+  clock: Clock,
+  resolve: Resolve = systemResolve,
+) {
+  const to = new URL(webhook);
+  const allowed = new AllowList([to.host, ...allow]);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (id: string, content: unknown, signal: AbortSignal): Promise<void> => {
+    const body = Buffer.from(JSON.stringify(content));
+    const timestamp = String(Math.floor(clock.wall() / 1_000));
+    const headers: Record<string, string> = {
+      "content-type": "application/json",
+      "user-agent": `carillon/${version}`,
+      "carillon-notice": id,
+      "carillon-timestamp": timestamp,
+      ...(secret === undefined ? {} : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, id], body)}` }),
+    };
+    const target = await targetOf(to, allowed, resolve);
+    const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
+    if (status >= 200 && status < 300) return;
+    throw new CarillonError("HTTP_REFUSED", `${shownUrl(to)} answered ${status}`, {
+      hint: "Look at the receiver: it must answer 2xx.",
+    });
+  };
+}

@@ -1,0 +1,209 @@
+import type { AlarmStore, Thresholds } from "../alarm-store.ts";
+import {
+  type AlarmMessage,
+  type AlarmRule,
+  conditions,
+  type Finding,
+  type Incident,
+  ruleWords,
+  stepIncident,
+} from "../alarms.ts";
+import type { SqlClient } from "../store.ts";
+import { findSql } from "./alarm-findings.ts";
+import type { Database } from "./database.ts";
+
+const subjectsTold = 10;
+const sentKeptMs = 7 * 86_400_000;
+
+export function alarmStore(database: Database): AlarmStore {
+  const s = database.schema;
+  const find = findSql(s);
+
+  return {
+    look: (rules, thresholds, channels, nowMs) =>
+      database.transaction(async (client) => {
+        // Two that look at once would each write the same messages.
+        const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
+        if (!rows[0]?.mine) return 0;
+        const now = Math.round(nowMs);
+        const found = await find.all(client, rules, thresholds, now);
+        let written = 0;
+        for (const rule of rules) {
+          const findings = found.filter((finding) => finding.rule === rule);
+          const news = await raise(client, rule, findings, now);
+          await close(client, rule, findings, thresholds, now);
+          written += await tell(client, rule, news, channels[rule] ?? [], thresholds, now);
+        }
+        await client.query(`delete from ${s}.alarm_outbox where sent_ms < $1`, [now - sentKeptMs]);
+        return written;
+      }),
+
+    async report(findings, nowMs) {
+      await database.query(
+        "alarm-report",
+        `insert into ${s}.alarm_report (rule, subject, count, text, run_id, at_ms)
+         select rule, subject, count, text, run_id, $6
+         from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (rule, subject, count, text, run_id)`,
+        [
+          findings.map(({ rule }) => rule),
+          findings.map(({ subject }) => subject),
+          findings.map(({ count }) => count),
+          findings.map(({ text }) => text),
+          findings.map(({ runId }) => runId),
+          Math.round(nowMs),
+        ],
+      );
+    },
+
+    take: (channels, nowMs, untilMs, limit) =>
+      database.query(
+        "alarm-take",
+        `update ${s}.alarm_outbox o set attempts = attempts + 1, next_ms = $3
+         where id = any(array(select id from ${s}.alarm_outbox where sent_ms is null and next_ms <= $2 and channel = any($1)
+                              order by id limit $4 for update skip locked))
+         returning id, channel, attempts, created_ms::float8 as "createdMs", body as message`,
+        [channels, Math.round(nowMs), Math.round(untilMs), limit],
+      ),
+
+    async sent(id, nowMs) {
+      await database.query("alarm-sent", `update ${s}.alarm_outbox set sent_ms = $2, error = null where id = $1`, [
+        id,
+        Math.round(nowMs),
+      ]);
+    },
+
+    async unsent(id, error, nextMs) {
+      await database.query(
+        "alarm-unsent",
+        `update ${s}.alarm_outbox set next_ms = $2, error = $3 where id = $1 and sent_ms is null`,
+        [id, nextMs === null ? null : Math.round(nextMs), error],
+      );
+    },
+
+    open: () =>
+      database.query(
+        "alarm-open",
+        `select rule, subject, opened_ms::float8 as "openedMs", last_ms::float8 as "lastMs", count::float8 as count, text,
+                run_id::float8 as "runId" from ${s}.alarm where cleared_ms is null order by last_ms desc, rule, subject`,
+      ),
+
+    outbox: (limit) =>
+      database.query(
+        "alarm-outbox",
+        `select id, channel, attempts, rule, kind, created_ms::float8 as "createdMs", sent_ms::float8 as "sentMs", error
+         from ${s}.alarm_outbox order by id desc limit $1`,
+        [limit],
+      ),
+  };
+
+  /** @returns how much is new: of a condition that goes on, nothing */
+  async function raise(client: SqlClient, rule: AlarmRule, findings: readonly Finding[], now: number): Promise<number> {
+    if (findings.length === 0) return 0;
+    // Of one subject there is one row; a rule may have found it in two ways.
+    const bySubject = new Map<string, Finding>();
+    for (const finding of findings) {
+      const before = bySubject.get(finding.subject);
+      bySubject.set(finding.subject, before ? { ...before, count: before.count + finding.count } : finding);
+    }
+    const some = [...bySubject.values()].sort((a, b) => (a.subject < b.subject ? -1 : 1));
+    const { rows } = await client.query(
+      `with found as (
+         select * from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id)),
+       before as (
+         select subject from ${s}.alarm where rule = $1 and cleared_ms is null),
+       kept as (
+         insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded)
+         select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${find.succeededOf("f.subject")} from found f order by f.subject
+         on conflict (rule, subject) do update set
+           opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
+           count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
+           last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded, cleared_ms = null)
+       select coalesce(sum(f.count) filter (where not $7 or b.subject is null), 0)::float8 as news
+       from found f left join before b using (subject)`,
+      [
+        rule,
+        some.map(({ subject }) => subject),
+        some.map(({ count }) => count),
+        some.map(({ text }) => text),
+        some.map(({ runId }) => runId),
+        now,
+        conditions.has(rule),
+      ],
+    );
+    return Number(rows[0]?.news ?? 0);
+  }
+
+  /** A condition ends when it is not found; a failure when the task has succeeded since; else what has not happened for a while. */
+  async function close(
+    client: SqlClient,
+    rule: AlarmRule,
+    findings: readonly Finding[],
+    { summaryMs }: Thresholds,
+    now: number,
+  ) {
+    const over = conditions.has(rule)
+      ? "not (a.subject = any($3))"
+      : rule === "failed" || rule === "exhausted"
+        ? `not (a.subject = any($3)) and (${find.succeededOf("a.subject")} > a.succeeded
+             or not exists (select from ${s}.task t where t.name = a.subject and t.deleted_ms is null and t.paused_ms is null))`
+        : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${Math.round(summaryMs)}`;
+    await client.query(
+      `update ${s}.alarm a set cleared_ms = $2::bigint where a.rule = $1 and a.cleared_ms is null and ${over}`,
+      [rule, now, findings.map(({ subject }) => subject)],
+    );
+  }
+
+  async function tell(
+    client: SqlClient,
+    rule: AlarmRule,
+    news: number,
+    channels: readonly string[],
+    { summaryMs }: Thresholds,
+    now: number,
+  ): Promise<number> {
+    const { rows } = await client.query(
+      `select (select count(*) from ${s}.alarm where rule = $1 and cleared_ms is null)::int as open, i.opened_ms::float8 as "openedMs",
+              i.told_ms::float8 as "toldMs", i.window_ms::float8 as "windowMs", i.total::float8 as total, i.told::float8 as told,
+              i.quiet_ms::float8 as "quietMs"
+       from (select 1) one left join ${s}.alarm_incident i on i.rule = $1`,
+      [rule],
+    );
+    const { open, ...row } = rows[0] as unknown as Incident & { open: number };
+    const before = (row.openedMs as number | null) === null ? null : row;
+    const { incident, message } = stepIncident(before, news, open, now, summaryMs);
+    if (incident === null) {
+      if (before) await client.query(`delete from ${s}.alarm_incident where rule = $1`, [rule]);
+    } else
+      await client.query(
+        `insert into ${s}.alarm_incident (rule, opened_ms, told_ms, window_ms, total, told, quiet_ms) values ($1, $2, $3, $4, $5, $6, $7)
+         on conflict (rule) do update set told_ms = $3, window_ms = $4, total = $5, told = $6, quiet_ms = $7`,
+        [rule, incident.openedMs, incident.toldMs, incident.windowMs, incident.total, incident.told, incident.quietMs],
+      );
+    if (message === null || channels.length === 0) return 0;
+    const since = before?.openedMs ?? now;
+    const { rows: subjects } = await client.query(
+      `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
+       from ${s}.alarm where rule = $1 and last_ms >= $2 order by count desc, subject limit ${subjectsTold}`,
+      [rule, since],
+    );
+    const total = before ? before.total + news : Math.max(1, news);
+    const body: AlarmMessage = {
+      ...{
+        kind: message,
+        rule,
+        words: ruleWords[rule],
+        atMs: now,
+        sinceMs: since,
+        total,
+        news: total - (before?.told ?? 0),
+      },
+      subjects: subjects.map(({ all: _, ...one }) => one) as unknown as AlarmMessage["subjects"],
+      moreSubjects: Math.max(0, Number(subjects[0]?.all ?? 0) - subjects.length),
+    };
+    await client.query(
+      `insert into ${s}.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) select c, $2, $3, $4, $5, $5 from unnest($1::text[]) c`,
+      [channels, rule, message, JSON.stringify(body), now],
+    );
+    return channels.length;
+  }
+}

@@ -1,0 +1,61 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { until } from "../support/store-stage.ts";
+import { WebhookReceiver } from "../support/webhook-receiver.ts";
+import { ask, file, here, json, schema, start, url } from "./process.ts";
+
+describe("alarms", () => {
+  const receiver = new WebhookReceiver();
+  const sql = new pg.Client(url);
+  let hook: string;
+  beforeAll(async () => {
+    hook = await receiver.listen();
+    await sql.connect();
+  });
+  afterAll(async () => {
+    await receiver.close();
+    await sql.end();
+  });
+
+  it("wait in the store for who comes after a node that was killed while it sent them", async () => {
+    await file(
+      "alarms.yaml",
+      `channels:\n  ops: { webhook: "${hook}", secret: "env:HOOK_SECRET" }\nrules: { late: [] }\nsummary: 1h\n`,
+    );
+    const without = await ask("server", "--alarms", "alarms.yaml");
+    expect([without.code, without.stderr]).toEqual([2, expect.stringContaining("HOOK_SECRET")]);
+    const env = { HOOK_SECRET: "s3cret" };
+    receiver.status = null;
+    const dev = start(["dev", "tasks.ts", "--alarms", "alarms.yaml", ...here(), "--json"], { env });
+    await dev.says(/"event":"ready"/);
+    await until(
+      "it looked",
+      async () => (await sql.query(`select from ${schema}.alarm_seen where task_id = 0`)).rowCount === 1,
+      60_000,
+    );
+    expect((await ask("tasks", "run", "broken", "--wait")).code).toBe(1);
+    await until("it was sent", () => receiver.posted.length > 0, 60_000);
+    await dev.end("SIGKILL");
+    const [first] = receiver.posted;
+    expect(first?.headers["carillon-signature"]).toMatch(/^v1=[\da-f]{64}$/);
+    expect(await json("alarms")).toMatchObject({
+      open: [{ rule: "exhausted", subject: "broken", count: 1 }],
+      messages: [{ channel: "ops", kind: "raised", sent: null }],
+    });
+
+    receiver.status = 200;
+    // Nobody takes it while the one that was killed might still be at it: that is a minute, which is over now.
+    await sql.query(`update ${schema}.alarm_outbox set next_ms = 0`);
+    start(["server", "--alarms", "alarms.yaml", ...here()], { env });
+    await until(
+      "it was sent again",
+      async () => (await sql.query(`select from ${schema}.alarm_outbox where sent_ms is not null`)).rowCount === 1,
+      60_000,
+    );
+    expect(receiver.posted.map(({ headers }) => headers["carillon-notice"])).toEqual(
+      receiver.posted.map(() => first?.headers["carillon-notice"]),
+    );
+    expect(receiver.posted.length).toBeGreaterThan(1);
+    expect((await ask("alarms")).stdout).toMatch(/^runs failed after all their tries +broken +1 /m);
+  });
+});

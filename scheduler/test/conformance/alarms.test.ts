@@ -1,0 +1,299 @@
+import { createHmac } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import { SMTPServer } from "smtp-server";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { AlarmOptions } from "../../src/alarm-options.ts";
+import type { AlarmRule } from "../../src/alarms.ts";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import { every } from "../../src/schedule.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, recordingLog, type Stage, settlement, until } from "../support/store-stage.ts";
+import { type Posted, WebhookReceiver } from "../support/webhook-receiver.ts";
+
+describe.each(everyPostgres())("alarms, on $title", (server) => {
+  let stage: Stage;
+  let sessionId: number;
+  const rules: AlarmRule[] = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless"];
+  const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
+  const everywhere = Object.fromEntries(rules.map((rule) => [rule, ["ops", "mail"]]));
+  const look = (nowMs: number, some: AlarmRule[] = ["failed", "exhausted"], channels = everywhere) =>
+    stage.store.alarms.look(some, thresholds, channels, nowMs);
+  const written = async (rule: AlarmRule) => {
+    const rows = await stage.rows<{ channel: string; kind: string; body: Posted["body"] }>(
+      "select channel, kind, body from $s.alarm_outbox where rule = $1 order by id",
+      [rule],
+    );
+    return rows.map(({ channel, kind, body }) => `${channel} ${kind} ${body.total}`);
+  };
+  const open = async () => (await stage.store.alarms.open()).map(({ rule, subject, count }) => [rule, subject, count]);
+  const end = async (
+    task: Awaited<ReturnType<Stage["task"]>>,
+    outcome: "failed" | "succeeded",
+    count: number,
+    nowMs = stage.nowMs,
+  ) => {
+    const plain = { payload: null, dueMs: nowMs, key: null, priority: null, source: "enqueue" as const };
+    await stage.store.runs.enqueue(
+      Array.from({ length: count }, () => ({ taskId: task.taskId, ...plain })),
+      nowMs,
+    );
+    const runs = await stage.claim(sessionId, [task], nowMs, count);
+    const error = outcome === "failed" ? JSON.stringify({ message: `no route to bank` }) : null;
+    await stage.store.claims.settle(
+      sessionId,
+      runs.map((run) => settlement(run, { kind: "ended", outcome, result: null, error }, nowMs)),
+      nowMs,
+    );
+  };
+
+  beforeAll(async () => {
+    stage = await openStage(server);
+    sessionId = await stage.session();
+    await stage.lead(sessionId);
+  });
+  afterAll(() => stage.close());
+
+  it("10,000 failures at once are one message a channel, then one summary, then one all-clear", async () => {
+    const [one, two] = [await stage.task("one"), await stage.task("two")];
+    await end(one, "failed", 3);
+    const t = stage.nowMs;
+    expect(await look(t), "what failed before anybody looked is known").toBe(0);
+    await end(one, "failed", 1_000, t);
+    expect(await look(t)).toBe(2);
+    await Promise.all([end(one, "failed", 4_000, t), look(t + 10)]);
+    await end(two, "failed", 5_000, t);
+    for (let ms = 100; ms < 60_000; ms += 5_000) expect(await look(t + ms)).toBe(0);
+    expect(await look(t + 60_000)).toBe(2);
+    expect(await written("failed")).toEqual([
+      "ops raised 1000",
+      "mail raised 1000",
+      "ops summary 10000",
+      "mail summary 10000",
+    ]);
+    expect(await open()).toEqual(
+      expect.arrayContaining([
+        ["failed", "one", 5_000],
+        ["failed", "two", 5_000],
+      ]),
+    );
+    const [last] = await stage.rows<{ body: Posted["body"] }>(
+      "select body from $s.alarm_outbox where kind = 'summary'",
+    );
+    expect(last?.body).toMatchObject({
+      news: 9_000,
+      subjects: [{ task: "one", count: 5_000, text: "no route to bank" }, { task: "two" }],
+    });
+
+    await end(one, "succeeded", 1);
+    await look(t + 70_000);
+    expect(
+      (await open()).map(([, subject]) => subject),
+      "the other one has not succeeded",
+    ).toEqual(["two"]);
+    await stage.store.tasks.remove("two", { author: "", reason: "", nowMs: t });
+    expect(await look(t + 75_000)).toBe(0);
+    expect(await look(t + 134_000)).toBe(0);
+    expect(await look(t + 135_000)).toBe(2);
+    expect((await written("failed")).slice(4)).toEqual(["ops cleared 10000", "mail cleared 10000"]);
+    for (let ms = 140_000; ms < 400_000; ms += 30_000) expect(await look(t + ms)).toBe(0);
+  });
+
+  it("two that look at once write each message once; a failure among others is told as exhausted when it had tries", async () => {
+    const t = stage.nowMs + 1_000_000;
+    const tried = await stage.task("tried", { retry: { attempts: 2 } });
+    await end(tried, "failed", 1, t);
+    // The store judges by the attempt that failed.
+    await stage.rows("update $s.run_history set attempt = 2 where task_id = $1", [tried.taskId]);
+    const others = await Promise.all([stage.another(), stage.another()]);
+    await Promise.all(
+      [...others, stage.store].map((store) => store.alarms.look(["failed", "exhausted"], thresholds, everywhere, t)),
+    );
+    expect(await written("exhausted")).toEqual(["ops raised 1", "mail raised 1"]);
+  });
+
+  it("finds what is overdue, unplanned, stuck, late and leaderless, and each that is over", async () => {
+    const t = stage.nowMs;
+    const task = await stage.task("waits", { timeout: "1s" });
+    const planned = await stage.task("planned", { schedule: every("1h") });
+    await stage.enqueue(task, { dueMs: t - 61_000 });
+    const [stuck] = await stage.claim(sessionId, [await stage.task("hangs", { group: "hangs" })], t);
+    expect(stuck).toBeUndefined();
+    const hangs = await stage.task("hangs", { group: "hangs" });
+    await stage.enqueue(hangs, { dueMs: t });
+    await stage.claim(sessionId, [hangs], t);
+    await stage.store.alarms.report(
+      [{ rule: "late", subject: "waits", count: 12, text: "started up to 30 s late", runId: 7 }],
+      t,
+    );
+    const at = (planned.nextSlotMs as number) + 60_001;
+    await look(t + 60_001, ["overdue", "stuck", "late", "leaderless"]);
+    await look(at, ["unfired"]);
+    const found = (await open()).filter(([rule]) => rule !== "exhausted");
+    expect(found).toEqual(
+      expect.arrayContaining([
+        ...[
+          ["overdue", "waits", 1],
+          ["stuck", "hangs", 1],
+          ["late", "waits", 12],
+          ["unfired", "planned", 0],
+        ],
+      ]),
+    );
+    expect(found.filter(([rule]) => rule === "leaderless")).toEqual([]);
+    await stage.rows("update $s.leadership set session_id = null");
+    await look(at, ["leaderless"]);
+    expect(await written("leaderless")).toEqual(["ops raised 1", "mail raised 1"]);
+    await stage.lead(sessionId);
+    await stage.rows("delete from $s.run where task_id = any($1)", [[task.taskId, hangs.taskId]]);
+    await stage.store.tasks.pause("planned", { author: "", reason: "", nowMs: at });
+    await look(at + 100_000, ["overdue", "stuck", "late", "leaderless", "unfired"]);
+    expect((await open()).filter(([rule]) => rule !== "exhausted")).toEqual([]);
+    await look(at + 160_000, ["leaderless"]);
+    expect((await written("leaderless")).slice(2)).toEqual(["ops cleared 1", "mail cleared 1"]);
+  });
+
+  it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const t = stage.nowMs + 5_000_000;
+    await stage.rows(
+      "insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) values ('ops', 'failed', 'raised', '{}', $1, $1)",
+      [t],
+    );
+    const { alarms } = stage.store;
+    const [taken, others] = await Promise.all([
+      alarms.take(["ops"], t, t + 60_000, 9),
+      (await stage.another()).alarms.take(["ops"], t, t + 60_000, 9),
+    ]);
+    expect(taken.length + others.length).toBe(1);
+    expect(await alarms.take(["mail"], t + 70_000, t, 9)).toEqual([]);
+    expect(await alarms.take(["ops"], t + 59_999, t, 9)).toEqual([]);
+    const [again] = await alarms.take(["ops"], t + 60_000, t + 120_000, 9);
+    expect(again).toMatchObject({ attempts: 2, id: (taken[0] ?? others[0])?.id });
+    await alarms.unsent(again?.id as number, "refused", t + 90_000);
+    expect(await alarms.take(["ops"], t + 90_000, t + 150_000, 9)).toHaveLength(1);
+    await alarms.sent(again?.id as number, t + 90_001);
+    expect(await alarms.take(["ops"], t + 900_000, t + 960_000, 9)).toEqual([]);
+    expect(await alarms.outbox(1)).toMatchObject([{ channel: "ops", attempts: 3, sentMs: t + 90_001, error: null }]);
+  });
+});
+
+describe("alarms of a cluster", () => {
+  const [server] = everyPostgres();
+  const receiver = new WebhookReceiver();
+  const mails: string[] = [];
+  const smtp = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData(stream, _session, done) {
+      let text = "";
+      stream.on("data", (chunk) => {
+        text += chunk;
+      });
+      stream.on("end", () => {
+        mails.push(text);
+        done();
+      });
+    },
+  });
+  const schema = `alarms_${process.pid}_${Math.floor(Math.random() * 1e9).toString(36)}`;
+  const towers: Carillon[] = [];
+  const { log, lines } = recordingLog();
+  let channels: AlarmOptions["channels"];
+  const start = async (alarms: Partial<AlarmOptions> = {}) => {
+    const options = { channels, summary: "2s", ...alarms };
+    const tower = carillon({
+      store: server?.url as string,
+      schema,
+      handleSignals: false,
+      sessionTimeout: 1_500,
+      log,
+      alarms: options,
+    });
+    towers.push(tower);
+    tower.task("breaks", {}, (_, payload) => {
+      if (payload !== "well") throw new Error("no route\r\nBcc: everyone@example.com");
+    });
+    return tower.start();
+  };
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => smtp.listen(0, "127.0.0.1", resolve));
+    const { port } = smtp.server.address() as AddressInfo;
+    channels = {
+      ops: { webhook: await receiver.listen(), secret: "s3cret" },
+      mail: {
+        smtp: `smtp://127.0.0.1:${port}`,
+        from: "carillon@example.com",
+        to: ["ops@example.com", "two@example.com"],
+      },
+    };
+  });
+  afterAll(async () => {
+    await Promise.all(towers.map((tower) => tower.stop()));
+    await receiver.close();
+    await new Promise<void>((resolve) => smtp.close(() => resolve()));
+    const stage = await openStage(server as NonNullable<typeof server>);
+    await stage.sql.query(`drop schema if exists ${schema} cascade`);
+    await stage.close();
+  });
+
+  it("reach a signed webhook and a mail server, are tried again when refused, and end with one all-clear", async () => {
+    receiver.status = 500;
+    const tower = await start();
+    await until(
+      "it looked once",
+      async () => (await (await tower.open()).store.alarms.outbox(1)).length === 0 && tower.term !== null,
+    );
+    const { store } = await tower.open();
+    const looks = async () => (await store.tasks.changedSince(0)).length > 0;
+    expect(await looks()).toBe(true);
+    // The first look takes what is there for known, so it must have been.
+    await until("it looked", () => firstLook());
+    await Promise.all(Array.from({ length: 20 }, () => tower.run("breaks", "ill")));
+    await until("the mail is there", () => mails.length === 1, 30_000);
+    expect(mails[0]).toMatch(/^Subject: \[carillon\] runs failed: breaks$/m);
+    expect(mails[0]).toMatch(/^To: ops@example\.com, two@example\.com$/m);
+    expect(mails[0], "what failed adds no header").not.toMatch(/^Bcc:/m);
+    await until(
+      "the webhook was refused",
+      () => lines.some(({ message }) => message.includes("it will be tried again")),
+      30_000,
+    );
+    const [first] = receiver.posted as [Posted];
+    const [timestamp, id] = [first.headers["carillon-timestamp"], first.headers["carillon-notice"]];
+    const signature = createHmac("sha256", "s3cret").update(`${timestamp}\n${id}\n${first.raw}`).digest("hex");
+    expect(first.headers["carillon-signature"]).toBe(`v1=${signature}`);
+    expect(first.body).toMatchObject({ kind: "raised", rule: "failed", subjects: [{ task: "breaks" }] });
+
+    receiver.status = 200;
+    const due = `update ${schema}.alarm_outbox set next_ms = 0 where sent_ms is null`;
+    await until(
+      "it was taken",
+      async () => {
+        await query(due);
+        return (await store.alarms.outbox(10)).every(({ sentMs }) => sentMs !== null);
+      },
+      30_000,
+    );
+    const posted = receiver.posted.filter(({ headers }) => headers["carillon-notice"] === id);
+    expect(posted.length, "the same notice again").toBeGreaterThan(1);
+    await tower.run("breaks", "well");
+    await until("all is clear", () => receiver.kinds("failed").includes("cleared"), 30_000);
+    const clear = () => mails.filter((mail) => /^Subject: \[carillon\] all clear: runs failed/m.test(mail)).length;
+    await until("all is clear by mail too", () => clear() > 0, 30_000);
+    expect(clear()).toBe(1);
+    expect(new Set(receiver.posted.map(({ headers }) => headers["carillon-notice"])).size).toBeLessThanOrEqual(3);
+  });
+
+  const query = async (text: string) => {
+    const { default: pg } = await import("pg");
+    const client = new pg.Client(server?.url);
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const firstLook = async () => (await query(`select from ${schema}.alarm_seen where task_id = 0`)).length === 1;
+});

@@ -1,0 +1,47 @@
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Posted {
+  headers: IncomingHttpHeaders;
+  raw: string;
+  body: {
+    kind: string;
+    rule: string;
+    total: number;
+    news: number;
+    text: string;
+    subjects: { task: string; count: number }[];
+    moreSubjects: number;
+  };
+}
+
+/** Receives webhooks; answers as it is told to. */
+export class WebhookReceiver {
+  readonly posted: Posted[] = [];
+  /** null: never. */
+  status: number | null = 200;
+  readonly #server: Server = createServer((request, response) => {
+    let raw = "";
+    request.on("data", (chunk) => {
+      raw += chunk;
+    });
+    request.on("end", () => {
+      this.posted.push({ headers: request.headers, raw, body: JSON.parse(raw) });
+      if (this.status !== null) response.writeHead(this.status).end();
+    });
+  });
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
+  }
+
+  kinds(rule: string): string[] {
+    return this.posted.filter(({ body }) => body.rule === rule).map(({ body }) => body.kind);
+  }
+
+  close(): Promise<void> {
+    this.#server.closeAllConnections();
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+}
