@@ -107,7 +107,12 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
         runId: place[2] as number,
       };
       const runs = await store.browse.runs({
-        ...{ taskId, after, limit: limit + 1, states: state ? [...new Set(state)] : [...runStates] },
+        ...{
+          taskId,
+          after,
+          limit: limit + 1,
+          states: state ? runStates.filter((one) => state.includes(one)) : [...runStates],
+        },
         readyBeforeMs: state ? null : Math.ceil(nowMs),
         sinceMs: since === undefined ? null : Date.parse(since),
         untilMs: until === undefined ? null : Date.parse(until),

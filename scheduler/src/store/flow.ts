@@ -182,9 +182,11 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
            union all select parent_id, source, inputs from ${s}.run_history where id = $1),
          kin as (
            select id, task_id, state, false as ended, source, parent_id from ${s}.run
-           where parent_id = $1 or id in (select parent_id from me union all select unnest(inputs) from me)
+           where parent_id = $1 or id = any(array(select parent_id from me union all select unnest(inputs) from me))
+           union all select id, task_id, outcome, true, source, parent_id from ${s}.run_history where parent_id = $1
            union all select id, task_id, outcome, true, source, parent_id from ${s}.run_history
-           where parent_id = $1 or id in (select parent_id from me union all select unnest(inputs) from me))
+           where id = any(array(select parent_id from me union all select unnest(inputs) from me))
+             and parent_id is distinct from $1)
          select k.id, t.name as task, k.state, k.ended,
                 case when k.parent_id = $1 then k.source::text when k.id in (select parent_id from me) then 'parent' else 'input' end as relation
          from kin k join ${s}.task t on t.id = k.task_id order by k.id limit $2`,

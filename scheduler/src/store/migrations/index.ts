@@ -12,6 +12,7 @@ import { groupLimits } from "./0011-group-limits.ts";
 import { runTrace } from "./0012-run-trace.ts";
 import { access } from "./0013-access.ts";
 import { browse } from "./0014-browse.ts";
+import { taskHistory } from "./0015-task-history.ts";
 import { bundles } from "./0016-bundles.ts";
 import { alarms } from "./0017-alarms.ts";
 
@@ -31,6 +32,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 12, name: "run-trace", sql: runTrace },
   { number: 13, name: "access", sql: access },
   { number: 14, name: "browse", sql: browse },
+  { number: 15, name: "task-history", sql: taskHistory },
   { number: 16, name: "bundles", sql: bundles },
   { number: 17, name: "alarms", sql: alarms },
 ];

@@ -1,0 +1,185 @@
+/**
+ * How long does a page take when there is much to list, and how much does one server answer?
+ *
+ *   npm run bench -- lists           a million ended runs over 30 days, 100,000 that wait; 300 pages of each list
+ *   … --count N, --pages N, --seconds N, --json
+ *
+ * The server is a process of its own; pages are asked for over HTTP with a token, each from a place of chance. What is listed is
+ * written by SQL, since only its amount matters. `p99_ms` is the slowest list's. Answers are looked at: a page that is not full,
+ * where more is there, ends the bench.
+ */
+import { createServer } from "node:net";
+import { parseArgs } from "node:util";
+import { carillon, defineTask } from "carillon";
+import { client } from "carillon/client";
+import pg from "pg";
+import { makeToken } from "./lists/token.ts";
+import { type Figures, percentile, rounded } from "./measure/figures.ts";
+import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { serverTitle } from "./measure/server.ts";
+import { serverUrl } from "./measure/services.ts";
+import { Subject } from "./measure/subject.ts";
+
+const { values } = parseArgs({
+  options: {
+    count: { type: "string", default: "1000000" },
+    pages: { type: "string", default: "300" },
+    seconds: { type: "string", default: "5" },
+    json: { type: "boolean", default: false },
+    peers: { type: "boolean", default: false },
+    "no-peers": { type: "boolean", default: false },
+  },
+});
+if (values.peers) throw new Error("this question has no peers");
+const [count, pages, seconds] = [values.count, values.pages, values.seconds].map(Number) as [number, number, number];
+if (![count, pages, seconds].every((value) => Number.isInteger(value) && value > 0))
+  throw new Error("--count, --pages and --seconds are whole numbers above 0");
+
+const days = 30;
+const dayMs = 86_400_000;
+const tasks = 50;
+const limit = 50;
+const readers = 32;
+const aims: Aim[] = [
+  { figure: "p99_ms", atMost: 50 },
+  { figure: "reads_per_s", atLeast: 3_000 },
+  { figure: "enqueues_per_s_single", atLeast: 1_000 },
+  { figure: "enqueues_per_s_bulk", atLeast: 30_000 },
+];
+const schema = `bench_lists_${process.pid}`;
+const url = serverUrl("postgres");
+const sql = new pg.Client({ connectionString: url });
+await sql.connect();
+const report: Report = {
+  ...{ question: "lists", carillon: [], peers: {}, limit: [], aims, machine: machine(await serverTitle(sql)) },
+  notes: [],
+};
+const tower = carillon({ store: url, schema, scheduler: false, worker: false, handleSignals: false });
+const subjects: Subject[] = [];
+try {
+  const { port } = await freePort();
+  for (let n = 0; n < tasks; n++) await tower.save(defineTask(`task-${n}`, { group: n < 5 ? "a" : "b" }));
+  await fill();
+  const server = new Subject(new URL("./remote/server.js", import.meta.url), { url, schema, port });
+  subjects.push(server);
+  await server.started(120_000);
+  report.carillon.push(await measure(`http://127.0.0.1:${port}`, await makeToken(tower)));
+  await server.stop();
+} finally {
+  for (const subject of subjects) subject.kill();
+  await tower.stop();
+  await sql.query(`drop schema if exists "${schema}" cascade`);
+  await sql.end();
+}
+print(report, values.json);
+
+async function freePort(): Promise<{ port: number }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return { port };
+}
+
+/** One run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of all. */
+async function fill(): Promise<void> {
+  await tower.open();
+  const today = Math.floor(Date.now() / dayMs);
+  for (let day = today - days; day < today; day++) {
+    const name = `run_history_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}`;
+    await sql.query(
+      `create table if not exists "${schema}".${name} partition of "${schema}".run_history for values from (${day * dayMs}) to (${(day + 1) * dayMs})`,
+    );
+  }
+  const fromMs = (today - days) * dayMs;
+  await sql.query(
+    `insert into "${schema}".run_history (id, due_ms, created_ms, claimed_ms, started_ms, ended_ms, task_id, version, attempt, outcome, priority, source, payload, error)
+     select n, at_ms, at_ms, at_ms, at_ms, at_ms + 5, t.id, 1, 1, o.outcome, 5, 0, '{"a": 1}',
+            case o.outcome when 1 then '{"code": "E", "message": "no"}'::jsonb end
+     from generate_series(1, $1::bigint) n
+     cross join lateral (select $2::bigint + (n * $3::bigint) / $1::bigint as at_ms, (hashint8(n)::bigint & 1023) as h) a
+     cross join lateral (select case when h < 10 then 1 when h = 10 then 2 when h = 11 then 3 else 0 end as outcome) o
+     join (select id, row_number() over (order by id) - 1 as place from "${schema}".task) t
+       on t.place = case when h % 2 = 0 then 0 else n % ${tasks} end`,
+    [count, fromMs, days * dayMs - 10],
+  );
+  await sql.query(
+    `insert into "${schema}".run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
+     select $1::bigint + n, $2::bigint + n * 100, $2, t.id, t.group_id, 1, case when n % 100 = 0 then 1 else 2 end, n % 10, 1
+     from generate_series(1, $1::bigint / 10) n
+     join (select id, group_id, row_number() over (order by id) - 1 as place from "${schema}".task) t on t.place = n % ${tasks}`,
+    [count, Date.now() + 3_600_000],
+  );
+  await sql.query(`select setval('"${schema}".run_id', $1)`, [count * 2]);
+  await sql.query(`vacuum analyze "${schema}".run_history`);
+  await sql.query(`vacuum analyze "${schema}".run`);
+}
+
+async function measure(server: string, token: string): Promise<Figures> {
+  const api = client({ server, token });
+  const place = () => {
+    const endedMs = Date.now() - Math.random() * days * dayMs;
+    return Buffer.from(JSON.stringify(["ended", Math.floor(endedMs), count])).toString("base64url");
+  };
+  const some = () => `task-${1 + Math.floor(Math.random() * (tasks - 1))}`;
+  const full = ({ items }: { items: unknown[] }, what: string) => {
+    if (items.length !== limit) throw new Error(`a page of ${what} has ${items.length}, not ${limit}`);
+  };
+  const lists: Record<string, () => Promise<void>> = {
+    newest: async () =>
+      full(await api.listRuns({ limit, state: ["succeeded", "failed", "cancelled", "skipped"] }), "ended runs"),
+    deep: async () => void (await api.listRuns({ limit, cursor: place() })),
+    failed: async () => full(await api.listRuns({ limit, state: ["failed"] }), "failures"),
+    task: async () => full(await api.listRuns({ limit, task: some(), state: ["succeeded", "failed"] }), "one task's"),
+    task_failed: async () => void (await api.listRuns({ limit, task: some(), state: ["failed"] })),
+    ready: async () => full(await api.listRuns({ limit, state: ["ready"] }), "ready runs"),
+    task_ready: async () =>
+      full(await api.listRuns({ limit, task: some(), state: ["ready"] }), "one task's ready runs"),
+    paused: async () => full(await api.listRuns({ limit, state: ["paused"] }), "paused runs"),
+    plain: async () => full(await api.listRuns({ limit }), "runs"),
+    tasks: async () => full(await api.listTasks({ limit }), "tasks"),
+    run: async () => void (await api.getRun({ run: 1 + Math.floor(Math.random() * count) })),
+    search: async () => void (await api.search({ q: "task-1" })),
+  };
+  const figures: Figures = {};
+  let worst = 0;
+  for (const [name, ask] of Object.entries(lists)) {
+    const took: number[] = [];
+    for (let n = 0; n < pages; n++) {
+      const began = performance.now();
+      await ask();
+      // The first few plan, connect and compile.
+      if (n >= 10) took.push(performance.now() - began);
+    }
+    took.sort((a, b) => a - b);
+    figures[`p50_ms_${name}`] = percentile(took, 0.5);
+    figures[`p99_ms_${name}`] = percentile(took, 0.99);
+    worst = Math.max(worst, percentile(took, 0.99));
+  }
+  figures.p99_ms = worst;
+  const before = await subjects[0]?.usage();
+  figures.reads_per_s = await rate(async () => void (await api.getTask({ task: some() })));
+  const after = await subjects[0]?.usage();
+  if (before && after) figures.cpu_us_per_read = (after.cpuUs - before.cpuUs) / (figures.reads_per_s * seconds);
+  figures.enqueues_per_s_single = await rate(async () => void (await api.runTask({ task: some(), in: "1d" })));
+  const runs = Array.from({ length: 2_000 }, () => ({ task: some(), in: "1d" }));
+  figures.enqueues_per_s_bulk = (await rate(async () => void (await api.enqueueRuns({ runs })), 4)) * runs.length;
+  if (!values.json)
+    console.error(
+      Object.entries(figures)
+        .map(([name, value]) => `${name} ${rounded(value)}`)
+        .join("\n"),
+    );
+  return figures;
+}
+
+async function rate(ask: () => Promise<void>, at = readers): Promise<number> {
+  const until = performance.now() + seconds * 1_000;
+  let asked = 0;
+  const began = performance.now();
+  const reader = async () => {
+    for (; performance.now() < until; asked++) await ask();
+  };
+  await Promise.all(Array.from({ length: at }, reader));
+  return (asked * 1_000) / (performance.now() - began);
+}
