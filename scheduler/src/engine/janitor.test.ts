@@ -13,6 +13,7 @@ it("folds counters every minute while runs end, and looks less and less often wh
   const store = {
     history: { rotate: async () => ({ created: [], dropped: [] }) },
     sessions: { sweep: async () => undefined },
+    access: { sweep: async () => undefined },
     tasks: {
       foldCounters: async () => {
         folds.push(clock.monotonic() / 60_000);
