@@ -6,21 +6,27 @@
  *   … --most N, --per-second N, --seconds N, --runs N, --json
  *
  * Whatever their number, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every
- * 1,000 seconds. One process has them all. Counted over some seconds, once all are known: the process's own processor time
- * a slot, what PostgreSQL spent in statements a slot (pg_stat_statements), statements a second, lateness, memory. Each slot
+ * 1,000 seconds. They are in the store when the process under test starts, changed a day ago, as tasks are that were made by
+ * an API: commands, of which that process only rehearses what it would run, and tells when (`onRun`). Counted over some
+ * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements), statements a second, lateness, memory. Each slot
  * that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
+import { carillon, every } from "carillon";
 import { Arena } from "./contest/arena.ts";
 import { phaseOf } from "./contest/calls.ts";
 import { wallAheadMs } from "./contest/clock.ts";
+import { taskName } from "./contest/contender.ts";
 import { contest } from "./contest/contest.ts";
 import { startsOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
+import { defineTask } from "./measure/internals.ts";
 
-/** From the last task's being known to what counts: what is planned on the way up is none of it. */
+/** From the process's start to what counts: what is planned on the way up is none of it. */
 const settleMs = 20_000;
 const clockErrorMs = 1;
+const tasksPerStatement = 1_000;
+const dayMs = 86_400_000;
 
 await contest({
   name: "growth",
@@ -44,10 +50,11 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
   const arena = await Arena.open({ who: "carillon", profile: "prompt" });
   try {
     const statements = await spentBy(arena);
-    const runs = await arena.enter("runs");
     const began = performance.now();
-    await runs.ask("everyPeriod", { tasks, periodMs });
+    await store(arena, tasks, periodMs);
     const setUpMs = performance.now() - began;
+    const runs = await arena.enter("runs");
+    await runs.ask("workStored");
     await pause(settleMs);
     const [before, spentBefore] = [await runs.ask("usage"), await statements()];
     const fromMs = Date.now();
@@ -82,6 +89,29 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
   } finally {
     await arena.close();
   }
+}
+
+/** By the store's own port, a thousand at a time, and then as if that had been a day ago: a change is news for minutes. */
+async function store(arena: Arena, tasks: number, periodMs: number): Promise<void> {
+  const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
+  try {
+    const { store, nowMs } = await tower.open();
+    for (let from = 0; from < tasks; from += tasksPerStatement) {
+      const some = Array.from({ length: Math.min(tasksPerStatement, tasks - from) }, (_, i) => {
+        const schedule = every(periodMs, { anchor: phaseOf(from + i, tasks, periodMs) });
+        return defineTask(`${taskName}-${from + i}`, { schedule, command: { argv: ["true"] } });
+      });
+      await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() });
+    }
+  } finally {
+    await tower.stop();
+  }
+  await arena.client.query(`update carillon.task set changed_ms = changed_ms - ${dayMs}`);
+  await arena.client.query("vacuum analyze carillon.task, carillon.plan");
+  const { rows } = await arena.client.query(
+    "select count(*)::int as n from carillon.plan where next_slot_ms is not null",
+  );
+  if (rows[0].n !== tasks) throw new Error(`${tasks} tasks were made, the store plans ${rows[0].n}`);
 }
 
 function dueBetween(tasks: number, periodMs: number, fromMs: number, untilMs: number) {

@@ -35,9 +35,7 @@ await contest({
   aims: ["tasks", "runs", "task_runs", "failures", "run"].map((kind) => ({ figure: `p99_ms_${kind}`, atMost: 50 })),
   async measure(_who, { finished, tasks, pages }) {
     const arena = await Arena.open({ who: "carillon", profile: "prompt" });
-    const url = new URL(process.env.CARILLON_BENCH_POSTGRES_URL ?? "");
-    url.pathname = `/${arena.client.database}`;
-    const tower = carillon({ store: url.href, scheduler: false, worker: false, handleSignals: false });
+    const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
     const nameOf = (task: number) => `history-${String(task).padStart(5, "0")}`;
     try {
       for (let task = 0; task < tasks; task++) tower.task(nameOf(task), {}, () => undefined);

@@ -10,6 +10,8 @@ const patienceMs = 120_000;
 /** One contender's place for one measurement: a database of its own, an empty Redis, and its processes. */
 export class Arena {
   readonly who: string;
+  /** Of its database. */
+  readonly url: string;
   readonly client: pg.Client;
   readonly books: Books;
   readonly #order: Omit<Order, "role">;
@@ -18,6 +20,7 @@ export class Arena {
 
   private constructor(order: Omit<Order, "role">, client: pg.Client, module: ContenderModule, server: string) {
     this.who = order.who;
+    this.url = order.postgres;
     this.client = client;
     this.#order = order;
     this.#server = server;

@@ -10,6 +10,7 @@ export interface Calls {
   everyMinute(order: { tasks: number }): void;
   /** Task k is due each period at `phaseOf` k. */
   everyPeriod(order: { tasks: number; periodMs: number }): void;
+  workStored(): void;
   /** So far. */
   handled(): number;
   /** Of all that was handled: its number, and when its handler began by the monotonic clock. */

@@ -8,7 +8,11 @@ import { type Books, type Contender, type Order, type Query, taskName } from "./
 
 export async function open(order: Order): Promise<Contender> {
   const runs = order.role === "runs";
-  const tower = carillon({ store: order.postgres, scheduler: runs, worker: runs, handleSignals: false });
+  const tower = carillon({
+    ...{ store: order.postgres, scheduler: runs, worker: runs, handleSignals: false },
+    // Only of tasks without a handler, see workStored: what would be run is written to the log, and nothing is.
+    ...{ groups: ["default"], commands: { allow: ["true"], rehearse: true } },
+  });
   let handle: (id: number) => void = () => undefined;
   const define = (tasks: number, schedule: (task: number) => ScheduleSpec, given: (id: number) => void) => {
     handle = given;
@@ -31,6 +35,12 @@ export async function open(order: Order): Promise<Contender> {
     },
     async everyPeriod(tasks, periodMs, given) {
       define(tasks, (task) => every(periodMs, { anchor: phaseOf(task, tasks, periodMs) }), given);
+      await tower.start();
+    },
+    async workStored(given) {
+      tower.onRun(({ kind, task }) => {
+        if (kind === "started") given(Number(task.slice(taskName.length + 1)));
+      });
       await tower.start();
     },
     stop: () => tower.stop(),

@@ -53,6 +53,11 @@ const answers: Answers = {
     if (!begin) throw new Error(`${order.who} has no such tasks here`);
     await begin(tasks, periodMs, handle);
   },
+  async workStored() {
+    const begin = opened().workStored;
+    if (!begin) throw new Error(`${order.who} has no such tasks here`);
+    await begin(handle);
+  },
   handled: async () => notes.length / 2,
   notes: async () => Float64Array.from(notes),
   async usage() {

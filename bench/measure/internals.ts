@@ -18,3 +18,4 @@ export const { StoreClock } = (await import(
 )) as typeof import("../../scheduler/src/store-clock.ts");
 export const { systemClock } = (await import(part("clock"))) as typeof import("../../scheduler/src/clock.ts");
 export const { silentLog } = (await import(part("log"))) as typeof import("../../scheduler/src/log.ts");
+export const { defineTask } = (await import(part("task"))) as typeof import("../../scheduler/src/task.ts");
