@@ -19,6 +19,7 @@ import { wallAheadMs } from "./contest/clock.ts";
 import { taskName } from "./contest/contender.ts";
 import { contest } from "./contest/contest.ts";
 import { startsOf } from "./contest/notes.ts";
+import { spentBy } from "./contest/spent.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 import { defineTask } from "./measure/internals.ts";
 
@@ -122,16 +123,4 @@ function dueBetween(tasks: number, periodMs: number, fromMs: number, untilMs: nu
       due.push({ task, slotMs: at });
   }
   return due;
-}
-
-/** By the server's own count, of this database; the looks at it are a few among thousands. */
-async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
-  await client.query("create extension if not exists pg_stat_statements");
-  return async () => {
-    const { rows } = await client.query(
-      `select coalesce(sum(total_exec_time), 0) * 1000 as us, coalesce(sum(calls), 0)::float8 as calls from pg_stat_statements
-       where dbid = (select oid from pg_database where datname = current_database())`,
-    );
-    return { us: Number(rows[0].us), calls: Number(rows[0].calls) };
-  };
 }

@@ -5,13 +5,14 @@
  *   … --seconds N, --driver postgres|zookeeper|redis, --nodes N, --runs N, --json
  *
  * Statements are counted by the store (pg_stat_statements), requests by the coordination service (packets that ZooKeeper
- * received, scripts and pings that Redis was sent), both for the whole cluster. Figures carry the driver and the number of nodes:
+ * received, scripts and pings that Redis was sent), both for the whole cluster. Peers: see idle/peers.ts; `--no-peers`. Figures carry the driver and the number of nodes:
  * `statements_per_s_zookeeper_3`. Requests, processor and memory are those of one node, the worst of them.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import type { Order } from "./idle/node.ts";
+import { idlePeers } from "./idle/peers.ts";
 import { type Figures, rounded, suffixed } from "./measure/figures.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
@@ -33,7 +34,6 @@ const { values } = parseArgs({
     "no-peers": { type: "boolean", default: false },
   },
 });
-if (values.peers) throw new Error("this question has no peers yet");
 const [runs, seconds] = [Number(values.runs), Number(values.seconds)];
 const chosen = drivers.filter((driver) => values.driver === undefined || values.driver === driver);
 const sizes = values.nodes === undefined ? [1, 3] : [Number(values.nodes)];
@@ -70,6 +70,12 @@ try {
       }
     }
     report.carillon.push(figures);
+    const peers = values["no-peers"] ? {} : await idlePeers(seconds);
+    for (const [who, found] of Object.entries(peers)) {
+      report.peers[who] ??= [];
+      report.peers[who].push(found);
+      if (!values.json) console.error(`${who}: ${JSON.stringify(found)}`);
+    }
   }
 } finally {
   await client.end();

@@ -36,6 +36,7 @@ const contests = new Set([
   "growth",
   "guard",
   "history",
+  "idle",
   "limit",
   "memory",
   "million",

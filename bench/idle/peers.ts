@@ -1,0 +1,54 @@
+/**
+ * What a peer's one worker asks for while there is nothing to do: at the settings that it has against a backlog, where it
+ * polls as seldom as it does by default, and at those against lateness (`_prompt`). All peers at once, for none of them does
+ * anything; each has a database of its own, of which PostgreSQL counts the statements, and BullMQ has Redis to itself.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { Arena } from "../contest/arena.ts";
+import { contenders, type Order } from "../contest/contender.ts";
+import { tellRedis } from "../contest/redis.ts";
+import { spentBy } from "../contest/spent.ts";
+import type { Figures } from "../measure/figures.ts";
+
+const settleMs = 15_000;
+
+export async function idlePeers(seconds: number): Promise<Record<string, Figures>> {
+  const found: Record<string, Figures> = {};
+  for (const profile of ["many", "prompt"] as const) {
+    const peers = contenders.filter((who) => who !== "carillon");
+    await Promise.all(
+      peers.map(async (who) => {
+        const suffix = profile === "prompt" ? "_prompt" : "";
+        const perS = await idle(who, profile, seconds);
+        const kind = who === "bullmq" ? "commands_per_s_redis_1" : "statements_per_s_postgres_1";
+        found[who] = { ...found[who], [`${kind}${suffix}`]: perS };
+      }),
+    );
+  }
+  return found;
+}
+
+async function idle(who: string, profile: Order["profile"], seconds: number): Promise<number> {
+  const arena = await Arena.open({ who, profile });
+  try {
+    const spent = await spentBy(arena);
+    const asked = who === "bullmq" ? redisCommands : async () => (await spent()).calls;
+    const runs = await arena.enter("runs");
+    await runs.ask("work");
+    await pause(settleMs);
+    // What a look adds to the count is known by two in a row.
+    const [quiet, before] = [await asked(), await asked()];
+    await pause(seconds * 1_000);
+    const calls = (await asked()) - before - (before - quiet);
+    await runs.stop();
+    return calls / seconds;
+  } finally {
+    await arena.close();
+  }
+}
+
+/** As Redis counts them, which may have what scripts call among them. */
+async function redisCommands(): Promise<number> {
+  const stats = await tellRedis(process.env.CARILLON_BENCH_REDIS_URL ?? "", "INFO stats");
+  return Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]);
+}
