@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { unservedSql } from "../../src/store/ready.ts";
+import { defineTask } from "../../src/task.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { change, openStage, type Stage } from "../support/store-stage.ts";
+
+interface Explained {
+  "Shared Hit Blocks": number;
+  "Shared Read Blocks": number;
+}
+
+describe.each(everyPostgres())("what a leader's beat asks, on $title", (server) => {
+  const tasks = 2_000;
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    const definitions = Array.from({ length: tasks }, (_, i) => defineTask(`many-${i}`, {}));
+    for (let from = 0; from < tasks; from += 1_000) {
+      const made = await stage.store.tasks.saveAll(definitions.slice(from, from + 1_000), change(stage.nowMs));
+      // Due, and not late.
+      await stage.store.runs.enqueue(
+        made.map((task) => stage.write(task)),
+        stage.nowMs,
+      );
+    }
+    await stage.sql.query(`vacuum analyze ${stage.schema}.task, ${stage.schema}.run`);
+  });
+  afterAll(() => stage.close());
+
+  it("costs no more with many tasks: nobody's runs are looked at where no group is late", async () => {
+    const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs));
+    const [row] = await stage.rows<{ "QUERY PLAN": { Plan: Explained }[] }>(
+      `explain (analyze, buffers, format json) ${sql}`,
+    );
+    const plan = row?.["QUERY PLAN"][0]?.Plan as Explained;
+    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(tasks / 4);
+  });
+});
