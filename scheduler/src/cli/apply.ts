@@ -144,7 +144,9 @@ function stepText(step: PlanStep, now: number): string {
 function printDrift({ drift, keepsEdits, kind, definition }: PlanStep, terminal: Terminal): void {
   for (const { part, applied, stored } of drift) {
     const [was, is] = [{ [part]: applied }, { [part]: stored }];
-    const becomes = kind === "remove" ? "" : keepsEdits ? "; it stays so" : "; it is put back";
+    const agreed = kind === "change" && !(definition?.asDefined && part in definition.asDefined);
+    const kept = agreed ? "; the files say so by now" : "; it stays so";
+    const becomes = kind === "remove" ? "" : keepsEdits ? kept : "; it is put back";
     const files =
       keepsEdits && definition?.asDefined && part in definition.asDefined ? definition.asDefined : undefined;
     const says =

@@ -20,7 +20,6 @@ describe("apply, diff, export", () => {
     expect(first.stdout).toMatch(/^\+ settle {2,}at 02:00 every day, Asia\/Shanghai$/m);
     expect(first.stdout).toMatch(/^bundle billing: 3 to create; plan [\da-f]{12}\n3 created$/m);
     expect((await ask("diff", "billing.yaml")).code).toBe(0);
-    expect((await json("tasks", "show", "settle")).versions).toMatchObject([{ version: 1, reason: "begin" }]);
 
     expect((await ask("tasks", "edit", "beat", "--set", "priority=8", "--reason", "hurry")).code).toBe(0);
     await file("billing.yaml", yaml("2h"));
@@ -32,7 +31,6 @@ describe("apply, diff, export", () => {
     expect(diff.stdout).toMatch(/^ {4}edited by hand: priority 5 → 8; it stays so$/m);
     expect(diff.stdout).toMatch(/^- old /m);
     const [, id = ""] = /plan ([\da-f]{12})/.exec(diff.stdout) ?? [];
-    expect((await ask("diff", "billing.yaml")).stderr).toContain("left as they are without --prune: old");
 
     const other = await ask("apply", "billing.yaml", "--prune", "--expect-plan", "000000000000");
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining("TASK_STALE")]);
@@ -41,15 +39,17 @@ describe("apply, diff, export", () => {
       { task: "settle", kind: "change", version: 2 },
       { task: "old", kind: "remove", version: 1 },
     ]);
-    expect((await json("tasks", "show", "settle")).versions[0]).toMatchObject({ author: "ci", parts: ["timeoutMs"] });
+    expect((await json("tasks", "show", "settle")).versions).toMatchObject([
+      { version: 2, author: "ci", parts: ["timeoutMs"] },
+      { version: 1, reason: "begin" },
+    ]);
 
     const over = await ask("apply", "billing.yaml", "--plan", "--overwrite-edits");
     expect([over.code, over.stdout]).toEqual([2, expect.stringContaining("priority 5 → 8; it is put back")]);
     const out = await ask("export", "--bundle", "billing", "--output", "out.yaml");
     expect([out.code, out.stderr]).toEqual([0, expect.stringContaining("2 tasks written to out.yaml")]);
     expect(await readFile(join(folder, "out.yaml"), "utf8")).toContain("# edited by hand: priority\n");
-    expect((await ask("apply", "out.yaml", "--overwrite-edits")).code).toBe(0);
-    expect((await ask("diff", "out.yaml")).stdout).toMatch(/2 unchanged; plan/);
+    expect((await ask("diff", "out.yaml")).stdout).toMatch(/priority 5 → 8; the files say so by now$/m);
   });
 
   it("modules, several files, mistakes with their lines, and who owns what", async () => {
@@ -68,7 +68,6 @@ describe("apply, diff, export", () => {
     const refused = [
       ["diff wrong.yaml", 1, ""],
       ["diff wrong.yaml --nonsense", 1, "USAGE"],
-      ["apply nowhere.yaml", 2, "FILE_INVALID"],
       ["apply tasks.ts", 2, "exports a Carillon"],
       ["apply nameless.yaml --prune", 2, "--prune needs a bundle"],
     ] as const;
@@ -93,11 +92,6 @@ describe("apply, diff, export", () => {
     asked.type("y\n");
     expect((await asked.ended()).code).toBe(1);
     expect(asked.stdout).toMatch(/TASK_STALE:.* task one is at version 2/);
-    const again = start(["apply", "one.yaml", ...here()], { columns: 100 });
-    await again.says(/Go on\?/);
-    again.type("n\n");
-    expect((await again.ended()).code).toBe(1);
-    expect((await json("tasks", "show", "one")).definition).toMatchObject({ priority: 1, timeoutMs: 60_000 });
   });
 });
 
