@@ -9,7 +9,7 @@ import type { SimulatedCoordination } from "./coordination.ts";
 import type { Execution, Operation } from "./history.ts";
 import { Doors, lineDriver } from "./line.ts";
 import { Machine } from "./machine.ts";
-import { fairWeather, type Network } from "./network.ts";
+import { type Cut, fairWeather, type Network } from "./network.ts";
 import { type Act, Dice, type NodePlan, type Plan, taskNames } from "./plan.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Server } from "./server.ts";
@@ -36,12 +36,17 @@ export interface ClusterOptions {
   readonly epochMs: number;
 }
 
+/** Shorter runs are over before anything can happen to them. */
+const struckMs = 400;
+
 /** What one seed runs: its processes, each a whole Carillon as users have it, and what is done to them. */
 export class Cluster {
   readonly doors = new Doors();
   readonly #options: ClusterOptions;
   readonly #nodes = new Map<string, Node>();
   readonly #runs: (number | undefined)[] = [];
+  readonly #strikes: Extract<Act, { kind: "strike" }>[] = [];
+  #healed = false;
   #operations = 0;
 
   constructor(options: ClusterOptions) {
@@ -50,7 +55,8 @@ export class Cluster {
 
   start(): void {
     for (const plan of this.#options.plan.nodes) {
-      const atMs = plan.name === "n1" ? 0 : this.#options.network.between(0, 3_000);
+      const { network, plan: whole } = this.#options;
+      const atMs = whole.together ? network.between(0, 1) : plan.name === "n1" ? 0 : network.between(0, 3_000);
       this.#options.universe.after(atMs, () => this.#begin(plan, 1));
     }
   }
@@ -68,13 +74,12 @@ export class Cluster {
       case "pause":
         this.#pause(act.node, act.forMs);
         break;
-      case "cut": {
-        const line = `${act.node} ${act.service}`;
-        recorder.happened(`the line ${line} is cut (${act.way}) for ${Math.round(act.forMs)} ms`);
-        network.cut(line, act.way);
-        undo(act.forMs, () => network.cut(line, "none"));
+      case "cut":
+        this.#cut(`${act.node} ${act.service}`, act.way, act.forMs);
         break;
-      }
+      case "strike":
+        this.#strikes.push(act);
+        break;
       case "weather": {
         recorder.happened(`weather ${JSON.stringify(act.weather)} for ${Math.round(act.forMs)} ms`);
         network.weather = act.weather;
@@ -83,6 +88,9 @@ export class Cluster {
         });
         break;
       }
+      case "standstill":
+        for (const name of this.#nodes.keys()) this.#pause(name, act.forMs * network.between(0.9, 1));
+        break;
       case "store down":
         recorder.happened(`the store is down for ${Math.round(act.forMs)} ms`);
         this.doors.shut();
@@ -112,6 +120,7 @@ export class Cluster {
   heal(): void {
     const { network, recorder, coordination, plan } = this.#options;
     recorder.happened("healed");
+    this.#healed = true;
     network.heal();
     this.doors.open = true;
     coordination.up();
@@ -180,8 +189,8 @@ export class Cluster {
     const { machine, life } = node;
     const dice = new Dice(mix(mix(plan.seed, run.id), run.attempt));
     const length = dice.whole(0, 19);
-    const forMs = length < 13 ? dice.between(5, 500) : length < 18 ? dice.between(500, 8_000) : dice.between(8e3, 35e3);
-    const deaf = dice.chance(0.05);
+    const forMs = length < 9 ? dice.between(5, 500) : length < 15 ? dice.between(500, 8_000) : dice.between(8e3, 35e3);
+    const deaf = dice.chance(0.1);
     const fails = dice.chance(0.12);
     const execution: Execution = {
       ...{ node: node.plan.name, life, run: run.id, task: run.task, attempt: run.attempt, fence: run.fence },
@@ -197,6 +206,7 @@ export class Cluster {
     };
     recorder.executions.push(execution);
     universe.note(`${node.plan.name} starts run ${run.id} of ${run.task} attempt ${run.attempt} fence ${run.fence}`);
+    this.#strike(node.plan.name, forMs);
     await pause(machine, forMs, deaf ? undefined : run.signal);
     execution.endMs = universe.nowMs;
     execution.how = run.signal.aborted && !deaf ? "stopped" : fails ? "threw" : "returned";
@@ -205,6 +215,27 @@ export class Cluster {
     if (execution.how === "stopped") throw run.signal.reason;
     if (fails) throw new Error("as the seed has it");
     return "done";
+  }
+
+  #cut(line: string, way: Cut, forMs: number): void {
+    const { recorder, network, universe } = this.#options;
+    recorder.happened(`the line ${line} is cut (${way}) for ${Math.round(forMs)} ms`);
+    network.cut(line, way);
+    universe.after(forMs, () => network.cut(line, "none"));
+  }
+
+  /** A run of that length has begun there: what waits for one comes in the midst of it. */
+  #strike(node: string, lengthMs: number): void {
+    if (lengthMs < struckMs || this.#healed) return;
+    const strike = this.#strikes.shift();
+    if (!strike) return;
+    const { network, universe } = this.#options;
+    universe.after(network.between(0.02, 0.7) * lengthMs, () => {
+      if (this.#healed) return;
+      if (strike.how === "crash") this.#crash(node, strike.forMs);
+      else if (strike.how === "pause") this.#pause(node, strike.forMs);
+      else this.#cut(`${node} store`, strike.way, strike.forMs);
+    });
   }
 
   #pause(name: string, forMs: number): void {

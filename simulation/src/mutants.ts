@@ -45,14 +45,22 @@ export async function plant(options: {
     const order = { url, from: 1, seeds, lengthMs, processes, program, untilBroken: true, mayFail: true };
     const { broken, seeds: tried } = await playSeeds(order);
     const [first] = broken;
-    const planted = {
+    const result = {
       ...{ name: mutant.name, wanted: mutant.breaks, tried },
       ...{ caughtBy: first?.violation.invariant, seed: first?.seed },
     };
-    results.push(planted);
-    onResult(planted);
+    results.push(result);
+    onResult(result);
   }
   return results;
+}
+
+/** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
+export function planted({ name, file, find, put }: Omit<Mutant, "breaks">, text: string): string {
+  const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const parts = text.split(new RegExp(words.join("\\s+")));
+  if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);
+  return parts.join(put);
 }
 
 /** @returns the copy's player */
@@ -68,9 +76,6 @@ function copyWith({ name, file, find, put }: Mutant): string {
   const packages = join(compiled, "scheduler/node_modules");
   if (existsSync(packages)) symlinkSync(realpathSync(packages), join(folder, "scheduler/node_modules"));
   const path = join(folder, "scheduler/src", file.replace(/\.ts$/, ".js"));
-  const text = readFileSync(path, "utf8");
-  const parts = text.split(find);
-  if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);
-  writeFileSync(path, parts.join(put));
+  writeFileSync(path, planted({ name, file, find, put }, readFileSync(path, "utf8")));
   return join(folder, "simulation/src/player.js");
 }

@@ -9,7 +9,11 @@ export type Act =
   | { kind: "restart"; node: string; forMs: number }
   | { kind: "pause"; node: string; forMs: number }
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
+  /** The same to the next node that begins a run of some length, in the midst of it. */
+  | { kind: "strike"; how: "crash" | "pause" | "cut"; way: Cut; forMs: number }
   | { kind: "weather"; weather: Weather; forMs: number }
+  /** Every process stands still, as when their machine does. */
+  | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
   | { kind: "coordination down"; forMs: number; wiped: boolean }
   | { kind: "wall"; node: string; stepMs: number }
@@ -40,6 +44,8 @@ export interface Plan {
   readonly sessionTimeoutMs: number;
   readonly beatMs: number;
   readonly concurrency: number;
+  /** All processes begin at the same moment. */
+  readonly together: boolean;
   readonly acts: TimedAct[];
   readonly healMs: number;
   readonly endMs: number;
@@ -90,16 +96,17 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
     }),
   );
   const names = nodes.map(({ name }) => name);
-  const sessionTimeoutMs = dice.one([6_000, 15_000, 30_000, 30_000]);
+  const sessionTimeoutMs = dice.one([6_000, 12_000, 12_000, 20_000]);
   const coordination = dice.chance(0.3);
   const acts: TimedAct[] = [
     ...operations(dice, names, lengthMs - watchedMs),
-    ...faults(dice, names, healMs, coordination),
+    ...faults(dice, names, healMs, coordination, sessionTimeoutMs),
   ].sort((a, b) => a.atMs - b.atMs);
   return {
     ...{ seed, nodes, coordination, sessionTimeoutMs, acts, healMs, endMs: lengthMs },
     beatMs: sessionTimeoutMs === 6_000 ? 3_500 : sessionTimeoutMs / 2,
     concurrency: dice.one([2, 5, 20]),
+    together: dice.chance(0.5),
   };
 }
 
@@ -113,8 +120,9 @@ function operations(dice: Dice, nodes: string[], untilMs: number): TimedAct[] {
   let runs = 0;
   for (const task of taskNames.slice(0, dice.whole(2, 4))) {
     let atMs = dice.between(2_000, 60_000);
-    const overlap = overlapOf(dice);
-    const definition = () => definitionOf(dice, task, dice.chance(0.7) ? overlap : overlapOf(dice));
+    // Most tasks keep these through their edits, so that more can be said of them.
+    const traits = traitsOf(dice);
+    const definition = () => definitionOf(dice, task, dice.chance(0.75) ? traits : traitsOf(dice));
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
     for (let changes = dice.whole(0, 4); changes > 0; changes--) {
       atMs += dice.between(1_000, 150_000);
@@ -148,13 +156,13 @@ export const cronZones = ["UTC", "America/New_York"] as const;
 
 function scheduleOf(dice: Dice): ScheduleSpec {
   const jitter = dice.chance(0.15) ? { jitter: Math.round(dice.between(100, 3_000)) } : {};
-  switch (dice.whole(0, 5)) {
+  switch (dice.whole(0, 6)) {
     case 0:
-      return every(dice.whole(20, 90) * 1_000, jitter);
+      return every(dice.whole(12, 60) * 1_000, jitter);
     case 1:
       return every(dice.whole(5, 40) * 1_000, { mode: "delay" });
     case 2:
-      return cron(dice.one(["* * * * *", "*/30 * * * * *", "15,45 * * * * *"]), {
+      return cron(dice.one(["* * * * *", "*/20 * * * * *", "15,45 * * * * *"]), {
         zone: dice.one(cronZones),
         ...jitter,
       });
@@ -164,51 +172,57 @@ function scheduleOf(dice: Dice): ScheduleSpec {
         ...(dice.chance(0.5) ? { gap: dice.one(["skip", "shift"] as const) } : {}),
       });
     case 4:
-      return every(dice.whole(45, 120) * 1_000);
+      return every(dice.whole(15, 60) * 1_000);
+    case 5:
+      return cron("*/30 * * * * *");
     default:
       return { type: "manual" };
   }
 }
 
-type Overlap = NonNullable<TaskOptions["overlap"]>;
+type Traits = Pick<TaskOptions, "overlap" | "onWorkerLost" | "grace" | "timeout">;
 
-const overlapOf = (dice: Dice): Overlap =>
-  dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as Overlap[]);
+const traitsOf = (dice: Dice): Traits => ({
+  overlap: dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as const),
+  onWorkerLost: dice.one(["retry", "retry", "fail", "ask"] as const),
+  grace: dice.one([0, 1_000, 3_000, 6_000]),
+  timeout: dice.chance(0.25) ? dice.whole(2, 15) * 1_000 : null,
+});
 
-function definitionOf(dice: Dice, task: string, overlap: Overlap): TaskDefinition {
+function definitionOf(dice: Dice, task: string, traits: Traits): TaskDefinition {
   const schedule = scheduleOf(dice);
   const delay = schedule.type === "every" && schedule.mode === "delay";
   const options: TaskOptions = {
+    ...traits,
     schedule,
-    overlap: delay ? "queue" : overlap,
+    ...(delay ? { overlap: "queue" as const } : {}),
     misfire: {
       policy: dice.one(["fire_once", "skip", "all"] as const),
       after: dice.one(["2s", "10s", "30s"]),
       ...(dice.chance(0.5) ? { cap: dice.whole(1, 5) } : {}),
     },
-    onWorkerLost: dice.one(["retry", "retry", "fail", "ask"] as const),
-    grace: dice.one([0, 1_000, 1_000, 5_000]),
     retry: dice.chance(0.4) ? { attempts: dice.whole(2, 4), delay: "1s" } : 1,
-    timeout: dice.chance(0.3) ? dice.whole(2, 15) * 1_000 : null,
     priority: dice.whole(3, 7),
   };
   return defineTask(task, options);
 }
 
-function faults(dice: Dice, nodes: string[], untilMs: number, coordination: boolean): TimedAct[] {
+function faults(dice: Dice, nodes: string[], untilMs: number, coordination: boolean, timeoutMs: number): TimedAct[] {
   const acts: TimedAct[] = [];
   if (dice.chance(0.05)) return acts; // a day without trouble
   const kinds = [
     ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather"] as const),
-    ...(["store down", "wall", "store clock"] as const),
+    ...(["store down", "standstill", "wall", "store clock"] as const),
     ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
   ];
   // Each seed has some faults much, and others not at all.
   const chosen = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
-  for (let left = dice.whole(2, 14); left > 0; left--) {
+  for (let left = dice.whole(3, 12); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const node = dice.one(nodes);
-    const forMs = Math.min(dice.chance(0.5) ? dice.between(100, 5_000) : dice.between(2_000, 45_000), untilMs - atMs);
+    // Shorter than a session lasts, or longer.
+    const lengthMs = timeoutMs * (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
+    const forMs = Math.min(lengthMs, untilMs - atMs);
     acts.push({ atMs, act: faultOf(dice, dice.one(chosen), node, forMs) });
   }
   return acts;
@@ -216,6 +230,8 @@ function faults(dice: Dice, nodes: string[], untilMs: number, coordination: bool
 
 function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
   const way = dice.one(["to", "from", "both", "both"] as const);
+  if ((kind === "crash" || kind === "pause" || kind === "cut") && dice.chance(0.6))
+    return { kind: "strike", how: kind, way, forMs };
   switch (kind) {
     case "crash":
     case "restart":
@@ -228,7 +244,9 @@ function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
     case "coordination down":
       return { kind, forMs, wiped: dice.chance(0.4) };
     case "store down":
-      return { kind, forMs: Math.min(forMs, 20_000) };
+      return { kind, forMs: dice.chance(0.5) ? forMs : dice.between(20_000, 90_000) };
+    case "standstill":
+      return { kind, forMs: dice.between(5_000, 90_000) };
     case "wall":
       return { kind, node, stepMs: dice.between(-86_400_000, 86_400_000) };
     case "store clock":

@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { allMutants } from "../src/mutants.ts";
+import { allMutants, planted } from "../src/mutants.ts";
 import { planOf } from "../src/plan.ts";
 
 const program = fileURLToPath(new URL("../../scripts/simulate.mjs", import.meta.url));
@@ -28,8 +29,11 @@ it("plans the same for the same seed, and something else for another", () => {
   expect(planOf(8)).not.toEqual({ ...planOf(7), seed: 8 });
 });
 
-it("has a name of its own for every mutant, and each changes something", () => {
+it("has a name of its own for every mutant, and each has its place in the source", () => {
   const names = allMutants.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
-  for (const { name, find, put } of allMutants) expect([name, find === put || find === ""]).toEqual([name, false]);
+  for (const mutant of allMutants) {
+    const source = readFileSync(new URL(`../../scheduler/src/${mutant.file}`, import.meta.url), "utf8");
+    expect([mutant.name, planted(mutant, source) === source]).toEqual([mutant.name, false]);
+  }
 });

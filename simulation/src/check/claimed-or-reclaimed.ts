@@ -1,9 +1,12 @@
 import type { Checker } from "../history.ts";
 
+/** A verdict reaches the store within this, unless its process ends, or the store is away. */
+const toldWithinMs = 100_000;
+
 /** A fence ends as a verdict or as taken back, never as both; taken back only once its session was over. */
 export const claimedOrReclaimed: Checker = {
   invariant: "12: claimed or reclaimed, never both",
-  check({ dump, clockErrorMs }) {
+  check({ dump, clockErrorMs, executions, happenings, endMs }) {
     const ends = new Map<number, string>();
     const sessions = new Map(dump.session.map((row) => [row.id as number, row]));
     for (const row of dump.attempt) {
@@ -29,6 +32,18 @@ export const claimedOrReclaimed: Checker = {
       const applied = dump.run_history.find((row) => row.id === run && row.fence === fence);
       if (applied && applied.outcome === outcome && outcome === 0)
         return { what: `its verdict under fence ${fence} was applied, and refused`, run };
+    }
+    for (const execution of executions) {
+      const { run, fence, node, how, endMs: doneMs } = execution;
+      if (ends.get(fence) !== "lost" || how !== "returned" || doneMs === null || doneMs > endMs - toldWithinMs)
+        continue;
+      const died = happenings.some(
+        ({ atMs, what }) =>
+          atMs >= doneMs && atMs < doneMs + toldWithinMs && what.startsWith(`${node} `) && / is | begins /.test(what),
+      );
+      const isTold = dump.late_result.some((row) => row.run_id === run && row.fence === fence);
+      if (!died && !isTold)
+        return { what: `its late verdict under fence ${fence} is recorded nowhere`, run, atMs: doneMs };
     }
     return undefined;
   },

@@ -4,6 +4,9 @@ import { claimsOf, sessionAt } from "./claims.ts";
 /** What a scheduler's margin leaves for its own clock to be wrong in. */
 const roundingMs = 20;
 
+/** What a process keeps between the end of its trust and its timeout; see membership.ts. */
+const marginMs = 500;
+
 /** Nobody is taken for dead before its time, and who was starts nothing on the claims that it had. */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",
@@ -12,11 +15,17 @@ export const trustKept: Checker = {
     const claims = claimsOf(history);
     const ended = new Map<number, number>();
     const beats = new Map<number, number>();
+    const allBeats = new Map<number, number[]>();
     const adoptions = applied.filter(({ name }) => name === "claim-adopt");
     for (const { name, values, rows, atMs } of applied) {
       const session = values[0] as number;
       if (name === "session-open" && rows.length > 0) beats.set(rows[0]?.id as number, atMs);
-      if (name === "session-beat" && !ended.has(session)) beats.set(session, atMs);
+      if (name === "session-beat" && !ended.has(session)) {
+        beats.set(session, atMs);
+        const own = allBeats.get(session) ?? [];
+        own.push(atMs);
+        allBeats.set(session, own);
+      }
       if (name !== "session-end" || rows.length === 0) continue;
       ended.set(session, atMs);
       const isOther = values[1] !== null;
@@ -33,6 +42,13 @@ export const trustKept: Checker = {
       if (endMs !== undefined && endMs < startMs)
         return {
           what: `${node} started it ${Math.round(startMs - endMs)} ms after session ${session} had ended`,
+          run,
+          atMs: startMs,
+        };
+      const beatMs = allBeats.get(session)?.findLast((at) => at <= startMs);
+      if (!history.coordination && beatMs !== undefined && startMs - beatMs > sessionTimeoutMs - marginMs + roundingMs)
+        return {
+          what: `${node} started it ${Math.round(startMs - beatMs)} ms after its last beat`,
           run,
           atMs: startMs,
         };

@@ -13,10 +13,17 @@ export const verdictsFenced: Checker = {
       const [run, fence, outcome] = [row.id as number, row.fence as number | null, row.outcome as number];
       if (outcome > 1 || fence === null) continue;
       if (last.get(run) !== fence) return { what: `it ended under fence ${fence}, its last is ${last.get(run)}`, run };
-      if (outcome !== 0) continue;
       const execution = byFence.get(fence);
+      if (execution && row.started_ms !== null && row.started_ms !== Math.round(execution.believedMs))
+        return { what: `its end under fence ${fence} tells of another start than that fence's`, run };
+      if (outcome !== 0) continue;
       if (execution?.how !== "returned")
         return { what: `it succeeded under fence ${fence}, whose handler came to ${execution?.how ?? "nothing"}`, run };
+    }
+    for (const { run_id, fence, outcome } of dump.attempt) {
+      const execution = byFence.get(fence as number);
+      if (outcome === "failed" && execution?.how === "returned" && !execution.deaf)
+        return { what: `it was tried again under fence ${fence}, whose handler returned`, run: run_id as number };
     }
     return undefined;
   },

@@ -51,11 +51,4 @@ export const membershipMutants: readonly Mutant[] = [
     put: "where l.term >= $3\n        and (true or $5 or exists",
     breaks: "7",
   },
-  {
-    name: "a rejoining process drops nothing",
-    file: "worker/worker.ts",
-    find: 'if (run.state !== "settling" && !fences.has(run.fence)) this.#abort(run, "session lost", taken);',
-    put: "",
-    breaks: "12",
-  },
 ];

@@ -68,8 +68,8 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a freed place is given to nobody",
     file: "store/claims.ts",
-    find: "await settleGates(client, s, taskIds, nowMs, true);\n  }\n\n  async function retry(",
-    put: "}\n\n  async function retry(",
+    find: "await settleGates(client, s, taskIds, nowMs, true);",
+    put: "",
     breaks: "16",
   },
   {
@@ -89,8 +89,8 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a run is enqueued anew",
     file: "store/runs.ts",
-    find: "const present = again ? await existing(ids) : new Set<number>();",
-    put: "const present = new Set<number>();",
+    find: "const present = again ? await existing(ids, nowMs) : new Set",
+    put: "const present = new Set",
     breaks: "14",
   },
   {
