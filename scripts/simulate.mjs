@@ -17,7 +17,7 @@ function linkPackages(link) {
 
 async function main() {
   ready();
-  const program = join(root, "simulation/dist/simulation/src", `${process.env.CARILLON_SIMULATION ?? "main"}.js`);
+  const program = join(root, "simulation/dist/simulation/src/main.js");
   if (!existsSync(program)) throw new Trouble("simulation/src/main.ts was not compiled: the clone is incomplete.");
   linkPackages(join(root, "simulation/dist/scheduler/node_modules"));
   const started = await startServers(["postgres"]);

@@ -190,7 +190,7 @@ export class Cluster {
     const dice = new Dice(mix(mix(plan.seed, run.id), run.attempt));
     const length = dice.whole(0, 19);
     const forMs = length < 9 ? dice.between(5, 500) : length < 15 ? dice.between(500, 8_000) : dice.between(8e3, 35e3);
-    const deaf = dice.chance(0.1);
+    const deaf = dice.chance(0.2);
     const fails = dice.chance(0.12);
     const execution: Execution = {
       ...{ node: node.plan.name, life, run: run.id, task: run.task, attempt: run.attempt, fence: run.fence },

@@ -129,7 +129,7 @@ function operations(dice: Dice, nodes: string[], untilMs: number): TimedAct[] {
       const node = dice.one(nodes);
       const what = dice.whole(0, 9);
       if (what < 5) add(atMs, { kind: "save", node, task, definition: definition() });
-      else if (what < 8) {
+      else if (what < 7) {
         add(atMs, { kind: "pause task", node, task });
         atMs += dice.between(500, 60_000);
         add(atMs, { kind: "resume task", node: dice.one(nodes), task });
@@ -146,7 +146,8 @@ function operations(dice: Dice, nodes: string[], untilMs: number): TimedAct[] {
     const key = dice.chance(0.4) ? `k${dice.whole(1, 2)}` : null;
     const inMs = dice.chance(0.5) ? 0 : dice.between(0, 90_000);
     add(atMs, { kind: "enqueue", node: dice.one(nodes), task: dice.one(taskNames), inMs, key });
-    if (dice.chance(0.3)) add(atMs + dice.between(0, 60_000), { kind: "cancel", node: dice.one(nodes), run });
+    if (dice.chance(0.5))
+      add(atMs + inMs * dice.one([0.5, 1]) + dice.between(0, 12_000), { kind: "cancel", node: dice.one(nodes), run });
   }
   return acts;
 }
@@ -211,7 +212,7 @@ function faults(dice: Dice, nodes: string[], untilMs: number, coordination: bool
   const acts: TimedAct[] = [];
   if (dice.chance(0.05)) return acts; // a day without trouble
   const kinds = [
-    ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather"] as const),
+    ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather", "weather"] as const),
     ...(["store down", "standstill", "wall", "store clock"] as const),
     ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
   ];
@@ -258,7 +259,7 @@ function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
         weather: {
           ...{ leastMs: 0.1, mostMs: dice.one([2, 20, 100]) },
           ...{ slowChance: dice.one([0, 0.02, 0.2]), slowMostMs: dice.one([500, 3_000]) },
-          ...{ replyLost: dice.one([0, 0.02, 0.1, 0.3]), requestLost: dice.one([0, 0.02, 0.1]) },
+          ...{ replyLost: dice.one([0, 0.05, 0.2, 0.3]), requestLost: dice.one([0, 0.02, 0.1]) },
           ...{ signalLost: dice.one([0, 0.3, 1]), signalDoubled: dice.one([0, 0.3]), signalLate: dice.one([0, 0.3]) },
         },
       };

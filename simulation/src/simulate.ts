@@ -39,6 +39,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   for (const { atMs, act } of plan.acts) universe.after(atMs, () => cluster.do(act));
   universe.after(plan.healMs, () => cluster.heal());
   await universe.run(plan.endMs);
+  if (universe.spun) recorder.unexpected("time stands still: something goes on without any of it passing");
   for (const touched of tripwire.take()) recorder.unexpected(`the system's time or chance was used: ${touched}`);
   const endStoreMs = server.wallMs();
   await cluster.end();

@@ -7,6 +7,9 @@ interface Event {
   fire: (() => void | Promise<void>) | undefined;
 }
 
+/** More than ever happen in one millisecond of a small cluster. */
+const mostEventsAtOnce = 20_000;
+
 /**
  * The one time of a simulation, and all that is to happen in it. Time moves from event to event; the next one comes
  * only when all that the last one set going has run: every microtask, and the one statement at the server, if it was one.
@@ -15,7 +18,9 @@ export class Universe {
   #nowMs = 0;
   #order = 0;
   #events: Event[] = [];
-  #stopped = false;
+  #since = { atMs: 0, events: 0 };
+  /** Something went on and on without any time passing: `run` gave it up. */
+  spun = false;
   readonly #trace = createHash("sha256");
   readonly #lines: string[] | undefined;
 
@@ -48,24 +53,23 @@ export class Universe {
     return this.#lines ?? [];
   }
 
-  /** Ends `run` after the present event. */
-  stop(): void {
-    this.#stopped = true;
-  }
-
   hash(): string {
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
   /** Until nothing is left to happen before `untilMs`. */
   async run(untilMs: number): Promise<void> {
-    this.#stopped = false;
     for (;;) {
       const next = this.#events[0];
-      if (this.#stopped || !next || next.atMs > untilMs) break;
+      if (!next || next.atMs > untilMs) break;
       this.#pop();
       if (!next.fire) continue;
       this.#nowMs = next.atMs;
+      if (next.atMs - this.#since.atMs >= 1) this.#since = { atMs: next.atMs, events: 0 };
+      if (++this.#since.events > mostEventsAtOnce) {
+        this.spun = true;
+        break;
+      }
       tripwire.armed = true;
       const working = next.fire();
       if (working) {
@@ -76,7 +80,7 @@ export class Universe {
       await tripwire.microtasks();
       tripwire.armed = false;
     }
-    if (!this.#stopped) this.#nowMs = Math.max(this.#nowMs, untilMs);
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 
   // A binary heap by time, then by when it was asked for.

@@ -57,3 +57,11 @@ it("has nothing happen in a process that was killed", async () => {
   await universe.run(10);
   expect(seen).toEqual([]);
 });
+
+it("gives up what goes on without any time passing", async () => {
+  const universe = new Universe();
+  const again = () => void universe.after(0, again);
+  again();
+  await universe.run(10);
+  expect(universe.spun).toBe(true);
+});

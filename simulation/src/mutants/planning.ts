@@ -88,9 +88,9 @@ export const planningMutants: readonly Mutant[] = [
   },
   {
     name: "a run is enqueued anew",
-    file: "store/runs.ts",
-    find: "const present = again ? await existing(ids, nowMs) : new Set",
-    put: "const present = new Set",
+    file: "store/enqueue.ts",
+    find: "? await existing(ids, nowMs) :",
+    put: "? new Set() :",
     breaks: "14",
   },
   {

@@ -32,8 +32,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a claim's lost reply is a failure",
     file: "worker/worker.ts",
-    find: "// The claim may have been made and its reply lost.\n        this.#lostReply = true;",
-    put: "// The claim may have been made and its reply lost.",
+    find: "this.#book.inDoubt = true;\n        waitMs = guardMs;",
+    put: "waitMs = guardMs;",
     breaks: "16",
   },
   {
@@ -67,7 +67,7 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a withdrawal is not heeded",
     file: "worker/recalls.ts",
-    find: 'else if (act === "report released") release(run);',
+    find: 'if (act === "report released") release(run);',
     put: "",
     breaks: "16",
   },
@@ -77,6 +77,13 @@ export const workerMutants: readonly Mutant[] = [
     find: "await this.#settle(this.#waiting.splice(0, settlementsPerStatement));",
     put: "if (this.#waiting.splice(0, settlementsPerStatement).length > 1) continue;",
     breaks: "16",
+  },
+  {
+    name: "what was taken back goes on",
+    file: "worker/book.ts",
+    find: 'if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);',
+    put: "",
+    breaks: "12",
   },
   {
     name: "a timeout is not kept",
