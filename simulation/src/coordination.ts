@@ -9,6 +9,8 @@ import type { Network } from "./network.ts";
 interface Entry {
   shown: Shown | undefined;
   contends: boolean;
+  /** The number of the renewal: an older one that comes late changes nothing. */
+  call: number;
   /** Of its place in the line. */
   since: number;
   untilMs: number;
@@ -74,11 +76,12 @@ export class SimulatedCoordination {
     });
   }
 
-  renew(client: number, shown: Shown | undefined, contends: boolean, ttlMs: number): Renewed {
+  renew(client: number, call: number, shown: Shown | undefined, contends: boolean, ttlMs: number): Renewed {
     this.#expire();
     const known = this.#entries.get(client);
+    if (known && known.call > call) return this.look();
     const since = known?.contends && contends ? known.since : ++this.#places;
-    this.#entries.set(client, { shown, contends, since, untilMs: this.network.universe.nowMs + ttlMs });
+    this.#entries.set(client, { shown, contends, call, since, untilMs: this.network.universe.nowMs + ttlMs });
     return this.look();
   }
 
@@ -114,6 +117,7 @@ class SimulatedWitness implements Witness {
   #announced: Shown | undefined;
   #contends = false;
   #left = false;
+  #calls = 0;
   #shownUntil = 0;
   #shownSession: number | undefined;
   #lineUntil = 0;
@@ -215,7 +219,10 @@ class SimulatedWitness implements Witness {
     const began = this.#machine.monotonic();
     const [announced, contends] = [this.#announced, this.#contends];
     this.#cancel = this.#machine.after(this.#ttlMs / renewalsPerTtl, () => void this.#renew());
-    const renewed = await this.#ask(() => this.#service.renew(this.#client, announced, contends, this.#ttlMs));
+    const call = ++this.#calls;
+    const renewed = await this.#ask(() => this.#service.renew(this.#client, call, announced, contends, this.#ttlMs));
+    // What a later renewal was told, or will be, is newer.
+    if (renewed && call !== this.#calls) return true;
     if (!renewed || this.#left) {
       this.#tell();
       return false;
