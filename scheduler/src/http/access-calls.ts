@@ -140,10 +140,12 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
           hint: "Give a lesser role or fewer scopes.",
         });
       const secret = makeSecret();
+      // What a token makes ends with it, or a leaked one could outlive itself for ever.
+      const longest = who.kind === "token" ? (call.expiresMs ?? 0) : Number.MAX_SAFE_INTEGER;
       const made = await access.createToken(
         {
           ...{ userId: who.userId, name, hash: hashOfSecret(secret), role: role ?? who.role, scopes: wanted },
-          expiresMs: call.nowMs + spanMs,
+          expiresMs: Math.min(call.nowMs + spanMs, longest),
         },
         changeOf(call, reason),
       );

@@ -42,7 +42,7 @@ export class Throttle {
     // Counted before it is known: as many at once as there may be are no way around it.
     for (const [key, most] of kinds) this.#count(key, most);
     const right = await this.#inTurn(check);
-    if (right) this.#failures.delete((kinds[0] as [string, number])[0]);
+    if (right) this.#forgive(kinds.map(([key]) => key));
     return right;
   }
 
@@ -62,6 +62,15 @@ export class Throttle {
     this.#failures.delete(key);
     if (this.#failures.size >= rememberedMax) this.#failures.delete(this.#failures.keys().next().value as string);
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });
+  }
+
+  /** It was no failure after all; and who knows the password has shown that the ones before were mistakes. */
+  #forgive([pair = "", ...others]: string[]): void {
+    this.#failures.delete(pair);
+    for (const key of others) {
+      const known = this.#failures.get(key);
+      if (known) this.#failures.set(key, { ...known, count: known.count - 1, untilMono: 0 });
+    }
   }
 
   async #inTurn(check: () => Promise<boolean>): Promise<boolean> {

@@ -124,6 +124,9 @@ describe("a token", () => {
     await expect(api.createToken({ name: "long", expiresIn: "400d" })).rejects.toMatchObject({
       code: "OPTION_INVALID",
     });
+    const brief = await stage.token("operator", { expiresMs: Date.now() + 60_000 });
+    const heir = await stage.ask("POST", "/v1/tokens", { token: brief, body: { name: "heir" } });
+    expect(Date.parse(heir.body.expires)).toBeLessThan(Date.now() + 61_000);
     const narrow = await stage.token("operator", { scopes: ["access:write"] });
     const wider = await stage.ask("POST", "/v1/tokens", { token: narrow, body: { name: "wider" } });
     expect(wider.body.code).toBe("OPTION_INVALID");

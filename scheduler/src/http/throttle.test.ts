@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import type { Clock } from "../clock.ts";
+import { Throttle } from "./throttle.ts";
+
+function ticking() {
+  const at = { mono: 0 };
+  const clock: Clock = { monotonic: () => at.mono, wall: () => at.mono, after: () => () => undefined };
+  return { at, throttle: new Throttle(clock) };
+}
+const wrong = async () => false;
+const right = async () => true;
+const busy = { code: "TOO_MANY_ATTEMPTS" };
+
+describe("who guesses", () => {
+  test("an account from one address is slowed after five, twice as long each time, and forgiven by the right one", async () => {
+    const { at, throttle } = ticking();
+    const from = (address: string, check: () => Promise<boolean>) => throttle.attempt("ann", address, check);
+    for (let n = 0; n < 5; n++) expect(await from("10.0.0.1", wrong)).toBe(false);
+    await expect(from("10.0.0.1", right)).rejects.toMatchObject({ ...busy, retryAfterMs: 1_000 });
+    expect(await from("10.0.0.2", right)).toBe(true);
+    at.mono += 1_000;
+    expect(await from("10.0.0.1", wrong)).toBe(false);
+    await expect(from("10.0.0.1", right)).rejects.toMatchObject({ ...busy, retryAfterMs: 2_000 });
+    at.mono += 2_000;
+    expect(await from("10.0.0.1", right)).toBe(true);
+    for (let n = 0; n < 4; n++) expect(await from("10.0.0.1", wrong)).toBe(false);
+    expect(await from("10.0.0.1", right)).toBe(true);
+  });
+
+  test("an address is slowed after twenty accounts; those who know their passwords are not", async () => {
+    const { throttle } = ticking();
+    for (let n = 0; n < 100; n++) expect(await throttle.attempt(`user-${n}`, "10.0.0.9", right)).toBe(true);
+    for (let n = 0; n < 20; n++) expect(await throttle.attempt(`name-${n}`, "2001:db8::1", wrong)).toBe(false);
+    await expect(throttle.attempt("another", "2001:db8::ffff", right)).rejects.toMatchObject(busy);
+    expect(await throttle.attempt("another", "2001:db8:0:1::1", right)).toBe(true);
+  });
+
+  test("at once gains nothing: one is judged at a time, eight wait, the rest are refused", async () => {
+    const { throttle } = ticking();
+    let judged = 0;
+    let most = 0;
+    const slowly = async () => {
+      most = Math.max(most, ++judged);
+      await new Promise((resolve) => setImmediate(resolve));
+      judged--;
+      return false;
+    };
+    const asked = Array.from({ length: 30 }, (_, n) => throttle.attempt(`user-${n}`, `10.0.1.${n}`, slowly));
+    const ended = await Promise.allSettled(asked);
+    expect(most).toBe(1);
+    expect(ended.filter(({ status }) => status === "fulfilled")).toHaveLength(9);
+  });
+});
