@@ -18,7 +18,7 @@ import { phaseOf } from "./contest/calls.ts";
 import { wallAheadMs } from "./contest/clock.ts";
 import { taskName } from "./contest/contender.ts";
 import { contest } from "./contest/contest.ts";
-import { startsOf } from "./contest/notes.ts";
+import { notesOf } from "./contest/notes.ts";
 import { spentBy } from "./contest/spent.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 import { defineTask } from "./measure/internals.ts";
@@ -40,6 +40,8 @@ await contest({
   },
   runs: 1,
   async measure(_who, { least, most, "per-second": perSecond, seconds }) {
+    // No two slots at one time, so that a time tells which slot it is.
+    if (perSecond > 1_000) throw new Error("--per-second is 1,000 at most");
     const figures: Figures = {};
     for (let tasks = least; tasks <= most; tasks *= 10)
       Object.assign(figures, suffixed(await cost(tasks, (tasks * 1_000) / perSecond, seconds * 1_000), `_${tasks}`));
@@ -65,16 +67,14 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
     // What was due just now may still be on its way.
     await pause(1_000);
     const wallAhead = wallAheadMs();
-    const starts = await startsOf([runs]);
+    const notes = await notesOf([runs]);
     const due = dueBetween(tasks, periodMs, fromMs, untilMs);
-    const late: number[] = [];
-    let [lost, doubled] = [0, 0];
-    for (const { task, slotMs } of due) {
-      // A task's slots are a period apart: the beginnings nearest to this one are its own.
-      const own = (starts.get(task) ?? []).filter((atMs) => Math.abs(atMs + wallAhead - slotMs) < periodMs / 2);
-      if (own.length === 0) lost++;
-      else if (own.length > 1) doubled++;
-      else late.push((own[0] as number) + wallAhead - slotMs);
+    const [late, sums] = [[] as number[], { lost: 0, doubled: 0 }];
+    for (const slotMs of due) {
+      const atMs = notes.began.get(slotMs);
+      if (atMs === undefined) sums.lost++;
+      else late.push(atMs + wallAhead - slotMs);
+      if (notes.doubled.has(slotMs)) sums.doubled++;
     }
     await runs.close();
     return {
@@ -83,7 +83,7 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
       statements_per_s: ((spentAfter.calls - spentBefore.calls) * 1_000) / forMs,
       ...latenessFigures(late),
       early: late.filter((ms) => ms < -clockErrorMs).length,
-      ...{ slots_due: due.length, lost, doubled },
+      ...{ slots_due: due.length, ...sums },
       rss_mb: after.rssBytes / 2 ** 20,
       set_up_ms: setUpMs,
     };
@@ -115,12 +115,11 @@ async function store(arena: Arena, tasks: number, periodMs: number): Promise<voi
   if (rows[0].n !== tasks) throw new Error(`${tasks} tasks were made, the store plans ${rows[0].n}`);
 }
 
-function dueBetween(tasks: number, periodMs: number, fromMs: number, untilMs: number) {
-  const due: { task: number; slotMs: number }[] = [];
+function dueBetween(tasks: number, periodMs: number, fromMs: number, untilMs: number): number[] {
+  const due: number[] = [];
   for (let task = 0; task < tasks; task++) {
     const phase = phaseOf(task, tasks, periodMs);
-    for (let at = Math.ceil((fromMs - phase) / periodMs) * periodMs + phase; at < untilMs; at += periodMs)
-      due.push({ task, slotMs: at });
+    for (let at = Math.ceil((fromMs - phase) / periodMs) * periodMs + phase; at < untilMs; at += periodMs) due.push(at);
   }
   return due;
 }

@@ -38,8 +38,8 @@ export async function open(order: Order): Promise<Contender> {
       await tower.start();
     },
     async workStored(given) {
-      tower.onRun(({ kind, task }) => {
-        if (kind === "started") given(Number(task.slice(taskName.length + 1)));
+      tower.onRun(({ kind, slotMs }) => {
+        if (kind === "started" && slotMs !== null) given(slotMs);
       });
       await tower.start();
     },

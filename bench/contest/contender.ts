@@ -30,7 +30,7 @@ export interface Contender {
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
   /** The same, each at a time of its own within the period. */
   everyPeriod?(tasks: number, periodMs: number, handle: (id: number) => void): Promise<unknown>;
-  /** Begins to run tasks that are in its store already, named `bench-NUMBER`, for which no code stands here. */
+  /** Begins to run tasks that are in its store already, for which no code stands here; the id is the slot's time. */
   workStored?(handle: (id: number) => void): Promise<unknown>;
   /** In order: what it has in hand ends first. */
   stop(): Promise<unknown>;

@@ -58,18 +58,3 @@ export function lateness({ began }: Notes, from: number, count: number, dueMs: (
   }
   return { ...latenessFigures(late), early: late.filter((ms) => ms < -clockErrorMs).length };
 }
-
-/** All beginnings by number, for what comes again. */
-export async function startsOf(entrants: Entrant[]): Promise<Map<number, number[]>> {
-  const starts = new Map<number, number[]>();
-  for (const entrant of entrants) {
-    const notes = await entrant.ask("notes");
-    for (let i = 0; i < notes.length; i += 2) {
-      const [id, atMs] = [notes[i] as number, notes[i + 1] as number];
-      const known = starts.get(id);
-      if (known) known.push(atMs);
-      else starts.set(id, [atMs]);
-    }
-  }
-  return starts;
-}
