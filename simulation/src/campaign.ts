@@ -30,6 +30,8 @@ export interface CampaignOptions {
 }
 
 const progressEvery = 500;
+/** In real time, for one seed: a loop without end in what is simulated lets no event of its own come any more. */
+const hungMs = 90_000;
 export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
 /** Many seeds, on as many processes; each takes the next seed when it is done with one. */
@@ -53,8 +55,12 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
   const work = (i: number) =>
     new Promise<void>((resolve, reject) => {
       const child = fork(program, [], { stdio: ["ignore", 2, 2, "ipc"] });
-      const order = (seed: number | null) =>
+      let hung: NodeJS.Timeout | undefined;
+      const order = (seed: number | null) => {
+        clearTimeout(hung);
+        if (seed !== null) hung = setTimeout(() => child.kill("SIGKILL"), hungMs);
         child.send({ url, name: `${process.pid}_${i}`, lengthMs, seed } satisfies Order);
+      };
       let lastSeed: number | null = null;
       child.on("message", (told: Told) => {
         hear(told);
@@ -62,10 +68,14 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
         order(lastSeed);
       });
       child.on("exit", (code) => {
+        clearTimeout(hung);
         if (code !== 0 && options.mayFail && lastSeed !== null)
           broken.push({
             seed: lastSeed,
-            violation: { invariant: "nothing unexpected", what: `the process ended with ${code}` },
+            violation: {
+              invariant: "nothing unexpected",
+              what: `the process ended with ${code ?? `a kill: no end within ${hungMs} ms`}`,
+            },
           });
         else if (code !== 0) return reject(new Error(`the process that played seed ${lastSeed} ended with ${code}`));
         resolve();
