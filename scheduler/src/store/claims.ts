@@ -183,7 +183,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
                 recall = case when r.recall = 2 then 0 else r.recall end
          from unnest((select $2::bigint[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::jsonb[]))
               as i (id, fence, started_ms, progress)
-         where r.id = i.id and r.fence = i.fence and r.state = 3 and r.session_id = $1`,
+         where r.id = i.id and r.fence = i.fence and r.state + 0 = 3 and r.session_id = $1`,
         [
           sessionId,
           reports.map(({ runId }) => runId),
@@ -406,7 +406,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end,
                 group_id = ${unaddressed}
          from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence), ${s}.plan
-         where r.id = i.id and r.fence = i.fence and r.state = 3 and plan.task_id = r.task_id
+         where r.id = i.id and r.fence = i.fence and r.state + 0 = 3 and plan.task_id = r.task_id
          returning r.fence, r.task_id, r.state, plan.paused, r.group_id, case when ${makesRoomSql(s, "r.task_id")} then least(r.due_ms, $3) else r.due_ms end as due_ms`,
       [released.map(({ runId }) => runId), released.map(({ fence }) => fence), Math.round(nowMs)],
     );

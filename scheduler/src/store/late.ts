@@ -27,7 +27,7 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
             cross join lateral (
               select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms) m
-       where r.state = 3 and r.source = 1 and r.gate = 0 and not r.after_end and r.recall <> 1
+       where r.state + 0 = 3 and r.source = 1 and r.gate = 0 and not r.after_end and r.recall <> 1
          and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < $3 - m.after_ms
          and (m.policy = 'skip' or m.policy = 'fire_once' and (
            p.next_slot_ms <= $3 or exists (

@@ -11,7 +11,7 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
  * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
  * `columns`: more of `gone` to return. `kept`: false where those that went well leave no row; see unkept below.
  *
- * Not `state = 3`: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
+ * Not `state = 3`, here and wherever claims come by their numbers: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
  * for the smallest and compare every claim with every verdict: 400 ms for 350 of them. And arrays behind a select, whose
  * length it cannot see: for 2,000 verdicts on 100,000 runs it would read all of these instead of asking the key.
  */
@@ -77,7 +77,7 @@ export const retrySql = (s: string) => `
     select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, p.paused, t.group_id
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
          join ${s}.task t on t.id = r.task_id
-    where r.state = 3 and r.recall <> 1 and t.deleted_ms is null and ($9 or not (${rated})) for update of r
+    where r.state + 0 = 3 and r.recall <> 1 and t.deleted_ms is null and ($9 or not (${rated})) for update of r
   ), back as (
     update ${s}.run r set state = case when old.ask then 4 when old.paused then 1 else 2 end, group_id = ${unaddressed},
            due_ms = old.due_ms, session_id = null, claimed_ms = null,
