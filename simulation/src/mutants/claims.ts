@@ -61,7 +61,7 @@ export const claimMutants: readonly Mutant[] = [
   {
     name: "a retry in spite of a cancellation",
     file: "store/settle.ts",
-    find: "where r.state = 3 and r.recall <> 1 and t.deleted_ms is null and",
+    find: "where r.state + 0 = 3 and r.recall <> 1 and t.deleted_ms is null and",
     put: "where r.state = 3 and",
     breaks: "14",
   },
