@@ -338,7 +338,7 @@ export class Carillon {
 
   async #start(): Promise<this> {
     await this.open();
-    const { store, definitions } = (await this.#opening) as Opened;
+    const { store, definitions, enqueuer } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#defined.checkSlotPayloads();
     // Loaded where somebody listens: all others start without it.
@@ -356,7 +356,7 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
-    const more = { node: this.#node, readMetrics: () => this.metrics(), listen: settings.listen ?? "" };
+    const more = { enqueuer, node: this.#node, readMetrics: () => this.metrics(), listen: settings.listen ?? "" };
     const http = server && new server.HttpServer({ ...shared, ...more });
     const alarms = await watchAlarms(shared, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
@@ -407,7 +407,8 @@ export class Carillon {
       beatMs: settings.beatMs,
       shownBeatMs: longestBeatMs,
     });
-    return joinPatiently(optionsOf, { failFast: settings.failFast, rename, signal: this.#stopping.signal });
+    const { failFast } = settings;
+    return joinPatiently(optionsOf, { clock: this.#clock, failFast, rename, signal: this.#stopping.signal });
   }
 
   readonly #untilAnswered = <T>(ask: () => Promise<T>) =>

@@ -37,9 +37,8 @@ export class Enqueuer {
 
   #launch(): void {
     while (this.#waiting.length > 0 && this.#flights < flightsMost) {
-      const many = this.#waiting.length >= apartAtLeast;
       // Of two with one key the first makes the run: they must not overtake each other.
-      const apart = many && !this.#waiting.some(({ write }) => write.key !== null);
+      const apart = this.#waiting.length >= apartAtLeast && !this.#waiting.some(({ write }) => write.key !== null);
       if (this.#flights > 0 && !apart) return;
       const size = apart && this.#flights === 0 ? Math.ceil(this.#waiting.length / flightsMost) : runsPerStatement;
       const batch = this.#waiting.splice(0, Math.min(size, runsPerStatement));

@@ -4,6 +4,7 @@ import type { Membership } from "../coordination.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { Member, SessionStore } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
+import { untilAnswered } from "../until-answered.ts";
 import { servicePlace, type Witness } from "../witness.ts";
 import { watchBeats } from "./living.ts";
 import { isGone, type JoinOptions, joinCluster } from "./membership.ts";
@@ -37,16 +38,14 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
  */
 export async function joinPatiently(
   optionsOf: () => JoinOptions,
-  { failFast, rename, signal }: { failFast: boolean; rename: () => boolean; signal: AbortSignal },
+  { rename, ...waiting }: { clock: Clock; failFast: boolean; rename: () => boolean; signal: AbortSignal },
 ): Promise<Membership> {
+  const { signal } = waiting;
   for (;;) {
-    const options = optionsOf();
     try {
-      return await joinAgreeing(options, signal);
+      return await untilAnswered(() => joinAgreeing(optionsOf(), signal), waiting);
     } catch (error) {
-      if (isCarillonError(error, "NODE_NAME_TAKEN") && rename()) continue;
-      if (!isCarillonError(error, "STORE_UNREACHABLE") || failFast || signal.aborted) throw error;
-      await pause(options.clock, retryMs, signal);
+      if (!isCarillonError(error, "NODE_NAME_TAKEN") || !rename()) throw error;
     }
   }
 }

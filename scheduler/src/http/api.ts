@@ -4,7 +4,7 @@ import { checkPolicy, type Principal } from "../access.ts";
 import type { Clock } from "../clock.ts";
 import { type RouteId, routeIds, shapeOf } from "../contract.ts";
 import { type RouteShape, writes } from "../contract-route.ts";
-import { Enqueuer } from "../enqueuer.ts";
+import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { eventText } from "../event-reader.ts";
 import { limits } from "../limits.ts";
@@ -34,6 +34,8 @@ export interface ApiOptions {
   /** The name of this node. */
   node: string;
   behindProxy: boolean;
+  /** This process's. */
+  enqueuer: Enqueuer;
 }
 
 export const openapiPath = "/v1/openapi.json";
@@ -57,7 +59,7 @@ export class Api {
   readonly #streams = new Set<Promise<void>>();
 
   constructor(options: ApiOptions) {
-    const { store, clock, storeClock, log, node } = options;
+    const { store, clock, storeClock, log, node, enqueuer } = options;
     const now = () => storeClock.now();
     // As many requests wait on it as there are; Node would take more than ten for a leak.
     setMaxListeners(0, this.#stopping.signal);
@@ -65,7 +67,6 @@ export class Api {
     this.#principals = new Principals(store.access, clock, now);
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
-    const enqueuer = new Enqueuer((runs) => store.runs.enqueue(runs, now()));
     this.#handlers = {
       ...taskCalls(store, clock),
       ...runCalls({ store, clock, enqueuer, tail: tailOf(store, clock) }),

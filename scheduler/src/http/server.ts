@@ -1,6 +1,7 @@
 import compress from "@fastify/compress";
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Policy, Principal } from "../access.ts";
+import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { parseListen } from "../listen.ts";
@@ -25,6 +26,8 @@ export interface HttpOptions extends PollerOptions {
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
   /** The name of this node. */
   node: string;
+  /** This process's. */
+  enqueuer: Enqueuer;
 }
 
 declare module "fastify" {

@@ -98,6 +98,13 @@ const claimed = 3;
 
 export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn"> {
   const s = database.schema;
+  // One text for each shape, made once: with a name it is compared at each call with what the connection has prepared.
+  const inserts = {
+    "run-insert": insertSql(s, { keyed: false, here: false }),
+    "run-insert-keyed": insertSql(s, { keyed: true, here: false }),
+    "run-insert-here": insertSql(s, { keyed: false, here: true }),
+    "run-insert-keyed-here": insertSql(s, { keyed: true, here: true }),
+  };
   let drawing: Promise<unknown> = Promise.resolve();
   return {
     async enqueue(writes, nowMs, local) {
@@ -127,10 +134,9 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     },
 
     async enqueueIn(client, write, nowMs) {
-      const shape = { keyed: true, here: false };
       for (;;) {
         const { rows } = await client.query(
-          insertSql(s, shape),
+          inserts["run-insert-keyed"],
           insertValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
         );
         const made = rows[0] as unknown as Made;
@@ -192,8 +198,8 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     const values = insertValues(writes, nowMs, ids);
     if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
     // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
-    const name = ids.length <= preparedRowsMax ? `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` : "";
-    const text = insertSql(s, { keyed, here });
+    const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
+    const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
     if (!keyed && !here) {
       const [row] = await database.query<{ made: number; held: number[] | null }>(name, text, values);
       if (row?.held) await admit(row.held, nowMs);

@@ -47,7 +47,7 @@ export class Offers {
       return answer as Answer;
     } catch (error) {
       // Some may have been made before it failed.
-      host.lost();
+      if (room > 0) host.lost();
       throw error;
     } finally {
       this.#underWay.delete(taken);
