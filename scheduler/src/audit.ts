@@ -25,6 +25,6 @@ export interface AuditFilter {
 export interface AuditStore {
   /** Newest first. */
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
-  /** Of what has no transaction of its own. */
-  record(entry: Omit<AuditEntry, "entryId">): Promise<void>;
+  /** Of what has no transaction of its own; all of them, or none. */
+  record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
 }

@@ -9,13 +9,14 @@ export class InFlight {
   #onNone: (() => void) | undefined;
 
   watch(app: FastifyInstance): void {
-    app.addHook("onRequest", async (_, reply) => {
+    app.addHook("onRequest", (_, reply, done) => {
       this.#count++;
       // Also where the caller goes first, and where the answer was written past Fastify.
       reply.raw.once("close", () => {
         this.#count--;
         if (this.#count === 0) this.#onNone?.();
       });
+      done();
     });
   }
 

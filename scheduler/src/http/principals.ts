@@ -32,7 +32,7 @@ export class Principals {
     const given = parseToken(text);
     if (!given) throw needed("that is no token");
     const hash = hashOfSecret(given.secret);
-    const credential = await this.#read(`token ${given.keyId} ${hash.toString("base64")}`, async () => {
+    const credential = await this.#read(`${given.keyId} ${hash.toString("latin1")}`, async () => {
       const found = await this.#store.tokenOf(given.keyId);
       return found && timingSafeEqual(found.hash, hash) ? found : null;
     });
@@ -42,7 +42,7 @@ export class Principals {
   /** @param secret of the cookie @throws SIGN_IN_NEEDED */
   async ofSignIn(secret: string): Promise<{ who: Principal; expiresMs: number }> {
     const hash = hashOfSecret(secret);
-    const credential = await this.#read(`sign-in ${hash.toString("base64")}`, () => this.#store.signInOf(hash));
+    const credential = await this.#read(hash.toString("latin1"), () => this.#store.signInOf(hash));
     return this.#judge(credential, "the sign-in");
   }
 

@@ -10,6 +10,7 @@ import { outcomes } from "../run.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../run-object.ts";
 import type { EnqueueWrite, RunRecord, Store } from "../store.ts";
 import type { Call, Some } from "./call.ts";
+import { Gathered } from "./gathered.ts";
 import { pageOf, readCursor } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
 
@@ -24,6 +25,7 @@ export interface RunCallOptions {
 /** Of its children and followers a run shows so many. */
 const relativesShown = 50;
 const taskIdsMax = 10_000;
+const entriesPerStatement = 500;
 
 const failureOf = (error: RunRecord["error"]) =>
   (typeof error === "object" && !Array.isArray(error) ? error : { message: String(error) }) as {
@@ -56,6 +58,10 @@ export const logObject = ({
 });
 
 export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some<keyof typeof runRoutes> {
+  const audits = new Gathered(async (entries: Parameters<Store["audit"]["record"]>[0]) => {
+    await store.audit.record(entries);
+    return entries;
+  }, entriesPerStatement);
   /** A task's number is its name's for ever, also when it is removed and made again. */
   const taskIds = new Map<string, number>();
   const taskIdOf = async (name: string): Promise<number> => {
@@ -161,7 +167,7 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
       const { author, reason: why } = changeOf(call, reason);
       // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
       if (created) {
-        await store.audit.record({
+        await audits.ask({
           ...{ atMs: call.nowMs, who: author, act: "run", about: "run", named: String(runId), before: null },
           ...{ after: { task, dueMs: write.dueMs, key: write.key }, why },
         });

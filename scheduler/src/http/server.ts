@@ -14,6 +14,7 @@ import { makeFirstUser } from "./first-user.ts";
 import { strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { Keys } from "./keys.ts";
+import { unpacking } from "./packed.ts";
 import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
 
@@ -44,6 +45,7 @@ declare module "fastify" {
 
 /** Below this packing costs more than it saves. */
 const packFromBytes = 1_024;
+const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /** For a whole request to arrive: one that trickles in does not hold a connection for ever. */
 const requestMs = 30_000;
 const issuesTold = 3;
@@ -82,18 +84,17 @@ export class HttpServer {
     this.#inFlight.watch(app);
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
-    app.addHook("onRequest", async (_, reply) => strictHeaders(reply, this.#options.behindProxy));
+    // These hooks are of every request: a promise for each would cost more than they do.
+    app.addHook("onRequest", (_, reply, done) => {
+      strictHeaders(reply, this.#options.behindProxy);
+      done();
+    });
     // Before the body is read: a stranger's is not.
     const onRequest = async (request: FastifyRequest) => {
       request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
     };
     app.removeContentTypeParser("text/plain");
-    await app.register(compress, {
-      encodings: ["gzip"],
-      requestEncodings: ["gzip", "deflate"],
-      threshold: packFromBytes,
-      zlibOptions: { level: 1 },
-    });
+    await app.register(compress, { global: false });
     app.setErrorHandler((error, request, reply) => {
       const known = asCarillonError(error);
       const problem = problemOf(known);
@@ -109,7 +110,7 @@ export class HttpServer {
       const problem = problemOf(new CarillonError("ROUTE_UNKNOWN", `there is no ${request.method} ${path}`));
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
-    const forWorkers = { config: { policy: "worker" as const }, onRequest };
+    const forWorkers = { config: { policy: "worker" as const }, onRequest, compress: packing, decompress: unpacking };
     app.post(pollPath, forWorkers, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));
     this.#api.register(app);
@@ -121,6 +122,7 @@ export class HttpServer {
           ? this.#api.admit(request, { policy: "viewer", noun: "cluster", method: "GET" })
           : onRequest(request);
       const forScrapers = {
+        compress: packing,
         config: { policy: "viewer" as const },
         onRequest: async (request: FastifyRequest) => void (await byEither(request)),
       };

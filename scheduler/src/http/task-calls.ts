@@ -13,7 +13,10 @@ import { taskObject } from "../task-object.ts";
 import { differences } from "../task-versions.ts";
 import { coming, nextOf, plannedSlots } from "../upcoming-slots.ts";
 import type { Call, Some } from "./call.ts";
+import { Gathered } from "./gathered.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+
+const readsPerStatement = 100;
 
 export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Change => ({
   author: who === null ? "nobody" : principalText(who),
@@ -34,6 +37,15 @@ const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], 
 });
 
 export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRoutes> {
+  const reads = new Gathered(async (names: string[]) => {
+    const records = await store.tasks.byNames([...new Set(names)]);
+    const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
+    const byName = new Map(records.map((record) => [record.name, record]));
+    return names.map((name) => {
+      const record = byName.get(name);
+      return { record, counters: record && counters.get(record.taskId) };
+    });
+  }, readsPerStatement);
   const whole = async (record: TaskRecord, nowMs: number) => {
     const counters = await store.tasks.counters([record.taskId]);
     return asTask(record, counters.get(record.taskId), nowMs);
@@ -65,7 +77,11 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
       return pageOf(records, limit, item, ({ name }) => [name]);
     },
 
-    getTask: async ({ task }, { nowMs }) => whole(await store.tasks.byName(task), nowMs),
+    async getTask({ task }, { nowMs }) {
+      const { record, counters } = await reads.ask(task);
+      if (!record) return store.tasks.byName(task).then((made) => whole(made, nowMs));
+      return asTask(record, counters, nowMs);
+    },
 
     async listTaskVersions({ task, cursor, limit }) {
       const { taskId } = await store.tasks.byName(task);

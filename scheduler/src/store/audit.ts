@@ -67,8 +67,14 @@ export function auditStore(database: Database): AuditStore {
       );
     },
 
-    async record(entry) {
-      await database.query("audit-record", insertSql(s), values(entry));
+    async record(entries) {
+      const columns = entries.map(values);
+      await database.query(
+        "audit-record",
+        `insert into ${s}.audit (at_ms, who, act, about, named, before, after, why)
+         select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::jsonb[], $8::text[])`,
+        [0, 1, 2, 3, 4, 5, 6, 7].map((at) => columns.map((column) => column[at])),
+      );
     },
   };
 }
