@@ -1,8 +1,8 @@
 import type { RunBrowse } from "../browse-store.ts";
 import { liveStates, type Outcome, outcomes } from "../run.ts";
-import type { RunRecord } from "../store.ts";
+import type { RunFilter, RunRecord } from "../store.ts";
 import type { Database } from "./database.ts";
-import { asRunRecord, type RunRow, runRecordSql } from "./run-rows.ts";
+import { asRunRecord, type RunRow, runRecordSql, stateNames } from "./run-rows.ts";
 
 const readyState = liveStates.indexOf("ready");
 const claimedState = liveStates.indexOf("claimed");
@@ -14,6 +14,12 @@ const sizes = [51, 201];
  * size as a number: a plan for any number of rows would be one for many.
  */
 const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
+
+/** Statements of other sizes are not kept: there would be as many as sizes that anyone ever asked for. */
+const nameOf = (phase: string, numbers: number[], { taskId, brief = true }: Asked, size: number): string =>
+  sizes.includes(size)
+    ? `${brief ? "browse" : "list"}-${phase}-${numbers.join("")}-${taskId === null ? "all" : "task"}-${size}`
+    : "";
 
 const priorities = "generate_series(0, 9) as q (priority)";
 
@@ -34,13 +40,44 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
   return runs;
 }
 
+/**
+ * The same pieces for those who ask in process, with all that a run has: the live states by due time, claimed ones first, then what
+ * has ended, the latest first. One text for all filters would be one plan for all: it sorted every ended run to show fifty.
+ */
+export async function listRuns(database: Database, filter: RunFilter): Promise<RunRecord[]> {
+  const { task, states = [...liveStates, ...outcomes], sinceMs = null, limit } = filter;
+  let taskId: number | null = null;
+  if (task !== undefined) {
+    const sql = `select id from ${database.schema}.task where name = $1`;
+    const [row] = await database.query<{ id: number }>("run-list-task", sql, [task]);
+    if (!row) return [];
+    taskId = row.id;
+  }
+  const { length: most } = liveStates;
+  const wanted = new Set(states.map((state) => stateNames.indexOf(state)));
+  const live = Array.from({ length: most }, (_, i) => most - 1 - i).filter((number) => wanted.has(number));
+  const ended = [...wanted].filter((number) => number >= most).map((number) => number - most);
+  const browse = { states: [], taskId, readyBeforeMs: null, sinceMs, untilMs: null, after: null, brief: false };
+  const runs: RunRecord[] = [];
+  for (const state of live) {
+    if (runs.length < limit)
+      runs.push(...(await liveRuns(database, { ...browse, limit: limit - runs.length }, [state])));
+  }
+  if (ended.length > 0 && runs.length < limit)
+    runs.push(...(await endedRuns(database, { ...browse, limit: limit - runs.length }, ended.sort())));
+  return runs;
+}
+
+/** `brief`, which is the default: what lists show of a run is less than what it has. */
+type Asked = RunBrowse & { brief?: boolean };
+
 const isLive = (state: string): state is (typeof liveStates)[number] =>
   (liveStates as readonly string[]).includes(state);
 
 /** By due time. The orders of the indexes begin with a task, a group or a priority, of which there are few; each is probed. */
-async function liveRuns(database: Database, browse: RunBrowse, states: number[]): Promise<RunRecord[]> {
+async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunRecord[]> {
   const s = database.schema;
-  const { taskId, sinceMs, untilMs, readyBeforeMs, after, limit } = browse;
+  const { taskId, sinceMs, untilMs, readyBeforeMs, after, limit, brief = true } = browse;
   const size = sizeOf(limit);
   const bound = (state: string) => `and r.due_ms >= $1 and r.due_ms < $2 and (r.due_ms, r.id) > ($3, $4)
     ${state === String(readyState) ? "and r.due_ms < $6" : ""} order by r.due_ms, r.id limit ${size}`;
@@ -62,8 +99,8 @@ async function liveRuns(database: Database, browse: RunBrowse, states: number[])
     return `(${of(`r.state in (0, 1, 4) and r.state = ${state}`, "")})`;
   });
   const rows = await database.query<RunRow>(
-    `browse-live-${states.join("")}-${taskId === null ? "all" : "task"}-${size}`,
-    `${runRecordSql(s, "run", true)} join (select id from (${pieces.join(" union all ")}) pieces order by due_ms, id limit ${size}) p
+    nameOf("live", states, browse, size),
+    `${runRecordSql(s, "run", brief)} join (select id from (${pieces.join(" union all ")}) pieces order by due_ms, id limit ${size}) p
        on p.id = r.id
      where ($5::int is null or true) and $6::bigint is not null order by r.due_ms, r.id`,
     [
@@ -79,9 +116,9 @@ async function liveRuns(database: Database, browse: RunBrowse, states: number[])
 }
 
 /** The latest first: within a partition by the outcome's or the task's index, over partitions in their order. */
-async function endedRuns(database: Database, browse: RunBrowse, ends: number[]): Promise<RunRecord[]> {
+async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunRecord[]> {
   const s = database.schema;
-  const { taskId, sinceMs, untilMs, after, limit } = browse;
+  const { taskId, sinceMs, untilMs, after, limit, brief = true } = browse;
   const size = sizeOf(limit);
   const of = (where: string) => `(select r.id, r.ended_ms from ${s}.run_history r where ${where}
     and r.ended_ms >= $1 and r.ended_ms < $2 and r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)
@@ -89,8 +126,8 @@ async function endedRuns(database: Database, browse: RunBrowse, ends: number[]):
   const ofTask = (end: number) => (end === 0 ? "r.task_id = $5 and" : "r.task_id = $5 and r.outcome <> 0 and");
   const pieces = ends.map((end) => of(`${taskId === null ? "" : ofTask(end)} r.outcome = ${end}`));
   const rows = await database.query<RunRow>(
-    `browse-ended-${ends.join("")}-${taskId === null ? "all" : "task"}-${size}`,
-    `${runRecordSql(s, "run_history", true)} join (
+    nameOf("ended", ends, browse, size),
+    `${runRecordSql(s, "run_history", brief)} join (
        select id, ended_ms from (${pieces.join(" union all ")}) pieces order by ended_ms desc, id desc limit ${size}) p
        on p.id = r.id and p.ended_ms = r.ended_ms
      where $5::int is null or true order by r.ended_ms desc, r.id desc`,

@@ -1,11 +1,12 @@
 import { CarillonError } from "../errors.ts";
-import { liveStates, outcomes } from "../run.ts";
+import { liveStates } from "../run.ts";
 import type { AttemptRecord, LogLine, RunStore, SqlClient } from "../store.ts";
 import { audited } from "./audit.ts";
+import { listRuns } from "./browse-runs.ts";
 import type { Database } from "./database.ts";
 import { enqueueStore } from "./enqueue.ts";
 import { lockPlans, settleGates } from "./gates.ts";
-import { asRunRecord, type RunRow, runRecordSql, stateNames } from "./run-rows.ts";
+import { asRunRecord, type RunRow, runRecordSql } from "./run-rows.ts";
 import { notifySql } from "./signals.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
@@ -83,35 +84,7 @@ export function runStore(database: Database): RunStore {
       });
     },
 
-    async list(filter) {
-      const states = filter.states ?? [...liveStates, ...outcomes];
-      const numbers = states.map((state) => stateNames.indexOf(state));
-      const values = [filter.task ?? null, filter.sinceMs ?? null, filter.limit];
-      const live = numbers.filter((number) => number < liveStates.length);
-      const ended = numbers.filter((number) => number >= liveStates.length).map((number) => number - liveStates.length);
-      const rows: RunRow[] = [];
-      if (live.length > 0) {
-        rows.push(
-          ...(await database.query<RunRow>(
-            "run-list-live",
-            `${recordSql("run")} where r.state = any($4) and ($1::text is null or t.name = $1) and ($2::bigint is null or r.due_ms >= $2)
-             order by r.state desc, r.due_ms limit $3`,
-            [...values, live],
-          )),
-        );
-      }
-      if (ended.length > 0) {
-        rows.push(
-          ...(await database.query<RunRow>(
-            "run-list-ended",
-            `${recordSql("run_history")} where r.outcome = any($4) and ($1::text is null or t.name = $1) and ($2::bigint is null or r.ended_ms >= $2)
-             order by r.ended_ms desc limit $3`,
-            [...values, ended],
-          )),
-        );
-      }
-      return rows.slice(0, filter.limit).map(asRunRecord);
-    },
+    list: (filter) => listRuns(database, filter),
 
     async attempts(runId): Promise<AttemptRecord[]> {
       return database.query<AttemptRecord>(

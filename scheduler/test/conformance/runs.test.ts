@@ -207,6 +207,18 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       const ids = async (filter: object) =>
         (await stage.store.runs.list({ task: "looked-at", limit: 10, ...filter })).map(({ runId }) => runId).sort();
       expect(await ids({})).toEqual([a, b]);
+      const claimed = await stage.enqueue(task, { dueMs: stage.nowMs - 5 });
+      await stage.claim(session, [task]);
+      const ordered = await stage.store.runs.list({ task: "looked-at", limit: 10 });
+      expect(ordered.map(({ runId }) => runId)).toEqual([claimed, b, a]);
+      expect(await stage.store.runs.list({ limit: 500, states: ["ready", "succeeded"], sinceMs: 0 })).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ runId: b }),
+          expect.objectContaining({ runId: a, fence: run.fence }),
+        ]),
+      );
+      expect(await stage.store.runs.list({ task: "nowhere", limit: 5 })).toEqual([]);
+      await stage.store.runs.cancel(claimed, "", stage.nowMs);
       expect(await ids({ states: ["succeeded"] })).toEqual([a]);
       expect(await ids({ states: ["ready", "held"] })).toEqual([b]);
       expect(await ids({ sinceMs: stage.nowMs + 4 })).toEqual([b]);
