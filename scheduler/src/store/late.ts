@@ -19,11 +19,13 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
   );
   if (late.length === 0) return new Set();
   const s = database.schema;
+  // The lists are hidden from the planner: with their length known it took the live runs whole, for one that is as rare as
+  // its guesses, and compared each with each of the list. 350 ms for 2,000 of 20,000; asked by their keys they take 15.
   const rows = await database.query<{ fence: number }>(
     "claim-late",
     `with late as materialized (
        select r.id, 'misfire: ' || m.policy as why
-       from unnest($1::bigint[], $2::bigint[]) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
+       from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
             cross join lateral (
               select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms) m
