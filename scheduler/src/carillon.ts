@@ -328,6 +328,7 @@ export class Carillon {
       });
       const store = await this.#measuring.around(await this.#surroundings.around(opened));
       await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
+      this.#storeClock.sharpenBy(store.clock);
       const enqueuer = new Enqueuer((writes) => this.#send(store, writes));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
     } catch (error) {

@@ -67,3 +67,20 @@ test("without a wake it lasts its time", async () => {
   await turns();
   expect(slept).toBe(1);
 });
+
+test("a wait of less than a millisecond is one, neither early nor a whole millisecond, and can be cancelled", async () => {
+  const took: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    const began = performance.now();
+    await new Promise<void>((resolve) => systemClock.after(0.2, resolve));
+    took.push(performance.now() - began);
+  }
+  expect(Math.min(...took)).toBeGreaterThanOrEqual(0.2);
+  expect(Math.min(...took)).toBeLessThan(1);
+  let fired = false;
+  systemClock.after(0.2, () => {
+    fired = true;
+  })();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(fired).toBe(false);
+});

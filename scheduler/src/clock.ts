@@ -14,10 +14,14 @@ export interface Clock {
 /** Node's timers overflow above this. */
 const longestTimeoutMs = 2 ** 31 - 1;
 
+/** Waiting for a timer would take a millisecond for these; turns of the event loop take some microseconds each. */
+const turnedMs = 0.35;
+
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),
   after(ms, fire) {
+    if (ms > 0 && ms <= turnedMs) return afterTurns(performance.now() + ms, fire);
     let handle: NodeJS.Timeout;
     const arm = (left: number) => {
       handle = setTimeout(
@@ -29,6 +33,16 @@ export const systemClock: Clock = {
     return () => clearTimeout(handle);
   },
 };
+
+/** Whatever else there is to do is done meanwhile. */
+function afterTurns(atMono: number, fire: () => void): () => void {
+  const turn = () => {
+    if (performance.now() >= atMono) fire();
+    else handle = setImmediate(turn);
+  };
+  let handle = setImmediate(turn);
+  return () => clearImmediate(handle);
+}
 
 /** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

@@ -2,31 +2,38 @@ import type { Clock } from "./clock.ts";
 
 /** A difference above this is a step of somebody's clock, not drift, and is followed at once. */
 const stepMs = 500;
-/** Smaller differences are made up at this rate, so that store time never runs backwards by them. */
+/** Backwards, smaller differences are made up at this rate, so that store time never runs backwards by them. */
 const slewRate = 0.05;
-/** The first samples are followed at once: a process that is just starting may be slow, and decides nothing yet. */
-const settlingSamples = 6;
+/** Quartz drifts by up to 0.1 ms a second, which blunts an old sample. */
+const driftRate = 0.0001;
+/** Timers set by a time that was further behind than this are set again. */
+const tellMs = 0.2;
+/** A sample this old is blunter than a new one would be. */
+const sharpForMs = 3_000;
 
 /**
- * The store's clock as this process estimates it: this machine's monotonic clock plus a measured offset, so a step of
- * the local wall clock changes nothing. A sample is one round trip; the store answered somewhere inside it, so its
- * middle is wrong by at most half of it, and only samples that are sharper than what the drift since the last good one
- * allows are believed. What protects slots from a step of the store's own clock is the ledger, not this.
+ * The store's clock as this process knows it: this machine's monotonic clock plus an offset that round trips bound, so a step
+ * of the local wall clock changes nothing. The store read its clock somewhere within a round trip, so each sample gives two
+ * bounds of the offset, and the samples together the narrowest pair that all of them allow. `now` is the lower one: the store's
+ * clock shows at least that, so nothing that waits for a time begins before it. The middle of a round trip, which one
+ * would expect to be nearer, began runs a millisecond early, and five on a busy machine. What protects slots from a step of
+ * the store's own clock is the ledger, not this.
  */
 export class StoreClock {
   readonly #clock: Clock;
   #offset: number;
-  #target: number;
+  /** As of the last sample. */
+  #least = Number.NEGATIVE_INFINITY;
+  #most = Number.POSITIVE_INFINITY;
+  #sampledAt = Number.NEGATIVE_INFINITY;
   #slewedAt: number;
-  #errorMs = Number.POSITIVE_INFINITY;
-  #sampledAt = 0;
-  #samples = 0;
+  #sharpening: { ask: () => Promise<number>; atMono: number } | undefined;
   #stepped: (() => void)[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#slewedAt = clock.monotonic();
-    this.#offset = this.#target = clock.wall() - this.#slewedAt;
+    this.#offset = clock.wall() - this.#slewedAt;
   }
 
   /** Epoch milliseconds by the store's clock. */
@@ -34,9 +41,9 @@ export class StoreClock {
     return this.#clock.monotonic() + this.#slewed();
   }
 
-  /** Half the round trip of the sample in use: how far `now` may be off. */
+  /** How far `now` may be behind. */
   get errorMs(): number {
-    return this.#errorMs;
+    return this.#most - this.#least;
   }
 
   /** How far this machine's wall clock is from the store's; positive when the store is ahead. */
@@ -60,35 +67,52 @@ export class StoreClock {
     this.sample(began, await storeMs(), this.#clock.monotonic());
   }
 
+  /** @param ask the store's clock, by a question as short as can be; asked by `sharpen` from now on */
+  sharpenBy(ask: () => Promise<number>): void {
+    this.#sharpening = { ask, atMono: Number.NEGATIVE_INFINITY };
+  }
+
+  /**
+   * Called by whoever is to start something to the millisecond: sees to it that there is a sharp sample. Those of beats are not:
+   * their answers come when their writes are on the disk. A process that starts nothing never asks.
+   */
+  sharpen(): void {
+    const sharpening = this.#sharpening;
+    const mono = this.#clock.monotonic();
+    if (!sharpening || mono - sharpening.atMono < sharpForMs) return;
+    sharpening.atMono = mono;
+    // Unanswered it stays as blunt as it is, and whoever needs the store for more than its time tells of that.
+    this.ask(sharpening.ask).catch(() => undefined);
+  }
+
   /**
    * @param beganMono monotonic time before the question
    * @param storeMs the store's clock in the answer, epoch milliseconds
    * @param endedMono monotonic time after the answer
    */
   sample(beganMono: number, storeMs: number, endedMono: number): void {
-    this.#samples++;
-    const errorMs = (endedMono - beganMono) / 2;
-    const offset = storeMs - (beganMono + endedMono) / 2;
-    // Quartz drifts by up to 0.1 ms a second, which blunts an old sample.
-    const known = this.#errorMs + (endedMono - this.#sampledAt) * 0.0001;
-    const disagrees = Math.abs(offset - this.#target) > errorMs + known;
-    if (errorMs > known && !disagrees) return;
+    const [least, most] = [storeMs - endedMono, storeMs - beganMono];
+    const first = this.#sampledAt === Number.NEGATIVE_INFINITY;
+    const driftMs = first ? 0 : (endedMono - this.#sampledAt) * driftRate;
+    const [knownLeast, knownMost] = [this.#least - driftMs, this.#most + driftMs];
     this.#slewed();
-    this.#errorMs = errorMs;
     this.#sampledAt = endedMono;
-    this.#target = offset;
-    if (this.#samples <= settlingSamples || Math.abs(offset - this.#offset) > stepMs) {
-      this.#offset = offset;
-      for (const listener of this.#stepped) listener();
-    }
+    // Where they contradict each other a clock was stepped, or more has drifted than quartz does: the new one is right.
+    const agrees = least <= knownMost && most >= knownLeast;
+    this.#least = agrees ? Math.max(least, knownLeast) : least;
+    this.#most = agrees ? Math.min(most, knownMost) : most;
+    const behindMs = this.#least - this.#offset;
+    // Forwards at once, for the store's clock is there already.
+    if (behindMs > 0 || first || behindMs < -stepMs) this.#offset = this.#least;
+    if (behindMs > tellMs || first || behindMs < -stepMs) for (const listener of this.#stepped) listener();
   }
 
   #slewed(): number {
     const at = this.#clock.monotonic();
     const room = (at - this.#slewedAt) * slewRate;
     this.#slewedAt = at;
-    const missing = this.#target - this.#offset;
-    this.#offset += Math.max(-room, Math.min(room, missing));
+    if (this.#least < this.#offset && this.#least !== Number.NEGATIVE_INFINITY)
+      this.#offset = Math.max(this.#least, this.#offset - room);
     return this.#offset;
   }
 }

@@ -144,10 +144,9 @@ export class RemoteSession implements Membership {
   async #post(request: PollRequest, session: number | null, signal?: AbortSignal): Promise<PollAnswer> {
     const { line, storeClock } = this.#options;
     const { answer, beganMono, endedMono } = await line.post(request, signal);
-    // The round trip alone, as if the server had answered at once; and the answer as if it took no time to come, so that
-    // what is due is started late by that much, and never early.
+    // The round trip alone, as if the server had answered at once.
     const tookMs = Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
-    storeClock.sample(beganMono + tookMs, answer.nowMs - (endedMono - beganMono - tookMs) / 2, endedMono);
+    storeClock.sample(beganMono + tookMs, answer.nowMs, endedMono);
     if (session === this.#sessionId || session === null)
       this.#sureUntilMono = Math.max(this.#sureUntilMono, beganMono + tookMs + answer.sureForMs);
     this.#lockedOut = false;

@@ -329,6 +329,7 @@ export class Worker implements RunHost {
   #armDue(): void {
     const least = this.#waiting.least;
     if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
+    this.#options.storeClock.sharpen();
     this.#dueTimer.set(this.#options.storeClock.until(least), () => this.#startDue());
   }
 
