@@ -11,7 +11,17 @@ export type Role = (typeof roles)[number];
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
 
-export const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit"] as const;
+export const nouns = [
+  "tasks",
+  "runs",
+  "operations",
+  "calendars",
+  "cluster",
+  "access",
+  "audit",
+  "secrets",
+  "alarms",
+] as const;
 export type Noun = (typeof nouns)[number];
 
 /** What a token may be narrowed to, beside its role. */

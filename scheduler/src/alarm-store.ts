@@ -1,4 +1,5 @@
 import type { AlarmMessage, AlarmRule, Finding } from "./alarms.ts";
+import type { Change } from "./store.ts";
 
 export interface Thresholds {
   overdueMs: number;
@@ -17,6 +18,49 @@ export interface AlarmRecord {
   count: number;
   text: string;
   runId: number | null;
+  /** Somebody has said that they know: it is told of no more until it is over and comes again. */
+  seen: Said | null;
+  /** Until then nothing of it is told; null: it is. */
+  silencedUntilMs: number | null;
+}
+
+export interface Said {
+  atMs: number;
+  by: string;
+  why: string;
+}
+
+/** Alarms that are not told of for a while: counted, shown, and told if they are still open afterwards. */
+export interface Silence {
+  silenceId: number;
+  /** null: any. */
+  rule: AlarmRule | null;
+  task: string | null;
+  fromMs: number;
+  untilMs: number;
+  author: string;
+  reason: string;
+}
+
+export interface OutboxRow {
+  id: number;
+  channel: string;
+  attempts: number;
+  createdMs: number;
+  rule: AlarmRule | "test";
+  kind: string;
+  sentMs: number | null;
+  /** Of the last try. */
+  error: string | null;
+  /** When it is tried again; null: it is sent, or given up. */
+  nextMs: number | null;
+}
+
+export interface OutboxTry {
+  attempt: number;
+  atMs: number;
+  node: string;
+  error: string | null;
 }
 
 export interface OutboxMessage {
@@ -46,13 +90,29 @@ export interface AlarmStore {
    * what became of one has it sent again.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;
-  sent(id: number, nowMs: number): Promise<void>;
+  sent(id: number, nowMs: number, by?: Try): Promise<void>;
   /** @param nextMs null: given up */
-  unsent(id: number, error: string, nextMs: number | null): Promise<void>;
-  open(): Promise<AlarmRecord[]>;
-  outbox(
-    limit: number,
-  ): Promise<
-    (Omit<OutboxMessage, "message"> & { rule: AlarmRule; kind: string; sentMs: number | null; error: string | null })[]
-  >;
+  unsent(id: number, error: string, nextMs: number | null, by?: Try): Promise<void>;
+  /** The latest first. */
+  open(nowMs?: number): Promise<AlarmRecord[]>;
+  /** Newest first. @param beforeId default: from the newest */
+  outbox(limit: number, beforeId?: number): Promise<OutboxRow[]>;
+  /** @throws ALARM_UNKNOWN */
+  message(id: number): Promise<OutboxRow & { message: AlarmMessage; tries: OutboxTry[] }>;
+  /** Writes a message that says that nothing is wrong. @returns its number */
+  test(channel: string, change: Change): Promise<number>;
+  /** Open alarms of the rule, of the task or of all, are known to somebody. @returns how many @throws ALARM_UNKNOWN where none is open */
+  see(rule: AlarmRule, task: string | null, change: Change): Promise<number>;
+  silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
+  /** Ends it. @throws ALARM_UNKNOWN */
+  unsilence(silenceId: number, change: Change): Promise<void>;
+  /** Those that hold. */
+  silences(nowMs: number): Promise<Silence[]>;
+}
+
+/** Who tried to send a message, which time. */
+export interface Try {
+  attempt: number;
+  atMs: number;
+  node: string;
 }

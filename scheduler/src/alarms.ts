@@ -43,11 +43,12 @@ export interface Incident {
   quietMs: number | null;
 }
 
-export type MessageKind = "raised" | "summary" | "cleared";
+/** `test`: somebody asks whether a channel works. */
+export type MessageKind = "raised" | "summary" | "cleared" | "test";
 
 export interface AlarmMessage {
   kind: MessageKind;
-  rule: AlarmRule;
+  rule: AlarmRule | "test";
   words: string;
   atMs: number;
   sinceMs: number;
@@ -57,7 +58,14 @@ export interface AlarmMessage {
   /** The most affected. */
   subjects: { task: string; count: number; text: string; run: number | null }[];
   moreSubjects: number;
+  /** Open, and not told of, because somebody said so. Absent: none. */
+  silenced?: number;
 }
+
+export const testMessage = (who: string, nowMs: number): AlarmMessage => ({
+  ...{ kind: "test", rule: "test", words: `a test by ${who}: nothing is wrong`, atMs: nowMs, sinceMs: nowMs },
+  ...{ total: 0, news: 0, subjects: [], moreSubjects: 0 },
+});
 
 const longestWindowMs = 3_600_000;
 
@@ -97,10 +105,12 @@ export function stepIncident(
 /** After so many tries that failed: half a minute, doubling, to an hour. */
 export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
 
-export function messageText({ kind, words, total, news, subjects, moreSubjects, sinceMs }: AlarmMessage): {
+export function messageText(message: AlarmMessage): {
   subject: string;
   text: string;
 } {
+  const { kind, words, total, news, subjects, moreSubjects, sinceMs, silenced = 0 } = message;
+  if (kind === "test") return { subject: words, text: "Messages of Carillon's alarms reach this place." };
   const since = new Date(sinceMs).toISOString();
   const names = subjects.filter(({ task }) => task !== "").map(({ task }) => task);
   const who =
@@ -115,6 +125,7 @@ export function messageText({ kind, words, total, news, subjects, moreSubjects, 
     return `- ${task === "" ? "" : `${task}${times}: `}${text}${run === null ? "" : ` [run ${run}]`}`;
   });
   if (moreSubjects > 0) lines.push(`- and ${moreSubjects} more tasks`);
+  if (silenced > 0) lines.push(`- open and silenced: ${silenced}`);
   const head = kind === "cleared" ? `Over. It began at ${since}; ${total} in all.` : `Since ${since}; ${total} so far.`;
   return { subject, text: [head, ...lines, "", "See carillon alarms, carillon doctor."].join("\n") };
 }

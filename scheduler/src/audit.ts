@@ -1,6 +1,16 @@
 import type { Json } from "./json.ts";
 
-export type AuditAbout = "task" | "run" | "operation" | "calendar" | "user" | "token" | "worker-key" | "group";
+export type AuditAbout =
+  | "task"
+  | "run"
+  | "operation"
+  | "calendar"
+  | "user"
+  | "token"
+  | "worker-key"
+  | "group"
+  | "secret"
+  | "alarm";
 
 /** One change: written once, in the transaction that makes it, and never changed. */
 export interface AuditEntry {

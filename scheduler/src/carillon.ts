@@ -31,6 +31,7 @@ import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
 import { validatePayload } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
+import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
@@ -38,7 +39,7 @@ import type { Change, Enqueued, EnqueueWrite, LocalClaims, Signal, Store, TaskRe
 import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
-import type { RunHandle, Task, WithSchema } from "./task-handle.ts";
+import { handleOf, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
 import { untilAnswered } from "./until-answered.ts";
 import type { Witness } from "./witness.ts";
 import { Worker, type WorkerOptions } from "./worker/worker.ts";
@@ -77,6 +78,7 @@ export class Carillon {
   readonly settings: Settings;
   readonly #options: CarillonOptions;
   readonly #log: Log;
+  readonly #secrets: OwnSecrets;
   readonly #surroundings: Surroundings;
   readonly #clock: Clock;
   readonly #storeClock: StoreClock;
@@ -103,7 +105,8 @@ export class Carillon {
     this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
     this.#options = options;
-    this.#log = options.log ?? standardErrorLog;
+    this.#secrets = new OwnSecrets(options.secretKeys);
+    this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);
     this.#node = this.settings.name ?? madeName();
     this.#callHttp = httpCaller({ ...this.settings.httpTasks, clock: this.#clock });
     const { drainMs, sessionTimeoutMs, name: owner, failFast, metrics } = this.settings;
@@ -140,14 +143,7 @@ export class Carillon {
     this.#defined.add({ definition, schema, handler });
     if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
-    return {
-      name,
-      enqueue: (payload, enqueueOptions) => this.enqueue(name, payload, enqueueOptions),
-      run: (payload) => this.run(name, payload),
-      pause: async (reason) => void (await this.pause(name, { reason })),
-      resume: () => this.resume(name),
-      next: (count = 1) => this.#defined.next(definition, this.#storeClock.now(), count).map((ms) => new Date(ms)),
-    };
+    return handleOf(this, name, (count) => this.#defined.next(definition, this.#storeClock.now(), count));
   }
 
   get node(): string {
@@ -351,15 +347,15 @@ export class Carillon {
     });
     const shared = {
       ...{ store, membership, definitions, clock: this.#clock, storeClock: this.#storeClock },
-      random: this.#surroundings.random,
-      log: this.#log,
+      ...{ random: this.#surroundings.random, log: this.#log },
+      ...this.#secrets.of(store.secrets),
       ...settings,
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const more = { enqueuer, node: this.#node, readMetrics: () => this.metrics(), listen: settings.listen ?? "" };
     const http = server && new server.HttpServer({ ...shared, ...more });
-    const alarms = await watchAlarms(shared, settings.alarms, noticePoster, this.#listeners);
+    const alarms = await watchAlarms({ ...shared, node: this.#node }, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     const listening = new AbortController();
     const onSignal = (signal: Signal) => {

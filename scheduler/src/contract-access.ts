@@ -158,7 +158,9 @@ export const accessRoutes = {
     summary: "Every change: who, what before and after, why; newest first",
     query: z.strictObject({
       ...paged,
-      about: z.enum(["task", "run", "operation", "calendar", "user", "token", "worker-key", "group"]).optional(),
+      about: z
+        .enum(["task", "run", "operation", "calendar", "user", "token", "worker-key", "group", "secret", "alarm"])
+        .optional(),
       named: text(200).optional().describe("With `about`: which one."),
       who: name(200).optional(),
     }),

@@ -28,6 +28,8 @@ export interface RouteShape {
   readonly event?: z.ZodType;
   /** The answer has a secret in it that is kept nowhere, so it cannot be given a second time. */
   readonly secret?: true;
+  /** This field of the body is kept nowhere, not even as part of a hash. */
+  readonly unseen?: string;
   /** A request may be larger than others. */
   readonly large?: true;
   /** By which codes it is refused, beside those that every route may give. */

@@ -1,11 +1,13 @@
 /** The HTTP API, version 1: every route, in one table. docs/api.md tells how to use it, docs/openapi.json is made from it. */
 import type { z } from "zod";
 import { accessRoutes } from "./contract-access.ts";
+import { alarmRoutes } from "./contract-alarms.ts";
 import { calendarRoutes } from "./contract-calendars.ts";
 import { clusterRoutes } from "./contract-cluster.ts";
 import { operationRoutes } from "./contract-operations.ts";
 import type { RouteShape } from "./contract-route.ts";
 import { runRoutes } from "./contract-runs.ts";
+import { secretRoutes } from "./contract-secrets.ts";
 import { taskRoutes } from "./contract-tasks.ts";
 
 export const routes = {
@@ -15,6 +17,8 @@ export const routes = {
   ...calendarRoutes,
   ...clusterRoutes,
   ...accessRoutes,
+  ...secretRoutes,
+  ...alarmRoutes,
 } as const;
 
 export type Routes = typeof routes;

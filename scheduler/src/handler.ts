@@ -19,6 +19,12 @@ export interface Run {
   /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */
   readonly signal: AbortSignal;
   readonly log: RunLog;
+  /**
+   * A secret's value, as it is now, or in a version of those that are kept (the present one and the one before). From then on it is
+   * taken out of what this process's runs log, return, show and throw.
+   * @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE
+   */
+  secret(name: string, options?: { version?: number }): Promise<string>;
   /** Shows how far the run is: any small JSON. */
   progress(value: unknown): void;
   /**

@@ -3,6 +3,7 @@ import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { type Json, jsonText } from "./json.ts";
 import { limits } from "./limits.ts";
+import { checkSecretName, secretPlaces } from "./secrets.ts";
 
 /** A status, or a class of them such as "5xx". */
 export type StatusPattern = number | `${1 | 2 | 3 | 4 | 5}xx`;
@@ -12,7 +13,10 @@ export interface HttpOptions {
   url: string;
   /** Default POST. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Go to the URL's own origin only. They are kept in the store, readable by whoever can read tasks. */
+  /**
+   * Go to the URL's own origin only. They are kept in the store, readable by whoever can read tasks: for what is not to be read,
+   * write {{secret:NAME}}.
+   */
   headers?: Record<string, string>;
   /** A text is sent as it is, anything else as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send none. */
   body?: unknown;
@@ -45,6 +49,8 @@ const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** The request's framing, whom it is for, and what the worker itself says of the run. */
 const ownHeaders =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|proxy-.*|carillon-.*)$/i;
+/** Visible ASCII, spaces and tabs. */
+export const headerValue = /^[\t\x20-\x7e]*$/;
 const mostHeaders = 50;
 const mostRedirects = 5;
 
@@ -115,9 +121,10 @@ function taskHeaders(given: unknown, wrong: Wrong): Record<string, string> {
         `.headers cannot hold ${JSON.stringify(name)}`,
         "It is no header's name, or one that the worker sets.",
       );
-    // Visible ASCII, spaces and tabs: a line's end here would begin a header, or a request, of the task's own.
-    if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value) || value.length > limits.urlLength)
+    // A line's end here would begin a header, or a request, of the task's own.
+    if (typeof value !== "string" || !headerValue.test(value) || value.length > limits.urlLength)
       throw wrong(`.headers: the value of ${name} cannot be sent`, "Use printable ASCII on one line.");
+    for (const [, secret = ""] of value.matchAll(secretPlaces)) checkSecretName(secret);
   }
   return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value as string]));
 }

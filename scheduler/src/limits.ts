@@ -82,6 +82,14 @@ export const limits = {
   /** Server-sent events that one server sends at once. */
   streams: 200,
   passwordLength: 1_000,
+  /** Of one secret's value. */
+  secretBytes: 32 * 1024,
+  /** A shorter value cannot be told from other text. */
+  secretLeastLength: 8,
+  /** Values that a process has handed out, and takes out of what is written. */
+  secretsRemembered: 1_000,
+  /** Data keys that one transaction wraps anew. */
+  secretsAtOnce: 500,
   /** A message or a stack that a remote worker tells. */
   errorTextLength: 16 * 1024,
 } as const;

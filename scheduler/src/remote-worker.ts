@@ -7,6 +7,7 @@ import type { Handler, RunNotice } from "./handler.ts";
 import { type Log, standardErrorLog } from "./log.ts";
 import { validatePayload } from "./payload.ts";
 import { systemRandom } from "./random.ts";
+import { Redactor } from "./redactor.ts";
 import { Line } from "./remote/line.ts";
 import { RemoteClaims } from "./remote/remote-claims.ts";
 import { RemoteFlow } from "./remote/remote-flow.ts";
@@ -17,6 +18,7 @@ import {
   workerPreset,
   workerSettingsOf,
 } from "./remote-worker-options.ts";
+import { HandedSecrets } from "./secrets.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { StoreClock } from "./store-clock.ts";
 import { version } from "./version.ts";
@@ -52,6 +54,7 @@ interface Started {
 export class RemoteWorker {
   readonly settings: RemoteWorkerSettings;
   readonly #log: Log;
+  readonly #redactor = new Redactor();
   readonly #served = new Map<string, Served>();
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
@@ -64,7 +67,7 @@ export class RemoteWorker {
     const options = workerPreset.applied({ ...given });
     const key = options.key ?? process.env.CARILLON_WORKER_KEY;
     this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
-    this.#log = options.log ?? standardErrorLog;
+    this.#log = this.#redactor.log(options.log ?? standardErrorLog);
   }
 
   /**
@@ -155,11 +158,13 @@ export class RemoteWorker {
       throw error;
     }
     const flow = new RemoteFlow(session);
+    const secrets = new HandedSecrets(flow, this.#redactor);
     const claims = new RemoteClaims({ ...shared, session, flow, claimAheadMs, held });
     const worker = new Worker({
       ...shared,
       claims,
       flow,
+      secrets,
       writeLogs: (lines) => claims.writeLogs(lines),
       membership: session,
       definitions: new Definitions(claims),

@@ -73,6 +73,11 @@ export interface CarillonOptions {
   failFast?: boolean;
   commands?: CommandOptions;
   httpTasks?: HttpTaskOptions;
+  /**
+   * What seals and opens tasks' secrets: base64 of 32 bytes, or "file:PATH" of a file with one a line. The first seals, the
+   * others still open. Default: those of the variable CARILLON_SECRET_KEYS, comma-separated; without any, there are no secrets.
+   */
+  secretKeys?: string | string[];
   /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
   listen?: string;
   /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
@@ -236,6 +241,7 @@ const optionNames: Record<keyof CarillonOptions, true> = {
   failFast: true,
   commands: true,
   httpTasks: true,
+  secretKeys: true,
   listen: true,
   behindProxy: true,
   metrics: true,

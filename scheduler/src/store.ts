@@ -18,6 +18,7 @@ import type { OperationStore } from "./operations.ts";
 import type { MissedRange, PlannedSlot } from "./planning.ts";
 import type { RouteStore, TurnRequest } from "./route-store.ts";
 import type { LiveState, Outcome } from "./run.ts";
+import type { SecretStore } from "./secret-store.ts";
 import type { SessionStore } from "./session-store.ts";
 import type { TaskDefinition } from "./task.ts";
 import type { WorkerStore } from "./worker-store.ts";
@@ -47,6 +48,7 @@ export interface Store {
   readonly claims: ClaimStore;
   readonly routes: RouteStore;
   readonly flow: FlowStore;
+  readonly secrets: SecretStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
   readonly graceLocks: GraceLockStore;

@@ -24,3 +24,20 @@ export interface Task<Input> {
 }
 
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
+
+/** What a process is asked to do with a task. */
+interface Doing {
+  enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
+  run(task: string, payload: unknown): Promise<RunHandle>;
+  pause(task: string, why: { reason?: string }): Promise<unknown>;
+  resume(task: string): Promise<void>;
+}
+
+export const handleOf = (doing: Doing, name: string, next: (count: number) => number[]): Task<unknown> => ({
+  name,
+  enqueue: (payload, options) => doing.enqueue(name, payload, options),
+  run: (payload) => doing.run(name, payload),
+  pause: async (reason) => void (await doing.pause(name, reason === undefined ? {} : { reason })),
+  resume: () => doing.resume(name),
+  next: (count = 1) => next(count).map((ms) => new Date(ms)),
+});

@@ -114,6 +114,12 @@ const inputsOf = z.strictObject({
   afterRunId: z.int().min(0).optional().describe("The last `runId` that was told, where there are more; default 0."),
 });
 
+const secretOf = z.strictObject({
+  ...claimed,
+  name: text(100).min(1),
+  version: number.optional().describe("The present one, or the one before; default the present one."),
+});
+
 const turn = z
   .strictObject({
     exceptTaskIds: z.array(number).max(limits.heldPerSession).describe("Tasks of which it has runs that wait."),
@@ -156,6 +162,7 @@ export const pollRequest = z
     states: z.array(savedState).max(limits.runsPerPoll).optional(),
     spawns: z.array(spawn).max(limits.childrenAtOnce).optional(),
     inputsOf: inputsOf.optional().describe("Asks what this run comes from."),
+    secretOf: secretOf.optional().describe("Asks for a secret's value. Keep it out of what is logged and returned."),
     turn: turn.optional(),
     draining: z.boolean().optional().describe("It stops: what is addressed to it and not claimed goes to others."),
     leave: z.boolean().optional().describe("Ends the session, after everything else."),
@@ -200,7 +207,7 @@ const task = z.strictObject({
 
 const refusal = z.strictObject({
   ...claimed,
-  part: z.enum(["verdict", "report", "log", "state", "spawn", "inputs"]).describe("Of the request."),
+  part: z.enum(["verdict", "report", "log", "state", "spawn", "inputs", "secret"]).describe("Of the request."),
   status: z.int(),
   code: z.string(),
   message: z.string(),
@@ -229,6 +236,8 @@ const inputs = z.strictObject({
   more: z.boolean().describe("Ask on, after the last of these."),
 });
 
+const secret = z.strictObject({ ...claimed, name: z.string(), value: z.string() });
+
 const recall = z.strictObject({ ...claimed, kind: z.enum(["cancel", "withdraw"]), why: z.string() });
 
 export const pollAnswer = z.strictObject({
@@ -242,6 +251,7 @@ export const pollAnswer = z.strictObject({
   turnedTo: z.int().optional().describe("Of a turn: where the next one goes on; 0: the round is complete."),
   spawned: z.array(spawned).optional().describe("Of `spawns`, but for those in `refused`."),
   inputs: inputs.optional().describe("Of `inputsOf`, unless it is in `refused`."),
+  secret: secret.optional().describe("Of `secretOf`, unless it is in `refused`."),
   refused: z
     .array(refusal)
     .describe("What was said of claims that are not, or no longer, this session's, or asks what cannot be."),
@@ -262,6 +272,8 @@ export type GivenSpawn = z.infer<typeof spawn>;
 export type GivenState = z.infer<typeof savedState>;
 export type Spawned = z.infer<typeof spawned>;
 export type AskedInputs = z.infer<typeof inputsOf>;
+export type AskedSecret = z.infer<typeof secretOf>;
+export type GivenSecret = z.infer<typeof secret>;
 export type GivenInputs = z.infer<typeof inputs>;
 
 /** RFC 9457, with one of our codes. */

@@ -23,6 +23,8 @@ export interface AlarmsOptions {
   storeClock: StoreClock;
   log: Log;
   settings: AlarmSettings;
+  /** This process's name. */
+  node: string;
   channels: Record<string, Deliver>;
 }
 
@@ -119,20 +121,22 @@ export class Alarms {
   }
 
   async #send({ id, channel, attempts, createdMs, message }: OutboxMessage): Promise<void> {
-    const { store, storeClock, clock, log, channels } = this.#options;
+    const { store, storeClock, clock, log, channels, node } = this.#options;
     const overdue = new AbortController();
     const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
     const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
       await channels[channel]?.(`carillon-alarm-${id}`, { ...message, ...messageText(message) }, signal);
-      await store.alarms.sent(id, storeClock.now());
+      await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
       const over = now - createdMs > giveUpAfterMs;
       const fields = { channel, alarm: id, attempts, error: messageOf(error) };
       if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
       else log.warn(fields, "an alarm could not be sent; it will be tried again");
-      await store.alarms.unsent(id, messageOf(error).slice(0, 500), over ? null : now + againAfterMs(attempts));
+      await store.alarms.unsent(id, messageOf(error).slice(0, 500), over ? null : now + againAfterMs(attempts), {
+        ...{ attempt: attempts, atMs: now, node },
+      });
     } finally {
       cancel();
     }

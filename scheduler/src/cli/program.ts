@@ -19,6 +19,7 @@ import { type BulkOptions, beginOperation } from "./operations.ts";
 import { serveRemote } from "./remote-worker.ts";
 import { showRun } from "./run-card.ts";
 import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
+import { addSecrets } from "./secrets.ts";
 import type { CommonOptions } from "./store-choice.ts";
 import { showTask } from "./task-card.ts";
 import { listTasks, nextOfTask, pauseTasks, resumeTasks, runTask } from "./tasks.ts";
@@ -381,6 +382,8 @@ function commands(terminal: Terminal, ended: Handle): Command {
   add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann").action(
     doing(([name = ""], options) => removeUser(name, options, terminal)),
   );
+
+  addSecrets({ add, family, doing, terminal });
 
   coordinationOption(
     add(

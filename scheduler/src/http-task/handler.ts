@@ -1,9 +1,10 @@
 import type { Clock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import type { Handler, Run } from "../handler.ts";
-import { bodilessMethods, type HttpSpec, matchesStatus } from "../http-task.ts";
+import { bodilessMethods, type HttpSpec, headerValue, matchesStatus } from "../http-task.ts";
 import type { Json } from "../json.ts";
 import { limits } from "../limits.ts";
+import { secretPlaces } from "../secrets.ts";
 import type { HttpTaskOptions } from "../settings.ts";
 import { version } from "../version.ts";
 import { AllowList } from "./allow-list.ts";
@@ -64,9 +65,10 @@ export function httpCaller({ allow = [], secret, clock, resolve = systemResolve 
     const { origin } = target.url;
     let { method } = http;
     let body = bodyOf(http, payload);
+    const headers = await withSecrets(http.headers, run);
     for (let hops = 0; ; hops++) {
       // What the task says of itself is for the origin that it names, and for no other that this one points to.
-      const own = target.url.origin === origin ? http.headers : {};
+      const own = target.url.origin === origin ? headers : {};
       const answer = await send(target, sentTo(target.url, method, own, body, run), limits.httpBodyBytes, signal);
       const onward = followed.includes(answer.status) ? locationOf(answer, target.url) : null;
       if (onward === null || hops >= http.redirects) return { answer, target, method };
@@ -98,6 +100,24 @@ export function httpCaller({ allow = [], secret, clock, resolve = systemResolve 
       body: bytes,
     };
   }
+}
+
+/** Asked for with each attempt: one that was changed since counts from then on. @throws SECRET_… */
+async function withSecrets(headers: Record<string, string>, run: Run): Promise<Record<string, string>> {
+  const filled: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    filled[name] = value;
+    for (const [place, secret = ""] of value.matchAll(secretPlaces)) {
+      const found = await run.secret(secret);
+      // A line's end in it would begin a header, or a request, of its own.
+      if (!headerValue.test(found))
+        throw new CarillonError("SECRET_INVALID", `the value of secret ${secret} cannot be sent in a header`, {
+          hint: "Use printable ASCII on one line.",
+        });
+      filled[name] = filled[name].replace(place, () => found);
+    }
+  }
+  return filled;
 }
 
 /** A name server cannot be interrupted; whoever waits for it can. */

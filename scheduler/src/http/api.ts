@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { checkPolicy, type Principal } from "../access.ts";
+import type { AlarmSettings } from "../alarm-options.ts";
 import type { Clock } from "../clock.ts";
 import { type RouteId, routeIds, shapeOf } from "../contract.ts";
 import { type RouteShape, writes } from "../contract-route.ts";
@@ -10,10 +11,12 @@ import { eventText } from "../event-reader.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { describeApi } from "../openapi.ts";
+import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { version } from "../version.ts";
 import { accessCalls } from "./access-calls.ts";
+import { alarmCalls } from "./alarm-calls.ts";
 import type { Call, Handlers } from "./call.ts";
 import { clusterCalls } from "./cluster-calls.ts";
 import { readGiven } from "./given.ts";
@@ -23,6 +26,7 @@ import { packed, packFromLength, takesPacked, unpacking } from "./packed.ts";
 import { needed, Principals } from "./principals.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { runCalls } from "./run-calls.ts";
+import { secretCalls } from "./secret-calls.ts";
 import { LiveEvents, tailOf } from "./streams.ts";
 import { taskCalls } from "./task-calls.ts";
 import { Throttle } from "./throttle.ts";
@@ -37,6 +41,9 @@ export interface ApiOptions {
   behindProxy: boolean;
   /** This process's. */
   enqueuer: Enqueuer;
+  secretKeys: SecretKeys;
+  /** Whom this process tells of what goes wrong. */
+  alarms: AlarmSettings | null;
 }
 
 export const openapiPath = "/v1/openapi.json";
@@ -73,6 +80,8 @@ export class Api {
       ...operationCalls(store),
       ...calendarCalls(store),
       ...clusterCalls(store, node, this.#events.follow),
+      ...alarmCalls(store, options.alarms),
+      ...secretCalls(store, options.secretKeys),
       ...accessCalls(store, this.#principals, new Throttle(clock)),
     };
   }
@@ -151,7 +160,7 @@ export class Api {
     const key = request.headers["idempotency-key"];
     const who = request.shown?.who;
     if (key === undefined || !writes(shape) || !who) return send(request, reply, await act(drawnByNone));
-    const asked = { route: routeId, given, ifVersion };
+    const asked = { route: routeId, given: seenOf(shape, given), ifVersion };
     const { again, ...answered } = await this.#repeated.once(
       {
         ...{ who, key: keyOf(key), request: asked, secret: shape.secret === true },
@@ -296,6 +305,10 @@ function keyOf(header: string | string[]): string {
     hint: "A random UUID will do.",
   });
 }
+
+/** By which a repeated request is known: a hash of it is kept, by which a short secret could be guessed. */
+const seenOf = ({ unseen }: RouteShape, given: Record<string, unknown>) =>
+  unseen === undefined ? given : { ...given, [unseen]: undefined };
 
 const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
   routeId === "runTask" || routeId === "rerunRun"

@@ -2,11 +2,14 @@ import { CarillonError, type ErrorCode, isCarillonError } from "../errors.ts";
 import type { ChildWrite, Onward } from "../flow.ts";
 import { jsonText } from "../json.ts";
 import { limits } from "../limits.ts";
+import type { SecretSource } from "../secrets.ts";
 import type { Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type {
   AskedInputs,
+  AskedSecret,
   GivenInputs,
+  GivenSecret,
   GivenSpawn,
   GivenState,
   GivenVerdict,
@@ -23,6 +26,10 @@ const ofOneClaim: readonly ErrorCode[] = [
   "OPTION_INVALID",
   "PAYLOAD_NOT_JSON",
   "PAYLOAD_TOO_LARGE",
+  "SECRET_UNKNOWN",
+  "SECRET_FORBIDDEN",
+  "SECRET_INVALID",
+  "SECRET_KEY_MISSING",
 ];
 
 export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["part"], error: CarillonError) => void;
@@ -35,8 +42,10 @@ export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["pa
 export class FlowCalls {
   readonly #store: Store;
   readonly #storeClock: StoreClock;
+  readonly #secrets: SecretSource;
 
-  constructor(store: Store, storeClock: StoreClock) {
+  constructor(store: Store, storeClock: StoreClock, secrets: SecretSource) {
+    this.#secrets = secrets;
     this.#store = store;
     this.#storeClock = storeClock;
   }
@@ -82,6 +91,13 @@ export class FlowCalls {
     const page = { afterRunId, limit: limits.inputsPerPoll, bytes: limits.inputBytesPerPoll };
     return refusable(asked, "inputs", refuse, async () => {
       return { runId, fence, ...(await this.#store.flow.inputsPage({ runId, fence }, page)) };
+    });
+  }
+
+  async secret(asked: AskedSecret, refuse: Refuse): Promise<GivenSecret | undefined> {
+    const { runId, fence, name, version = null } = asked;
+    return refusable(asked, "secret", refuse, async () => {
+      return { runId, fence, name, value: await this.#secrets.open({ runId, fence }, name, version) };
     });
   }
 

@@ -6,6 +6,7 @@ import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { statusOf } from "../problem-status.ts";
 import type { Random } from "../random.ts";
+import type { SecretSource } from "../secrets.ts";
 import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { checkName } from "../task.ts";
@@ -20,6 +21,7 @@ import { WaitingPoll } from "./waiting-poll.ts";
 
 export interface PollerOptions {
   store: Store;
+  secretSource: SecretSource;
   definitions: Definitions;
   clock: Clock;
   storeClock: StoreClock;
@@ -54,7 +56,7 @@ export class Poller {
     });
     this.#settling = new Settling(options.store.claims, now, options.log);
     this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
-    this.#flow = new FlowCalls(options.store, options.storeClock);
+    this.#flow = new FlowCalls(options.store, options.storeClock, options.secretSource);
   }
 
   onSignal(signal: Signal): void {
@@ -91,7 +93,7 @@ export class Poller {
     if (request.draining) await this.#options.store.routes.drain(session.id);
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
-    const { spawned, inputs } = await this.#listen(key, session, request, refused);
+    const heard = await this.#listen(key, session, request, refused);
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
     let turnedTo: number | undefined;
@@ -104,8 +106,7 @@ export class Poller {
       // What is given again is among those that it has places for.
       const left = () => Math.max(0, (request.want ?? 0) - runs.length);
       runs.push(...session.ungiven.splice(0, left()));
-      const answerNow =
-        runs.length + refused.length + found.lost.length > 0 || spawned !== undefined || inputs !== undefined;
+      const answerNow = runs.length + refused.length + found.lost.length > 0 || Object.keys(heard).length > 0;
       runs = runs.concat(await this.#runsFor(session, { ...request, want: left() }, gone, answerNow));
     }
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
@@ -124,8 +125,7 @@ export class Poller {
         session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
       ),
       ...(turnedTo === undefined ? {} : { turnedTo }),
-      ...(spawned ? { spawned } : {}),
-      ...(inputs ? { inputs } : {}),
+      ...heard,
       refused,
       lost: found.lost,
     };
@@ -239,10 +239,10 @@ export class Poller {
     session: Attached,
     request: PollRequest,
     refused: Refusal[],
-  ): Promise<Pick<PollAnswer, "spawned" | "inputs">> {
-    const { verdicts = [], reports = [], logs = [], states = [], spawns = [], inputsOf } = request;
-    const asked = inputsOf ? [inputsOf] : [];
-    const flows = [...states, ...spawns, ...asked];
+  ): Promise<Pick<PollAnswer, "spawned" | "inputs" | "secret">> {
+    const { verdicts = [], reports = [], logs = [], states = [], spawns = [], inputsOf, secretOf } = request;
+    const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
+    const flows = [...states, ...spawns, ...asked, ...wished];
     if (verdicts.length + reports.length + logs.length + flows.length === 0) return {};
     // A verdict on what is not held may be an old one said again. A log line may come a little after its run's end.
     const standings = await this.#look(session, [
@@ -262,13 +262,15 @@ export class Poller {
     const spawned = spawns.length > 0 ? await this.#flow.spawn(key, held(spawns, "spawn"), refuse) : undefined;
     const [ask] = held(asked, "inputs");
     const inputs = ask && (await this.#flow.inputs(ask, refuse));
+    const [wish] = held(wished, "secret");
+    const secret = wish && (await this.#flow.secret(wish, refuse));
     // A success that came with what was not done, such as children for its join, would not be what its worker means.
     const unmeant = verdicts.filter(({ outcome, fence }) => outcome === "succeeded" && failed.has(fence));
     for (const { runId, fence } of unmeant)
       refused.push(refusal({ runId, fence }, "verdict", "REQUEST_INVALID", "what was asked for with it was refused"));
     const meant = unmeant.length === 0 ? verdicts : verdicts.filter((one) => !unmeant.includes(one));
     await this.#settle(key, session, meant, standings, refused);
-    return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}) };
+    return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
   }
 
   /** What the book says of claims that this server does not know. */

@@ -1,10 +1,12 @@
 import compress from "@fastify/compress";
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Policy, Principal } from "../access.ts";
+import type { AlarmSettings } from "../alarm-options.ts";
 import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { parseListen } from "../listen.ts";
+import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal } from "../store.ts";
 import { version } from "../version.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
@@ -19,6 +21,9 @@ import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
 
 export interface HttpOptions extends PollerOptions {
+  /** What seals and opens tasks' secrets. */
+  secretKeys: SecretKeys;
+  alarms: AlarmSettings | null;
   /** host:port; port 0 takes a free one. */
   listen: string;
   /** A proxy before it ends TLS. */

@@ -2,6 +2,7 @@ import { CarillonError, type ErrorCode } from "../errors.ts";
 import type { AskingRun, ChildWrite, RunFlow, RunInput } from "../flow.ts";
 import type { Json } from "../json.ts";
 import { limits } from "../limits.ts";
+import type { SecretSource } from "../secrets.ts";
 import type { Enqueued } from "../store.ts";
 import type { PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
 import { inParts } from "./parts.ts";
@@ -14,7 +15,7 @@ const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
  * What handlers ask for beside their verdicts, over HTTP. All of it may be repeated: a state is written again, a child found
  * by its key. Tasks have numbers here that hold in this process alone; a server knows them by their names.
  */
-export class RemoteFlow implements RunFlow {
+export class RemoteFlow implements RunFlow, SecretSource {
   readonly #session: Pick<RemoteSession, "pollUntilAnswered">;
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
@@ -68,8 +69,16 @@ export class RemoteFlow implements RunFlow {
     return all;
   }
 
+  async open({ runId, fence }: AskingRun, name: string, version: number | null): Promise<string> {
+    const { secret } = await this.#ask({ secretOf: { runId, fence, name, ...(version === null ? {} : { version }) } });
+    if (secret) return secret.value;
+    throw new CarillonError("SECRET_UNKNOWN", "the server gave no secret", {
+      hint: "It may be older than this worker.",
+    });
+  }
+
   /** @throws what was refused */
-  async #ask(part: Pick<PollRequest, "spawns" | "inputsOf">): Promise<PollAnswer> {
+  async #ask(part: Pick<PollRequest, "spawns" | "inputsOf" | "secretOf">): Promise<PollAnswer> {
     const answer = await this.#session.pollUntilAnswered(part);
     if (answer.refused[0]) throw errorOf(answer.refused[0]);
     return answer;

@@ -1,4 +1,4 @@
-import type { AlarmStore, Thresholds } from "../alarm-store.ts";
+import type { AlarmStore, Thresholds, Try } from "../alarm-store.ts";
 import {
   type AlarmMessage,
   type AlarmRule,
@@ -10,6 +10,7 @@ import {
 } from "../alarms.ts";
 import type { SqlClient } from "../store.ts";
 import { findSql } from "./alarm-findings.ts";
+import { saidStore, silencedSql } from "./alarms-said.ts";
 import type { Database } from "./database.ts";
 
 const subjectsTold = 10;
@@ -18,6 +19,7 @@ const sentKeptMs = 7 * 86_400_000;
 export function alarmStore(database: Database): AlarmStore {
   const s = database.schema;
   const find = findSql(s);
+  const said = saidStore(database);
 
   return {
     look: (rules, thresholds, channels, nowMs) =>
@@ -35,6 +37,7 @@ export function alarmStore(database: Database): AlarmStore {
           written += await tell(client, rule, news, channels[rule] ?? [], thresholds, now);
         }
         await client.query(`delete from ${s}.alarm_outbox where sent_ms < $1`, [now - sentKeptMs]);
+        await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
         return written;
       }),
 
@@ -65,38 +68,36 @@ export function alarmStore(database: Database): AlarmStore {
         [channels, Math.round(nowMs), Math.round(untilMs), limit],
       ),
 
-    async sent(id, nowMs) {
+    async sent(id, nowMs, by) {
       await database.query("alarm-sent", `update ${s}.alarm_outbox set sent_ms = $2, error = null where id = $1`, [
         id,
         Math.round(nowMs),
       ]);
+      if (by) await tried(id, null, by);
     },
 
-    async unsent(id, error, nextMs) {
+    async unsent(id, error, nextMs, by) {
       await database.query(
         "alarm-unsent",
         `update ${s}.alarm_outbox set next_ms = $2, error = $3 where id = $1 and sent_ms is null`,
         [id, nextMs === null ? null : Math.round(nextMs), error],
       );
+      if (by) await tried(id, error, by);
     },
 
-    open: () =>
-      database.query(
-        "alarm-open",
-        `select rule, subject, opened_ms::float8 as "openedMs", last_ms::float8 as "lastMs", count::float8 as count, text,
-                run_id::float8 as "runId" from ${s}.alarm where cleared_ms is null order by last_ms desc, rule, subject`,
-      ),
-
-    outbox: (limit) =>
-      database.query(
-        "alarm-outbox",
-        `select id, channel, attempts, rule, kind, created_ms::float8 as "createdMs", sent_ms::float8 as "sentMs", error
-         from ${s}.alarm_outbox order by id desc limit $1`,
-        [limit],
-      ),
+    ...said,
   };
 
-  /** @returns how much is new: of a condition that goes on, nothing */
+  async function tried(id: number, error: string | null, { attempt, atMs, node }: Try): Promise<void> {
+    await database.query(
+      "alarm-try",
+      `insert into ${s}.alarm_try (message_id, attempt, at_ms, node, error) select id, $2, $3, $4, $5 from ${s}.alarm_outbox
+       where id = $1 on conflict do nothing`,
+      [id, attempt, Math.round(atMs), node, error],
+    );
+  }
+
+  /** @returns how much is new: of a condition that goes on, of what somebody knows, and of what is silenced, nothing */
   async function raise(client: SqlClient, rule: AlarmRule, findings: readonly Finding[], now: number): Promise<number> {
     if (findings.length === 0) return 0;
     // Of one subject there is one row; a rule may have found it in two ways.
@@ -110,15 +111,17 @@ export function alarmStore(database: Database): AlarmStore {
       `with found as (
          select * from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id)),
        before as (
-         select subject from ${s}.alarm where rule = $1 and cleared_ms is null),
+         select subject, seen_ms from ${s}.alarm where rule = $1 and cleared_ms is null),
        kept as (
          insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded)
          select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${find.succeededOf("f.subject")} from found f order by f.subject
          on conflict (rule, subject) do update set
            opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
            count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
-           last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded, cleared_ms = null)
-       select coalesce(sum(f.count) filter (where not $7 or b.subject is null), 0)::float8 as news
+           last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
+           seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
+       select coalesce(sum(f.count) filter (where (not $7 or b.subject is null) and b.seen_ms is null
+                                        and not ${silencedSql(s, "$1", "f.subject", "$6")}), 0)::float8 as news
        from found f left join before b using (subject)`,
       [
         rule,
@@ -162,13 +165,16 @@ export function alarmStore(database: Database): AlarmStore {
     now: number,
   ): Promise<number> {
     const { rows } = await client.query(
-      `select (select count(*) from ${s}.alarm where rule = $1 and cleared_ms is null)::int as open, i.opened_ms::float8 as "openedMs",
+      `select (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null and (i.rule is not null or seen_ms is null)
+                 and not ${silencedSql(s, "$1", "a.subject", "$2")})::int as open,
+              (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null
+                 and ${silencedSql(s, "$1", "a.subject", "$2")})::int as silenced, i.opened_ms::float8 as "openedMs",
               i.told_ms::float8 as "toldMs", i.window_ms::float8 as "windowMs", i.total::float8 as total, i.told::float8 as told,
               i.quiet_ms::float8 as "quietMs"
        from (select 1) one left join ${s}.alarm_incident i on i.rule = $1`,
-      [rule],
+      [rule, now],
     );
-    const { open, ...row } = rows[0] as unknown as Incident & { open: number };
+    const { open, silenced, ...row } = rows[0] as unknown as Incident & { open: number; silenced: number };
     const before = (row.openedMs as number | null) === null ? null : row;
     const { incident, message } = stepIncident(before, news, open, now, summaryMs);
     if (incident === null) {
@@ -183,8 +189,8 @@ export function alarmStore(database: Database): AlarmStore {
     const since = before?.openedMs ?? now;
     const { rows: subjects } = await client.query(
       `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
-       from ${s}.alarm where rule = $1 and last_ms >= $2 order by count desc, subject limit ${subjectsTold}`,
-      [rule, since],
+       from ${s}.alarm a where rule = $1 and last_ms >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")} order by count desc, subject limit ${subjectsTold}`,
+      [rule, since, now],
     );
     const total = before ? before.total + news : Math.max(1, news);
     const body: AlarmMessage = {
@@ -199,6 +205,7 @@ export function alarmStore(database: Database): AlarmStore {
       },
       subjects: subjects.map(({ all: _, ...one }) => one) as unknown as AlarmMessage["subjects"],
       moreSubjects: Math.max(0, Number(subjects[0]?.all ?? 0) - subjects.length),
+      ...(silenced > 0 ? { silenced } : {}),
     };
     await client.query(
       `insert into ${s}.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) select c, $2, $3, $4, $5, $5 from unnest($1::text[]) c`,

@@ -23,6 +23,7 @@ import { operationStore } from "./operations.ts";
 import { planStore } from "./plans.ts";
 import { routeStore } from "./routes.ts";
 import { runStore } from "./runs.ts";
+import { secretStore } from "./secrets.ts";
 import { sessionStore } from "./sessions.ts";
 import { signalStore } from "./signals.ts";
 import { taskStore } from "./tasks.ts";
@@ -90,6 +91,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     claims,
     routes: routeStore(database),
     flow: flowStore(database, claims),
+    secrets: secretStore(database),
     history,
     signals: signalStore(database),
     graceLocks: graceLockStore(database),

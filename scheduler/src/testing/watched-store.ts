@@ -12,6 +12,7 @@ const parts = [
     "groups",
     "routes",
     "flow",
+    "secrets",
     "workers",
     "alarms",
     "applied",

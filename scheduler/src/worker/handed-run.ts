@@ -3,6 +3,7 @@ import { type ChildWrite, Continuation, type RunFlow, type RunInput } from "../f
 import type { ChildSpec, Run, RunLog } from "../handler.ts";
 import { type Json, jsonText } from "../json.ts";
 import { limits } from "../limits.ts";
+import type { HandedSecrets } from "../secrets.ts";
 import type { Enqueued, SqlClient } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
@@ -63,6 +64,14 @@ export class HandedRun implements Run {
     return this.#run.log;
   }
 
+  async secret(name: string, { version }: { version?: number } = {}): Promise<string> {
+    const { secrets } = this.#host;
+    if (secrets) return secrets.open(this.#asking, name, version);
+    throw new CarillonError("STORE_NEEDED", "this worker is given no secrets", {
+      hint: "Run this task in a process with the store and the key, or in a remote worker.",
+    });
+  }
+
   progress(value: unknown): void {
     this.#run.progress(value);
   }
@@ -76,7 +85,7 @@ export class HandedRun implements Run {
   }
 
   async saveState(value: unknown): Promise<void> {
-    const text = jsonText(value ?? undefined, `run ${this.id}: state`);
+    const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
     const save = () => this.#flow.saveState(this.id, this.fence, text);
     const saved = this.#saving ? this.#saving.then(save) : save();
     // Whoever saved hears of a failure; the next one saves all the same.
@@ -94,7 +103,7 @@ export class HandedRun implements Run {
     // Numbered before anything is waited for: in the order of calls.
     const name = key ?? `#${this.#children}`;
     this.#children++;
-    const text = jsonText(payload, `run ${this.id}: the payload of its child`);
+    const text = this.#shown(payload, `run ${this.id}: the payload of its child`);
     const taskId = await this.#taskId(task);
     return new Promise((resolve, reject) => {
       const spawning = { write: { taskId, payload: text, key: name }, resolve, reject };
@@ -109,7 +118,7 @@ export class HandedRun implements Run {
   }
 
   async fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
-    const text = jsonText(payload, `run ${this.id}: the payload of ${join}`);
+    const text = this.#shown(payload, `run ${this.id}: the payload of ${join}`);
     const taskId = await this.#taskId(join);
     await Promise.all(
       children.map(({ task, payload, key }) => this.spawn(task, payload, key === undefined ? {} : { key })),
@@ -121,8 +130,8 @@ export class HandedRun implements Run {
     this.#flow; // refused here, not with the verdict
     return new Continuation({
       kind: "continue",
-      payload: jsonText(payload, `run ${this.id}: the payload of the next run`),
-      state: jsonText(state ?? undefined, `run ${this.id}: the state of the next run`),
+      payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),
+      state: this.#shown(state ?? undefined, `run ${this.id}: the state of the next run`),
     });
   }
 
@@ -142,6 +151,13 @@ export class HandedRun implements Run {
       "saveState, spawn, fanOut, continueAs and inputs need a store, and this worker has none",
       { hint: "Run this task in a process with the store, or in a remote worker." },
     );
+  }
+
+  /** As JSON that is kept for other runs to read. */
+  #shown(value: unknown, what: string): string | null {
+    const text = jsonText(value, what);
+    this.#host.secrets?.refuseExposed(text, what);
+    return text;
   }
 
   #taskId(name: string): Promise<number> {
@@ -174,6 +190,7 @@ export class HandedRun implements Run {
 
 export interface FlowHost {
   readonly flow: RunFlow | undefined;
+  readonly secrets: HandedSecrets | undefined;
   now(): number;
 }
 

@@ -89,7 +89,8 @@ export class HeldRun {
   }
 
   progress(value: unknown): void {
-    this.progressText = jsonText(value, `run ${this.id}: progress`);
+    const text = jsonText(value, `run ${this.id}: progress`);
+    this.progressText = this.#worker.secrets?.redactor.json(text) ?? text;
   }
 
   async complete(client: SqlClient, result?: unknown): Promise<void> {

@@ -5,6 +5,7 @@ import type { RunFlow } from "../flow.ts";
 import type { Handler, RunNotice } from "../handler.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
+import type { HandedSecrets } from "../secrets.ts";
 import type { ClaimStore, LogLine } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { TaskDefinition } from "../task.ts";
@@ -17,6 +18,8 @@ export interface WorkerOptions {
   membership: Membership;
   definitions: Definitions;
   groupIds: number[];
+  /** What handlers are given by `run.secret`; without it they are refused. */
+  secrets?: HandedSecrets;
   /** The handler for a task; undefined: this worker cannot run it. */
   handlerOf: (definition: TaskDefinition) => Handler | undefined;
   clock: Clock;

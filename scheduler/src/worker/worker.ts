@@ -4,6 +4,7 @@ import { CarillonError, messageOf } from "../errors.ts";
 import type { RunFlow } from "../flow.ts";
 import type { Handler } from "../handler.ts";
 import { Heap } from "../heap.ts";
+import type { HandedSecrets } from "../secrets.ts";
 import type {
   ClaimedRun,
   ClaimRequest,
@@ -146,6 +147,10 @@ export class Worker implements RunHost {
     return this.#options.flow;
   }
 
+  get secrets(): HandedSecrets | undefined {
+    return this.#options.secrets;
+  }
+
   get held(): number {
     return this.#held.size;
   }
@@ -186,11 +191,11 @@ export class Worker implements RunHost {
   }
 
   writeLog(line: LogLine): void {
-    this.#logs.add(line);
+    this.#logs.add(this.secrets?.redactor.line(line) ?? line);
   }
 
   async completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean> {
-    const verdict: Verdict = { kind: "ended", outcome: "succeeded", result, error: null };
+    const verdict = this.#hidden({ kind: "ended", outcome: "succeeded", result, error: null });
     const { claims, membership } = this.#options;
     return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
@@ -389,7 +394,10 @@ export class Worker implements RunHost {
     if (this.#overdue.size > 0) queueMicrotask(() => this.#startOverdue());
   }
 
-  #send(run: HeldRun, verdict: Verdict): void {
+  readonly #hidden = (verdict: Verdict): Verdict => this.secrets?.redactor.verdict(verdict) ?? verdict;
+
+  #send(run: HeldRun, said: Verdict): void {
+    const verdict = this.#hidden(said);
     this.#outbox.add(settlementOf(run, verdict, this.now()));
     if (verdict.kind !== "released") this.#notices.tell(run, verdict);
   }

@@ -113,4 +113,6 @@ export class ApiStage extends RemoteStage {
 
 /** A path of a route, with something in its places. */
 export const pathOf = (routeId: RouteId): string =>
-  shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, name: string) => (/^(?:run|operation)$/.test(name) ? "1" : "none"));
+  shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    /^(?:run|operation|message|silence)$/.test(name) ? "1" : "none",
+  );

@@ -17,7 +17,7 @@ const timeAndChance =
 const simulated = /^scheduler\/src\/(?:engine|worker)\/|^scheduler\/src\/[^/]+\.ts$/;
 /** They compose, or make names and secrets. */
 const composes =
-  /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key|password)\.ts$/;
+  /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key|secret-keys|password)\.ts$/;
 const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
 /** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */

@@ -1,0 +1,103 @@
+import type { AlarmSettings, ChannelOptions } from "../alarm-options.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../alarm-store.ts";
+import { type AlarmRule, alarmRules, messageText, ruleWords } from "../alarms.ts";
+import type { Answer } from "../contract.ts";
+import type { alarmRoutes } from "../contract-alarms.ts";
+import { parseDuration } from "../duration.ts";
+import { CarillonError } from "../errors.ts";
+import { iso, isoTime } from "../run-object.ts";
+import type { Store } from "../store.ts";
+import type { Some } from "./call.ts";
+import { cursorText, numberCursor, pageOf } from "./pages.ts";
+import { changeOf } from "./task-calls.ts";
+
+const longestSilenceMs = 30 * 86_400_000;
+
+const asAlarm = ({ rule, subject, openedMs, lastMs, count, text, runId, seen, silencedUntilMs }: AlarmRecord) => ({
+  ...{ rule, task: subject === "" ? null : subject, opened: isoTime(openedMs), last: isoTime(lastMs), count, text },
+  ...{ run: runId, silencedUntil: iso(silencedUntilMs) },
+  acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
+});
+
+const asMessage = ({ id, channel, rule, kind, createdMs, attempts, sentMs, nextMs, error }: OutboxRow) => ({
+  ...{ message: id, channel, rule, created: isoTime(createdMs), attempts, sent: iso(sentMs), next: iso(nextMs), error },
+  kind: kind as Answer<"getAlarmMessage">["kind"],
+  state: sentMs !== null ? ("sent" as const) : nextMs === null ? ("given up" as const) : ("waiting" as const),
+});
+
+const asSilence = ({ silenceId, rule, task, fromMs, untilMs, author, reason }: Silence) => ({
+  ...{ silence: silenceId, rule, task, from: isoTime(fromMs), until: isoTime(untilMs), by: author, reason },
+});
+
+/** A webhook's path and query may be what lets one post there, so only its host is told. */
+const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["rules"]) => ({
+  name,
+  ...("webhook" in channel
+    ? { kind: "webhook" as const, to: new URL(channel.webhook).host, signed: channel.secret !== undefined }
+    : { kind: "mail" as const, to: [channel.to].flat().join(", "), signed: false }),
+  rules: alarmRules.filter((rule) => rules[rule].includes(name)),
+});
+
+const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
+  ({
+    ...{ failed: null, exhausted: null, late: settings.lateMs, overdue: settings.overdueMs },
+    ...{ unfired: settings.unfiredMs, stuck: settings.stuckMs, leaderless: settings.leaderlessMs },
+  })[rule];
+
+export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
+  return {
+    async listAlarms({ cursor, limit, rule, task }, { nowMs }) {
+      // So many are open as there are rules and tasks that fail: a page is a part of what is read.
+      const open = (await alarms.open(nowMs)).filter(
+        (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject,
+      );
+      const from = cursor === undefined ? 0 : numberCursor(cursor);
+      const items = open.slice(from, from + limit).map(asAlarm);
+      return { items, next: open.length > from + limit ? cursorText(from + limit) : null };
+    },
+    async acknowledgeAlarm({ rule, task, reason }, call) {
+      return { acknowledged: await alarms.see(rule, task ?? null, changeOf(call, reason)) };
+    },
+    listAlarmRules: async () => ({
+      summaryMs: settings?.summaryMs ?? null,
+      rules: settings
+        ? alarmRules.map((rule) => ({
+            ...{ rule, words: ruleWords[rule], afterMs: afterMs(rule, settings), channels: settings.rules[rule] },
+          }))
+        : [],
+    }),
+    listAlarmChannels: async () => ({
+      channels: settings
+        ? Object.entries(settings.channels).map(([name, channel]) => asChannel(name, channel, settings.rules))
+        : [],
+    }),
+    async testAlarmChannel({ channel, reason }, call) {
+      if (!settings || !Object.hasOwn(settings.channels, channel))
+        throw new CarillonError("ALARM_UNKNOWN", `this node has no channel ${JSON.stringify(channel)}`, {
+          hint: "All nodes of a cluster are given the same alarms: see docs/alarms.md.",
+        });
+      return asMessage(await alarms.message(await alarms.test(channel, changeOf(call, reason))));
+    },
+    async listAlarmMessages({ cursor, limit }) {
+      return pageOf(await alarms.outbox(limit + 1, numberCursor(cursor)), limit, asMessage, ({ id }) => [id]);
+    },
+    async getAlarmMessage({ message }) {
+      const found = await alarms.message(message);
+      const tries = found.tries.map(({ attempt, atMs, node, error }) => ({ attempt, at: isoTime(atMs), node, error }));
+      return { ...asMessage(found), ...messageText(found.message), tries };
+    },
+    listSilences: async (_, { nowMs }) => ({ silences: (await alarms.silences(nowMs)).map(asSilence) }),
+    async silenceAlarms({ rule = null, task = null, for: span, reason }, call) {
+      const forMs = parseDuration(span, "for", 1_000);
+      if (forMs > longestSilenceMs)
+        throw new CarillonError("OPTION_INVALID", "a silence lasts 30 days at most", {
+          hint: "Turn the rule off for good, in the alarms' file.",
+        });
+      return asSilence(await alarms.silence({ rule, task, untilMs: call.nowMs + forMs }, changeOf(call, reason)));
+    },
+    async endSilence({ silence, reason }, call) {
+      await alarms.unsilence(silence, changeOf(call, reason));
+      return undefined;
+    },
+  };
+}
