@@ -1,12 +1,16 @@
-import type { Role, Scope } from "./access.ts";
+import type { Grant, Role, Scope } from "./access.ts";
 import type { Change } from "./store.ts";
 
 export interface User {
   userId: number;
   name: string;
-  role: Role;
+  /** Everywhere; null: only where `grants` say. */
+  role: Role | null;
+  grants: Grant[];
   createdMs: number;
   createdBy: string;
+  /** Signed in by a provider, without a password. */
+  provided: boolean;
   /** Locked out since. */
   disabledMs: number | null;
 }
@@ -18,6 +22,8 @@ export interface Token {
   userId: number;
   role: Role;
   scopes: Scope[] | null;
+  /** null: wherever its user's role is. */
+  namespaces: string[] | null;
   createdMs: number;
   expiresMs: number;
   revokedMs: number | null;
@@ -28,7 +34,7 @@ export interface Credential {
   user: User;
   expiresMs: number;
   /** null: a sign-in. */
-  token: Pick<Token, "name" | "role" | "scopes" | "revokedMs"> | null;
+  token: Pick<Token, "name" | "role" | "scopes" | "namespaces" | "revokedMs"> | null;
 }
 
 /** The part of the store's port that keeps users, sign-ins and tokens. Each change has its audit entry in its transaction. */
@@ -36,9 +42,17 @@ export interface AccessStore {
   /** By name. */
   users(afterName: string, limit: number): Promise<User[]>;
   /** @param hash of the password, with all that is needed to compare with it */
-  userByName(name: string): Promise<(User & { hash: string }) | null>;
+  userByName(name: string): Promise<(User & { hash: string | null }) | null>;
   /** @throws USER_NAME_TAKEN */
-  createUser(user: { name: string; hash: string; role: Role }, change: Change): Promise<User>;
+  createUser(user: { name: string; hash: string; role: Role | null; grants?: Grant[] }, change: Change): Promise<User>;
+  /**
+   * The user whom a provider calls `subject`, made at the first time, with the role and grants that it says now.
+   * @throws USER_NAME_TAKEN when somebody else has the name already
+   */
+  providedUser(
+    given: { issuer: string; subject: string; name: string; role: Role | null; grants: Grant[] },
+    change: Change,
+  ): Promise<User>;
   /** The first user, if there never was one. @returns whether it was made now */
   createFirst(user: { name: string; hash: string }, nowMs: number): Promise<boolean>;
   /**
@@ -47,7 +61,14 @@ export interface AccessStore {
    */
   changeUser(
     name: string,
-    given: { role?: Role; hash?: string; disabled?: boolean; removed?: boolean; keeping?: Buffer },
+    given: {
+      role?: Role | null;
+      grants?: Grant[];
+      hash?: string;
+      disabled?: boolean;
+      removed?: boolean;
+      keeping?: Buffer;
+    },
     change: Change,
   ): Promise<User>;
 
@@ -59,7 +80,10 @@ export interface AccessStore {
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
   /** @throws TOKEN_NAME_TAKEN */
   createToken(
-    token: { userId: number; name: string; hash: Buffer; role: Role; scopes: Scope[] | null; expiresMs: number },
+    token: Pick<Token, "userId" | "name" | "role" | "scopes" | "expiresMs"> & {
+      hash: Buffer;
+      namespaces?: string[] | null;
+    },
     change: Change,
   ): Promise<Token>;
   /** Repeatable. @throws TOKEN_UNKNOWN */

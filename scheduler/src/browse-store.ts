@@ -25,6 +25,8 @@ export interface TaskBrowse {
   /** With * and ?. */
   matching: string | null;
   paused: boolean | null;
+  /** Of these alone; null: of all. */
+  namespaces: readonly string[] | null;
   limit: number;
 }
 
@@ -62,7 +64,8 @@ export interface BrowseStore {
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
-  search(text: string, limit: number): Promise<Found>;
+  /** @param namespaces whose tasks and calendars; null: everyone's */
+  search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;
 }
 
 export interface Found {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { roles, type Scope, scopes } from "./access.ts";
 import { duration, id, json, maybeTime, name, page, paged, reason, route, text, time } from "./contract-route.ts";
 import { limits } from "./limits.ts";
+import { namespaceLength } from "./namespace.ts";
 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
@@ -9,11 +10,20 @@ const userName = name(100);
 /** One that is longer than bcrypt's 72 bytes is hashed whole; above this it is no password any more. */
 const password = z.string().min(1).max(limits.passwordLength);
 
-/** One namespace is the whole cluster for now: see docs/access.md. */
-const grants = z.array(z.strictObject({ namespace: z.literal("*"), role }));
+const namespace = name(namespaceLength);
+/** The role everywhere stands among them as the namespace `*`. */
+const grants = z.array(z.strictObject({ namespace: z.string(), role }));
+const givenGrants = z
+  .array(z.strictObject({ namespace, role }))
+  .max(limits.grants)
+  .describe("Roles in one namespace each, instead of or above the role everywhere.");
+const maybeRole = role.nullable().describe("Everywhere; null: only where the grants say.");
 
 const user = z
-  .strictObject({ name: userName, role, grants, created: time, createdBy: z.string(), disabled: maybeTime })
+  .strictObject({
+    ...{ name: userName, role: maybeRole, grants, created: time, createdBy: z.string(), disabled: maybeTime },
+    provided: z.boolean().describe("Signed in by a provider, without a password."),
+  })
   .meta({ id: "User" });
 
 const token = z
@@ -22,6 +32,7 @@ const token = z
     user: z.string(),
     role,
     scopes: z.array(scope).nullable().describe("null: everything that the role may."),
+    namespaces: z.array(z.string()).nullable().describe("null: wherever its user's role is."),
     created: time,
     expires: time,
     revoked: maybeTime,
@@ -36,7 +47,7 @@ const me = z
   .strictObject({
     user: z.string(),
     token: z.string().nullable(),
-    role,
+    role: maybeRole,
     grants,
     scopes: z.array(scope).nullable(),
     expires: maybeTime,
@@ -48,71 +59,73 @@ const noun = "access" as const;
 
 export const accessRoutes = {
   signIn: route({
-    ...{ method: "POST", path: "/v1/sign-in", noun, policy: "anyone" },
+    ...{ touches: "nothing", method: "POST", path: "/v1/sign-in", noun, policy: "anyone" },
     summary: "Sign in with a password; the cookie that is set is for browsers",
     body: z.strictObject({ name: userName, password }),
     answer: me,
     errors: ["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"],
   }),
   signOut: route({
-    ...{ method: "POST", path: "/v1/sign-out", noun, policy: "signed-in" },
+    ...{ touches: "nothing", method: "POST", path: "/v1/sign-out", noun, policy: "signed-in" },
     summary: "End this sign-in",
     answer: null,
     errors: [],
   }),
   getMe: route({
-    ...{ method: "GET", path: "/v1/me", noun, policy: "signed-in" },
+    ...{ touches: "nothing", method: "GET", path: "/v1/me", noun, policy: "signed-in" },
     summary: "Who asks, and what that one may",
     answer: me,
     errors: [],
   }),
   changePassword: route({
-    ...{ method: "POST", path: "/v1/me/password", noun, policy: "signed-in" },
+    ...{ touches: "nothing", method: "POST", path: "/v1/me/password", noun, policy: "signed-in" },
     summary: "Change one's own password; every other sign-in of one's own ends",
     body: z.strictObject({ present: password, next: password }),
     answer: null,
     errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "TOO_MANY_ATTEMPTS"],
   }),
   listUsers: route({
-    ...{ method: "GET", path: "/v1/users", noun, policy: "admin" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/users", noun, policy: "admin" },
     summary: "Users, by name",
     query: z.strictObject(paged),
     answer: page(user),
     errors: [],
   }),
   createUser: route({
-    ...{ method: "POST", path: "/v1/users", noun, policy: "admin", status: 201 },
+    ...{ touches: "cluster", method: "POST", path: "/v1/users", noun, policy: "admin", status: 201 },
     summary: "Make a user",
-    body: z.strictObject({ name: userName, password, role, reason }),
+    body: z.strictObject({ name: userName, password, role: maybeRole, grants: givenGrants.optional(), reason }),
     answer: user,
-    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "TASK_INVALID"],
+    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "TASK_INVALID", "OPTION_INVALID"],
   }),
   changeUser: route({
-    ...{ method: "PATCH", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
+    ...{ touches: "cluster", method: "PATCH", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
     summary: "Change a user's role or password, lock the user out, or let the user in again",
     body: z.strictObject({
-      role: role.optional(),
+      role: maybeRole.optional(),
+      grants: givenGrants.optional(),
       password: password.optional(),
       disabled: z.boolean().optional(),
       reason,
     }),
     answer: user,
-    errors: ["USER_UNKNOWN", "PASSWORD_WEAK", "ADMIN_NEEDED"],
+    errors: ["USER_UNKNOWN", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
   }),
   listTokens: route({
-    ...{ method: "GET", path: "/v1/tokens", noun, policy: "signed-in" },
+    ...{ touches: "nothing", method: "GET", path: "/v1/tokens", noun, policy: "signed-in" },
     summary: "One's own tokens, newest first; an admin's list has everyone's",
     query: z.strictObject(paged),
     answer: page(token),
     errors: [],
   }),
   createToken: route({
-    ...{ method: "POST", path: "/v1/tokens", noun, policy: "signed-in", status: 201, secret: true },
+    ...{ touches: "nothing", method: "POST", path: "/v1/tokens", noun, policy: "signed-in", status: 201, secret: true },
     summary: "Make a token for a program. It is shown once",
     body: z.strictObject({
       name: userName,
       role: role.optional().describe("Not above one's own; default one's own."),
       scopes: z.array(scope).min(1).max(scopes.length).optional(),
+      namespaces: z.array(namespace).min(1).max(limits.grants).optional().describe("Where it is good at all."),
       expiresIn: duration.optional().describe("Default 90 days, at most 366."),
       reason,
     }),
@@ -120,7 +133,7 @@ export const accessRoutes = {
     errors: ["TOKEN_NAME_TAKEN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
   }),
   revokeToken: route({
-    ...{ method: "DELETE", path: "/v1/tokens/{token}", noun, policy: "signed-in" },
+    ...{ touches: "nothing", method: "DELETE", path: "/v1/tokens/{token}", noun, policy: "signed-in" },
     summary: "Revoke a token of one's own; an admin may revoke anyone's",
     params: z.strictObject({ token: userName }),
     query: z.strictObject({ user: userName.optional().describe("Whose; default one's own."), reason }),
@@ -128,14 +141,14 @@ export const accessRoutes = {
     errors: ["TOKEN_UNKNOWN"],
   }),
   listWorkerKeys: route({
-    ...{ method: "GET", path: "/v1/worker-keys", noun, policy: "admin" },
+    ...{ touches: "listed", method: "GET", path: "/v1/worker-keys", noun, policy: "admin" },
     summary: "Worker keys, newest first: whose they are, not what they are",
     query: z.strictObject(paged),
     answer: page(key),
     errors: [],
   }),
   createWorkerKey: route({
-    ...{ method: "POST", path: "/v1/worker-keys", noun, policy: "admin", status: 201, secret: true },
+    ...{ touches: "body", method: "POST", path: "/v1/worker-keys", noun, policy: "admin", status: 201, secret: true },
     summary: "Make a worker key. It is shown once",
     body: z.strictObject({
       name: userName,
@@ -146,7 +159,7 @@ export const accessRoutes = {
     errors: ["KEY_NAME_TAKEN", "TASK_INVALID"],
   }),
   revokeWorkerKey: route({
-    ...{ method: "DELETE", path: "/v1/worker-keys/{key}", noun, policy: "admin" },
+    ...{ touches: "key", method: "DELETE", path: "/v1/worker-keys/{key}", noun, policy: "admin" },
     summary: "Lock a key's workers out; what they run is taken back",
     params: z.strictObject({ key: userName }),
     query: z.strictObject({ reason }),
@@ -154,7 +167,7 @@ export const accessRoutes = {
     errors: ["KEY_UNKNOWN"],
   }),
   listAudit: route({
-    ...{ method: "GET", path: "/v1/audit", noun: "audit", policy: "admin" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/audit", noun: "audit", policy: "admin" },
     summary: "Every change: who, what before and after, why; newest first",
     query: z.strictObject({
       ...paged,

@@ -48,14 +48,14 @@ const message = z
 
 export const alarmRoutes = {
   listAlarms: route({
-    ...{ method: "GET", path: "/v1/alarms", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/alarms", noun, policy: "viewer" },
     summary: "What is wrong now, the latest first",
     query: z.strictObject({ ...paged, rule: rule.optional(), task: taskName.optional() }),
     answer: page(alarm),
     errors: [],
   }),
   acknowledgeAlarm: route({
-    ...{ method: "POST", path: "/v1/alarms/{rule}/acknowledge", noun, policy: "operator" },
+    ...{ touches: "body", method: "POST", path: "/v1/alarms/{rule}/acknowledge", noun, policy: "operator" },
     summary: "Say that open alarms of a rule are known: they are told of no more until they are over and come again",
     params: z.strictObject({ rule }),
     body: z.strictObject({ task: taskName.optional().describe("Default: all that are open."), reason }),
@@ -63,7 +63,7 @@ export const alarmRoutes = {
     errors: ["ALARM_UNKNOWN"],
   }),
   listAlarmRules: route({
-    ...{ method: "GET", path: "/v1/alarm-rules", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/alarm-rules", noun, policy: "viewer" },
     summary: "By which rules the node that answers looks, and whom each tells",
     answer: z.strictObject({
       summaryMs: spanMs.nullable().describe("null: this node has no alarms."),
@@ -79,7 +79,7 @@ export const alarmRoutes = {
     errors: [],
   }),
   listAlarmChannels: route({
-    ...{ method: "GET", path: "/v1/alarm-channels", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/alarm-channels", noun, policy: "viewer" },
     summary: "Where messages go, by the node that answers; without what is secret of it",
     answer: z.strictObject({
       channels: z.array(
@@ -95,7 +95,14 @@ export const alarmRoutes = {
     errors: [],
   }),
   testAlarmChannel: route({
-    ...{ method: "POST", path: "/v1/alarm-channels/{channel}/test", noun, policy: "operator", status: 202 },
+    ...{
+      touches: "cluster",
+      method: "POST",
+      path: "/v1/alarm-channels/{channel}/test",
+      noun,
+      policy: "operator",
+      status: 202,
+    },
     summary: "Send a message that says that nothing is wrong, the way all others go",
     params: z.strictObject({ channel: name(50) }),
     body: z.strictObject({ reason }),
@@ -103,14 +110,14 @@ export const alarmRoutes = {
     errors: ["ALARM_UNKNOWN"],
   }),
   listAlarmMessages: route({
-    ...{ method: "GET", path: "/v1/alarm-messages", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/alarm-messages", noun, policy: "viewer" },
     summary: "What was told, or waits to be, newest first",
     query: z.strictObject(paged),
     answer: page(message),
     errors: [],
   }),
   getAlarmMessage: route({
-    ...{ method: "GET", path: "/v1/alarm-messages/{message}", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/alarm-messages/{message}", noun, policy: "viewer" },
     summary: "A message as it is read, and each try to send it",
     params: z.strictObject({ message: id }),
     answer: message.extend({
@@ -121,13 +128,13 @@ export const alarmRoutes = {
     errors: ["ALARM_UNKNOWN"],
   }),
   listSilences: route({
-    ...{ method: "GET", path: "/v1/alarm-silences", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/alarm-silences", noun, policy: "viewer" },
     summary: "What is not told of for a while, newest first",
     answer: z.strictObject({ silences: z.array(silence) }),
     errors: [],
   }),
   silenceAlarms: route({
-    ...{ method: "POST", path: "/v1/alarm-silences", noun, policy: "operator", status: 201 },
+    ...{ touches: "body", method: "POST", path: "/v1/alarm-silences", noun, policy: "operator", status: 201 },
     summary: "Tell nothing of a rule, a task or all for a while; what is open then is told afterwards",
     body: z.strictObject({
       rule: rule.optional().describe("Default: any."),
@@ -139,7 +146,7 @@ export const alarmRoutes = {
     errors: ["OPTION_INVALID", "DURATION_INVALID"],
   }),
   endSilence: route({
-    ...{ method: "DELETE", path: "/v1/alarm-silences/{silence}", noun, policy: "operator" },
+    ...{ touches: "cluster", method: "DELETE", path: "/v1/alarm-silences/{silence}", noun, policy: "operator" },
     summary: "End a silence before its time",
     params: z.strictObject({ silence: id }),
     query: z.strictObject({ reason }),

@@ -25,21 +25,37 @@ const noun = "calendars" as const;
 
 export const calendarRoutes = {
   listCalendars: route({
-    ...{ method: "GET", path: "/v1/calendars", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/calendars", noun, policy: "viewer" },
     summary: "Calendars, by name",
     query: z.strictObject(paged),
     answer: page(calendar),
     errors: [],
   }),
   getCalendar: route({
-    ...{ method: "GET", path: "/v1/calendars/{calendar}", noun, policy: "viewer", params, etag: "gives" },
+    ...{
+      touches: "calendar",
+      method: "GET",
+      path: "/v1/calendars/{calendar}",
+      noun,
+      policy: "viewer",
+      params,
+      etag: "gives",
+    },
     summary: "A calendar's days",
     query: z.strictObject({ version: id.optional().describe("As it was then.") }),
     answer: calendar,
     errors: ["CALENDAR_UNKNOWN"],
   }),
   setCalendar: route({
-    ...{ method: "PUT", path: "/v1/calendars/{calendar}", noun, policy: "editor", params, etag: "demands" },
+    ...{
+      touches: "calendar",
+      method: "PUT",
+      path: "/v1/calendars/{calendar}",
+      noun,
+      policy: "editor",
+      params,
+      etag: "demands",
+    },
     summary: "Store a calendar, or its next version; the tasks that use it are planned anew",
     body: z.strictObject({
       ...days,
@@ -53,7 +69,7 @@ export const calendarRoutes = {
     errors: ["CALENDAR_INVALID", "CALENDAR_STALE", "PRECONDITION_NEEDED", "ZONE_UNKNOWN"],
   }),
   removeCalendar: route({
-    ...{ method: "DELETE", path: "/v1/calendars/{calendar}", noun, policy: "editor", params },
+    ...{ touches: "calendar", method: "DELETE", path: "/v1/calendars/{calendar}", noun, policy: "editor", params },
     summary: "Remove a calendar that no task uses",
     query: z.strictObject({ reason }),
     answer: null,

@@ -36,7 +36,7 @@ const noun = "cluster" as const;
 
 export const clusterRoutes = {
   getCluster: route({
-    ...{ method: "GET", path: "/v1/cluster", noun, policy: "viewer" },
+    ...{ touches: "nothing", method: "GET", path: "/v1/cluster", noun, policy: "viewer" },
     summary: "Whose store this is, who leads, and by what the nodes coordinate",
     answer: z.strictObject({
       cluster: z.string(),
@@ -50,14 +50,14 @@ export const clusterRoutes = {
     errors: [],
   }),
   listNodes: route({
-    ...{ method: "GET", path: "/v1/nodes", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/nodes", noun, policy: "viewer" },
     summary: "Scheduler nodes that live, by name",
     query: z.strictObject(paged),
     answer: page(z.strictObject({ ...member, leads: z.boolean() }).meta({ id: "Node" })),
     errors: [],
   }),
   listWorkers: route({
-    ...{ method: "GET", path: "/v1/workers", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/workers", noun, policy: "viewer" },
     summary: "Processes that run tasks, by name, with how much they have",
     query: z.strictObject({ ...paged, group: name(100).optional() }),
     answer: page(
@@ -68,7 +68,7 @@ export const clusterRoutes = {
     errors: [],
   }),
   listGroups: route({
-    ...{ method: "GET", path: "/v1/groups", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/groups", noun, policy: "viewer" },
     summary: "Groups of workers, by name, with what each has to do",
     query: z.strictObject(paged),
     answer: page(
@@ -87,7 +87,7 @@ export const clusterRoutes = {
     errors: [],
   }),
   limitGroup: route({
-    ...{ method: "PUT", path: "/v1/groups/{group}/limit", noun, policy: "operator" },
+    ...{ touches: "group", method: "PUT", path: "/v1/groups/{group}/limit", noun, policy: "operator" },
     summary: "Run at most so many of a group at once; null: no limit",
     params: z.strictObject({ group: name(100) }),
     body: z.strictObject({ limit: z.int().nullable(), reason }),
@@ -95,14 +95,14 @@ export const clusterRoutes = {
     errors: ["GROUP_UNKNOWN", "OPTION_INVALID"],
   }),
   listTerms: route({
-    ...{ method: "GET", path: "/v1/terms", noun, policy: "viewer" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/terms", noun, policy: "viewer" },
     summary: "Who led when, and why that ended; newest first",
     query: z.strictObject(paged),
     answer: page(term),
     errors: [],
   }),
   search: route({
-    ...{ method: "GET", path: "/v1/search", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/search", noun, policy: "viewer" },
     summary: "Tasks, runs, workers and calendars that a text names",
     query: z.strictObject({ q: name(200) }),
     answer: z.strictObject({
@@ -114,7 +114,7 @@ export const clusterRoutes = {
     errors: [],
   }),
   followEvents: route({
-    ...{ method: "GET", path: "/v1/events", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/events", noun, policy: "viewer" },
     summary: "What happens, as it happens. A hint may be lost, doubled or late: read what it is about",
     query: z.strictObject({ task: taskName.optional().describe("Only runs of this task.") }),
     event: z.discriminatedUnion("type", [

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { id, maybeTime, name, page, paged, reason, route, taskName, time } from "./contract-route.ts";
 import { runStates } from "./contract-runs.ts";
 import { limits } from "./limits.ts";
+import { namespaceLength } from "./namespace.ts";
 import { operationKinds, operationStates } from "./operations.ts";
 
 const filter = z
@@ -9,6 +10,7 @@ const filter = z
     task: taskName,
     matching: name(limits.taskNameLength),
     group: name(limits.groupNameLength),
+    namespaces: z.array(name(namespaceLength)).min(1).max(limits.grants).describe("Whose tasks are meant."),
     fingerprint: name(100),
     states: z.array(z.enum(runStates)).max(runStates.length),
     since: time,
@@ -66,46 +68,54 @@ const letters = {
   task: taskName.optional(),
   matching: name(limits.taskNameLength).optional(),
   group: name(limits.groupNameLength).optional(),
+  namespaces: z.array(name(namespaceLength)).max(limits.grants).optional().describe("Whose tasks' letters."),
   since: time.optional(),
   until: time.optional(),
 };
 
 export const operationRoutes = {
   listOperations: route({
-    ...{ method: "GET", path: "/v1/operations", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/operations", noun, policy: "viewer" },
     summary: "What acts on many tasks or runs, newest first",
     query: z.strictObject(paged),
     answer: page(operation),
     errors: [],
   }),
   getOperation: route({
-    ...{ method: "GET", path: "/v1/operations/{operation}", noun, policy: "viewer", params },
+    ...{ touches: "operation", method: "GET", path: "/v1/operations/{operation}", noun, policy: "viewer", params },
     summary: "How far an operation is",
     answer: operation,
     errors: ["OPERATION_UNKNOWN"],
   }),
   previewOperation: route({
-    ...{ method: "POST", path: "/v1/operations/preview", noun, policy: "operator" },
+    ...{ touches: "body", method: "POST", path: "/v1/operations/preview", noun, policy: "operator" },
     summary: "What an operation would act on: how many, and the first of them",
     body: z.strictObject(asked),
     answer: z.strictObject({ total: z.int(), first: z.array(z.string()) }),
     errors: refused,
   }),
   beginOperation: route({
-    ...{ method: "POST", path: "/v1/operations", noun, policy: "operator", status: 202 },
+    ...{ touches: "body", method: "POST", path: "/v1/operations", noun, policy: "operator", status: 202 },
     summary: "Pause, resume, cancel, run again, redrive, dismiss or backfill everything that a filter matches",
     body: z.strictObject({ ...asked, reason }),
     answer: operation,
     errors: refused,
   }),
   stopOperation: route({
-    ...{ method: "POST", path: "/v1/operations/{operation}/stop", noun, policy: "operator", params },
+    ...{
+      touches: "operation",
+      method: "POST",
+      path: "/v1/operations/{operation}/stop",
+      noun,
+      policy: "operator",
+      params,
+    },
     summary: "Stop an operation where it is; what it did stays",
     answer: operation,
     errors: ["OPERATION_UNKNOWN", "OPERATION_STATE"],
   }),
   listDeadGroups: route({
-    ...{ method: "GET", path: "/v1/dead-letters/groups", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/dead-letters/groups", noun, policy: "viewer" },
     summary: "Open dead letters counted by what they failed of, the largest group first",
     query: z.strictObject(letters),
     answer: z.strictObject({
@@ -124,7 +134,7 @@ export const operationRoutes = {
     errors: [],
   }),
   listDeadLetters: route({
-    ...{ method: "GET", path: "/v1/dead-letters", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/dead-letters", noun, policy: "viewer" },
     summary: "Open dead letters, newest first",
     query: z.strictObject({ ...paged, ...letters, fingerprint: name(100).optional() }),
     answer: page(z.strictObject({ run: id, task: taskName, ended: time, fingerprint: z.string() })),

@@ -3,7 +3,7 @@
  * typed client and the console have in common, so it imports nothing that a browser lacks; a test keeps it so.
  */
 import { z } from "zod";
-import type { Noun, Policy } from "./access.ts";
+import type { Noun, Policy, Touches } from "./access.ts";
 import type { ErrorCode } from "./errors.ts";
 import { limits } from "./limits.ts";
 
@@ -14,6 +14,8 @@ export interface RouteShape {
   readonly noun: Noun;
   readonly summary: string;
   readonly policy: Policy;
+  /** Which namespaces it is about. */
+  readonly touches: Touches;
   /** Names are not shared between the three: the client takes them as one. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;

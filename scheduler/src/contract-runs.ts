@@ -128,7 +128,7 @@ const noun = "runs" as const;
 
 export const runRoutes = {
   listRuns: route({
-    ...{ method: "GET", path: "/v1/runs", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/runs", noun, policy: "viewer" },
     summary: "Runs: what is under way or overdue by due time, then what ended, newest first",
     query: z.strictObject({
       ...paged,
@@ -145,20 +145,20 @@ export const runRoutes = {
     errors: ["TASK_UNKNOWN"],
   }),
   getRun: route({
-    ...{ method: "GET", path: "/v1/runs/{run}", noun, policy: "viewer", params },
+    ...{ touches: "run", method: "GET", path: "/v1/runs/{run}", noun, policy: "viewer", params },
     summary: "One run with its attempts, where it comes from and what came of it",
     answer: run,
     errors: ["RUN_UNKNOWN"],
   }),
   listLogs: route({
-    ...{ method: "GET", path: "/v1/runs/{run}/logs", noun, policy: "viewer", params },
+    ...{ touches: "run", method: "GET", path: "/v1/runs/{run}/logs", noun, policy: "viewer", params },
     summary: "A run's log, oldest line first",
     query: z.strictObject({ cursor: paged.cursor, limit: limit(1_000, 200) }),
     answer: page(logLine),
     errors: ["RUN_UNKNOWN"],
   }),
   tailLogs: route({
-    ...{ method: "GET", path: "/v1/runs/{run}/logs/tail", noun, policy: "viewer", params },
+    ...{ touches: "run", method: "GET", path: "/v1/runs/{run}/logs/tail", noun, policy: "viewer", params },
     summary: "A run's log as it is written; ends with the run",
     query: z.strictObject({
       after: z.string().max(100).optional().describe("Only lines after this one; also Last-Event-ID."),
@@ -170,7 +170,7 @@ export const runRoutes = {
     errors: ["RUN_UNKNOWN", "SERVER_BUSY"],
   }),
   runTask: route({
-    ...{ method: "POST", path: "/v1/tasks/{task}/runs", noun, policy: "operator", status: 201 },
+    ...{ touches: "task", method: "POST", path: "/v1/tasks/{task}/runs", noun, policy: "operator", status: 201 },
     summary: "Run a task now or later, beside its schedule",
     params: z.strictObject({ task: taskName }),
     body: z.strictObject({ ...when, reason }),
@@ -178,7 +178,7 @@ export const runRoutes = {
     errors: payloadErrors,
   }),
   enqueueRuns: route({
-    ...{ method: "POST", path: "/v1/runs", noun, policy: "operator", status: 201, large: true },
+    ...{ touches: "body", method: "POST", path: "/v1/runs", noun, policy: "operator", status: 201, large: true },
     summary: "Enqueue many runs at once: all of them, or none",
     body: z.strictObject({
       runs: z
@@ -190,21 +190,21 @@ export const runRoutes = {
     errors: payloadErrors,
   }),
   cancelRun: route({
-    ...{ method: "POST", path: "/v1/runs/{run}/cancel", noun, policy: "operator", params },
+    ...{ touches: "run", method: "POST", path: "/v1/runs/{run}/cancel", noun, policy: "operator", params },
     summary: "Cancel a run: one that waits never starts, one that runs is told to stop",
     body: z.strictObject({ reason }),
     answer: z.strictObject({ run: id, outcome: z.enum(["cancelled", "stopping"]) }),
     errors: ["RUN_UNKNOWN", "RUN_STATE"],
   }),
   rerunRun: route({
-    ...{ method: "POST", path: "/v1/runs/{run}/rerun", noun, policy: "operator", params, status: 201 },
+    ...{ touches: "run", method: "POST", path: "/v1/runs/{run}/rerun", noun, policy: "operator", params, status: 201 },
     summary: "Run an ended run again: a new run with its payload, key and priority",
     body: z.strictObject({ reason }),
     answer: enqueued,
     errors: ["RUN_UNKNOWN", "RUN_STATE", "TASK_UNKNOWN"],
   }),
   decideRun: route({
-    ...{ method: "POST", path: "/v1/runs/{run}/decide", noun, policy: "operator", params },
+    ...{ touches: "run", method: "POST", path: "/v1/runs/{run}/decide", noun, policy: "operator", params },
     summary: "Decide what becomes of a run whose worker was lost, where its task asks",
     body: z.strictObject({ how: z.enum(["retry", "fail"]), reason }),
     answer: null,

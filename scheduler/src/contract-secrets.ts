@@ -14,7 +14,7 @@ const secret = z
   .strictObject({
     name: z.string(),
     ...version,
-    tasks: z.array(taskName).nullable().describe("Whose runs may have it; null: any task's."),
+    tasks: z.array(taskName).nullable().describe("Whose runs may have it; null: any of the namespace default."),
   })
   .meta({ id: "Secret" });
 
@@ -24,14 +24,14 @@ const noun = "secrets" as const;
 /** No route gives a value: what is set can be replaced, and handed to runs. */
 export const secretRoutes = {
   listSecrets: route({
-    ...{ method: "GET", path: "/v1/secrets", noun, policy: "editor" },
+    ...{ touches: "cluster", method: "GET", path: "/v1/secrets", noun, policy: "editor" },
     summary: "Secrets, by name: what there is, never the values",
     query: z.strictObject(paged),
     answer: page(secret),
     errors: [],
   }),
   getSecret: route({
-    ...{ method: "GET", path: "/v1/secrets/{secret}", noun, policy: "editor", params },
+    ...{ touches: "cluster", method: "GET", path: "/v1/secrets/{secret}", noun, policy: "editor", params },
     summary: "A secret's versions, never the values",
     answer: secret.extend({
       versions: z
@@ -41,7 +41,15 @@ export const secretRoutes = {
     errors: ["SECRET_UNKNOWN"],
   }),
   setSecret: route({
-    ...{ method: "PUT", path: "/v1/secrets/{secret}", noun, policy: "admin", params, unseen: "value" },
+    ...{
+      touches: "cluster",
+      method: "PUT",
+      path: "/v1/secrets/{secret}",
+      noun,
+      policy: "admin",
+      params,
+      unseen: "value",
+    },
     summary: "Store a secret, or its next version",
     body: z.strictObject({
       value: z.string().max(limits.secretBytes),
@@ -51,21 +59,21 @@ export const secretRoutes = {
         .max(1_000)
         .nullable()
         .optional()
-        .describe("Whose runs may have it; null: any task's. Default: as before, at first any."),
+        .describe("Whose runs may have it; null: any of the namespace default. Default: as before, at first that."),
       reason,
     }),
     answer: secret,
     errors: ["SECRET_INVALID", "SECRET_KEY_MISSING"],
   }),
   removeSecret: route({
-    ...{ method: "DELETE", path: "/v1/secrets/{secret}", noun, policy: "admin", params },
+    ...{ touches: "cluster", method: "DELETE", path: "/v1/secrets/{secret}", noun, policy: "admin", params },
     summary: "Destroy a secret's values",
     query: z.strictObject({ reason }),
     answer: null,
     errors: ["SECRET_UNKNOWN"],
   }),
   rewrapSecrets: route({
-    ...{ method: "POST", path: "/v1/secrets-rewrap", noun, policy: "admin" },
+    ...{ touches: "cluster", method: "POST", path: "/v1/secrets-rewrap", noun, policy: "admin" },
     summary: "Wrap what older keys wrap by the server's present key; ask again while some are left",
     body: z.strictObject({ reason }),
     answer: z.strictObject({ key: z.string(), rewrapped: z.int(), left: z.int() }),

@@ -15,6 +15,7 @@ import {
   time,
 } from "./contract-route.ts";
 import { limits } from "./limits.ts";
+import { namespaceLength } from "./namespace.ts";
 
 const schedule = z
   .discriminatedUnion("type", [
@@ -219,39 +220,40 @@ const noun = "tasks" as const;
 
 export const taskRoutes = {
   listTasks: route({
-    ...{ method: "GET", path: "/v1/tasks", noun, policy: "viewer" },
+    ...{ touches: "listed", method: "GET", path: "/v1/tasks", noun, policy: "viewer" },
     summary: "Tasks, by name",
     query: z.strictObject({
       ...paged,
       group: name(limits.groupNameLength).optional(),
       matching: name(limits.taskNameLength).optional().describe("* stands for any text, ? for one character."),
+      namespace: name(namespaceLength).optional(),
       paused: z.boolean().optional(),
     }),
     answer: page(taskSummary),
     errors: [],
   }),
   getTask: route({
-    ...{ method: "GET", path: "/v1/tasks/{task}", noun, policy: "viewer", params, etag: "gives" },
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}", noun, policy: "viewer", params, etag: "gives" },
     summary: "One task with its definition",
     answer: task,
     errors: unknown,
   }),
   listTaskVersions: route({
-    ...{ method: "GET", path: "/v1/tasks/{task}/versions", noun, policy: "viewer", params },
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/versions", noun, policy: "viewer", params },
     summary: "The versions of a task's definition, newest first",
     query: z.strictObject(paged),
     answer: page(version),
     errors: unknown,
   }),
   diffTask: route({
-    ...{ method: "GET", path: "/v1/tasks/{task}/diff", noun, policy: "viewer", params },
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/diff", noun, policy: "viewer", params },
     summary: "What differs between two versions",
     query: z.strictObject({ from: id, to: id.optional().describe("Default: the present one.") }),
     answer: z.strictObject({ from: id, to: id, changes: z.array(change) }),
     errors: [...unknown, "VERSION_UNKNOWN"],
   }),
   listUpcomingSlots: route({
-    ...{ method: "GET", path: "/v1/tasks/{task}/upcoming", noun, policy: "viewer", params },
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/upcoming", noun, policy: "viewer", params },
     summary: "The slots to come, with what calendar and blackouts make of each",
     query: z.strictObject({
       after: time.optional().describe("Default: now."),
@@ -266,7 +268,7 @@ export const taskRoutes = {
     errors: unknown,
   }),
   listSlots: route({
-    ...{ method: "GET", path: "/v1/tasks/{task}/slots", noun, policy: "viewer", params },
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/slots", noun, policy: "viewer", params },
     summary: "What came of past slots, newest first, and what was missed or skipped as ranges",
     query: z.strictObject({ ...paged, since: time.optional(), until: time.optional() }),
     answer: z.strictObject({
@@ -286,21 +288,38 @@ export const taskRoutes = {
     errors: unknown,
   }),
   createTask: route({
-    ...{ method: "PUT", path: "/v1/tasks/{task}", noun, policy: "editor", params, etag: "gives", status: 201 },
+    ...{
+      touches: "task",
+      method: "PUT",
+      path: "/v1/tasks/{task}",
+      noun,
+      policy: "editor",
+      params,
+      etag: "gives",
+      status: 201,
+    },
     summary: "Define a task that no code stands behind, such as a command or a URL to call",
     body: z.strictObject({ options: taskOptions, reason }),
     answer: task,
     errors: [...invalid, "TASK_NAME_TAKEN"],
   }),
   editTask: route({
-    ...{ method: "PATCH", path: "/v1/tasks/{task}", noun, policy: "editor", params, etag: "demands" },
+    ...{ touches: "task", method: "PATCH", path: "/v1/tasks/{task}", noun, policy: "editor", params, etag: "demands" },
     summary: "Edit parts of a task; they stay so when its code is started again",
     body: z.strictObject({ options: taskOptions, reason }),
     answer: changed,
     errors: [...unknown, ...invalid, "TASK_STALE", "PRECONDITION_NEEDED"],
   }),
   revertTask: route({
-    ...{ method: "POST", path: "/v1/tasks/{task}/revert", noun, policy: "editor", params, etag: "demands" },
+    ...{
+      touches: "task",
+      method: "POST",
+      path: "/v1/tasks/{task}/revert",
+      noun,
+      policy: "editor",
+      params,
+      etag: "demands",
+    },
     summary: "Go back: edited parts to what the code says, or all of it to an earlier version",
     body: z.strictObject({
       parts: z.array(name(50)).min(1).max(50).optional().describe("Default: all that were edited."),
@@ -311,21 +330,21 @@ export const taskRoutes = {
     errors: [...unknown, ...invalid, "TASK_STALE", "PRECONDITION_NEEDED", "VERSION_UNKNOWN", "OPTION_INVALID"],
   }),
   removeTask: route({
-    ...{ method: "DELETE", path: "/v1/tasks/{task}", noun, policy: "editor", params },
+    ...{ touches: "task", method: "DELETE", path: "/v1/tasks/{task}", noun, policy: "editor", params },
     summary: "Remove a task: nothing of it is planned or started again, its history stays",
     query: z.strictObject({ reason }),
     answer: null,
     errors: unknown,
   }),
   pauseTask: route({
-    ...{ method: "POST", path: "/v1/tasks/{task}/pause", noun, policy: "operator", params },
+    ...{ touches: "task", method: "POST", path: "/v1/tasks/{task}/pause", noun, policy: "operator", params },
     summary: "Stop firing a task; answered when nothing of it that had not started can start any more",
     body: z.strictObject({ reason }),
     answer: z.strictObject({ name: taskName, paused: z.boolean(), running: z.array(id).describe("Runs that go on.") }),
     errors: unknown,
   }),
   resumeTask: route({
-    ...{ method: "POST", path: "/v1/tasks/{task}/resume", noun, policy: "operator", params },
+    ...{ touches: "task", method: "POST", path: "/v1/tasks/{task}/resume", noun, policy: "operator", params },
     summary: "Let a paused task fire again, from now on",
     body: z.strictObject({ reason }),
     answer: z.strictObject({ name: taskName, paused: z.boolean(), next: maybeTime }),

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { touches } from "./access.ts";
 import { partsOf } from "./client.ts";
 import { routeIds, shapeOf } from "./contract.ts";
 import { writes } from "./contract-route.ts";
@@ -21,6 +22,18 @@ describe("the contract", () => {
       const { path, params } = shapeOf(routeId);
       const places = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       expect([routeId, Object.keys(params?.shape ?? {})]).toEqual([routeId, places]);
+    }
+  });
+
+  test("says of each route which namespaces it is about: of what its path names, that one's", () => {
+    const named = ["task", "calendar", "group", "key", "run", "operation"];
+    for (const routeId of routeIds) {
+      const { touches: about, params, policy } = shapeOf(routeId);
+      const place = Object.keys(params?.shape ?? {}).find((one) => named.includes(one));
+      expect([routeId, touches]).toEqual([routeId, expect.arrayContaining([about])]);
+      expect([routeId, named.includes(about) ? about : undefined]).toEqual([routeId, place]);
+      if (about === "nothing")
+        expect([routeId, policy]).toEqual([routeId, expect.stringMatching(/anyone|signed-in|viewer/)]);
     }
   });
 

@@ -18,6 +18,8 @@ export const limits = {
   /** Of what a run comes from, in one answer to a remote worker: so many, and so much of their results and errors. */
   inputsPerPoll: 1_000,
   inputBytesPerPoll: 8 * 1024 * 1024,
+  /** Of one user; and namespaces of one token. */
+  grants: 1_000,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,

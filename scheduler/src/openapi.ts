@@ -65,7 +65,12 @@ export function describeApi(version: string): object {
 
 function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): object {
   const { noun, summary, policy, params, query, body, answer, event, status, errors } = shape;
-  const needs = policy === "anyone" ? "Needs no sign-in." : policy === "signed-in" ? "" : `Needs the role ${policy}.`;
+  const needs =
+    policy === "anyone"
+      ? "Needs no sign-in."
+      : policy === "signed-in"
+        ? ""
+        : `Needs the role ${policy} ${whereOf(shape)}.`;
   const once = shape.secret ? " The answer has a secret, which is shown this once." : "";
   const refused = errors.length === 0 ? "" : ` Refused by ${errors.join(", ")}.`;
   return {
@@ -94,6 +99,13 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
     },
   };
 }
+
+const whereOf = ({ touches }: RouteShape): string =>
+  touches === "cluster"
+    ? "everywhere"
+    : touches === "nothing" || touches === "listed"
+      ? "somewhere"
+      : "in the namespace that it is about";
 
 function refusalsOf(shape: RouteShape): object {
   // Whatever changes something may come with an idempotency key.

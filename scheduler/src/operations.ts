@@ -48,6 +48,8 @@ export interface OperationFilter {
   /** Of the task's name: `*` stands for any text, `?` for one character. */
   matching?: string;
   group?: string;
+  /** Of the task; of these alone. */
+  namespaces?: string[];
   fingerprint?: string;
   states?: (LiveState | Outcome)[];
   sinceMs?: number;
@@ -147,6 +149,11 @@ export function checkRequest({ kind, filter, range }: OperationRequest): void {
   if (perSecond !== null && !(perSecond > 0 && perSecond <= 10_000))
     throw wrong(`the rate cannot be ${perSecond} a second`, "Give more than 0 and at most 10000.");
 }
+
+export const operationUnknown = (operationId: number): CarillonError =>
+  new CarillonError("OPERATION_UNKNOWN", `there is no operation ${operationId}`, {
+    hint: "See `carillon operations list`.",
+  });
 
 /** A glob as a LIKE pattern. */
 export const likeOf = (glob: string): string =>

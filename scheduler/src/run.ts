@@ -1,3 +1,5 @@
+import { CarillonError } from "./errors.ts";
+
 /**
  * The life of a run, as the store keeps it. `held`: waits for a place under the task's overlap policy. `paused`: an
  * enqueued run of a paused task. `ready`: claimable once due. `claimed`: a worker has it. `undecided`: its worker was lost,
@@ -65,3 +67,8 @@ const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
 export function runTransition(state: RunState, event: RunEvent): RunState | undefined {
   return state in transitions ? transitions[state as LiveState][event] : undefined;
 }
+
+export const runUnknown = (runId: number): CarillonError =>
+  new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
+    hint: "It may have been dropped by retention, or have succeeded in a task that keeps a history of failures only. See `carillon runs list`.",
+  });

@@ -6,7 +6,7 @@ import type { Change } from "./store.ts";
 export interface SecretRecord {
   name: string;
   version: number;
-  /** Whose runs may have it; null: any task's. */
+  /** Whose runs may have it; null: any of the namespace `default`. */
   tasks: string[] | null;
   /** The key that wraps the present version. */
   keyId: string;

@@ -368,6 +368,7 @@ function commands(terminal: Terminal, ended: Handle): Command {
   const users = family("users", "Say who may sign in to the HTTP API, and as what.");
   add(users, "create <name>", "Make a user. The password is shown once.", "carillon users create ann --role operator")
     .addOption(new Option("--role <ROLE>", "what the user may").choices(roleNames).default("viewer"))
+    .option("--in <NAMESPACE...>", "in these namespaces only")
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing(([name = ""], options: Parameters<typeof createUser>[1]) => createUser(name, options, terminal)));
   add(users, "list", "List the users.", "carillon users list").action(

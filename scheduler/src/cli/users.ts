@@ -1,5 +1,6 @@
 import { type Role, roles } from "../access.ts";
 import type { User } from "../access-store.ts";
+import { checkNamespace } from "../namespace.ts";
 import { hashPassword, madePassword } from "../password.ts";
 import { iso } from "../run-object.ts";
 import { checkName } from "../task.ts";
@@ -12,8 +13,11 @@ import { ageText } from "./times.ts";
 const most = 10_000;
 export const roleNames: readonly Role[] = roles;
 
-const userObject = ({ name, role, createdMs, createdBy, disabledMs }: User) => ({
-  ...{ name, role, created: iso(createdMs), by: createdBy, disabled: iso(disabledMs) },
+const rolesText = ({ role, grants }: Pick<User, "role" | "grants">): string =>
+  [...(role === null ? [] : [role]), ...grants.map((grant) => `${grant.role} in ${grant.namespace}`)].join(", ");
+
+const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs }: User) => ({
+  ...{ name, role, grants, created: iso(createdMs), by: createdBy, disabled: iso(disabledMs) },
 });
 
 /** Prints it where nothing else is printed, so that it can be piped on. */
@@ -22,24 +26,26 @@ function tell(user: User, password: string, terminal: Terminal): void {
   else {
     terminal.line(password);
     terminal.aside(
-      `The password of ${plain(user.name)}, ${user.role}. It is kept nowhere: note it now, and change it after signing in.`,
+      `The password of ${plain(user.name)}, ${plain(rolesText(user))}. It is kept nowhere: note it now, and change it after signing in.`,
     );
   }
 }
 
 export async function createUser(
   name: string,
-  options: CommonOptions & { role: Role; reason?: string },
+  options: CommonOptions & { role: Role; in?: string[]; reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
   checkName("a user's name", name, 100);
+  const grants = (options.in ?? []).map((namespace) => ({ namespace: checkNamespace(namespace), role: options.role }));
+  const role = options.in === undefined ? options.role : null;
   const password = madePassword();
   const hash = await hashPassword(password);
   return withStore(
     options,
     async ({ store, nowMs }) => {
       const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-      tell(await store.access.createUser({ name, hash, role: options.role }, change), password, terminal);
+      tell(await store.access.createUser({ name, hash, role, grants }, change), password, terminal);
       return exitCodes.ok;
     },
     { make: true },
@@ -84,8 +90,8 @@ export function listUsers(options: CommonOptions, terminal: Terminal): Promise<E
           { title: "BY", drop: 1 },
           { title: "STATE" },
         ],
-        users.map(({ name, role, createdMs, createdBy, disabledMs }) => [
-          ...[plain(name), role, ageText(createdMs, nowMs()), plain(createdBy)],
+        users.map(({ name, role, grants, createdMs, createdBy, disabledMs }) => [
+          ...[plain(name), plain(rolesText({ role, grants })), ageText(createdMs, nowMs()), plain(createdBy)],
           disabledMs === null ? "" : `locked out ${ageText(disabledMs, nowMs())}`,
         ]),
       );

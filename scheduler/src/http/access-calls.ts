@@ -1,9 +1,10 @@
-import { lesserRole, type Principal, roles } from "../access.ts";
+import { type Grant, hasRole, highestRole, type Principal, roles } from "../access.ts";
 import type { Token, User } from "../access-store.ts";
 import type { accessRoutes } from "../contract-access.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
+import { checkNamespace } from "../namespace.ts";
 import { checkPassword, hashPassword, isPassword } from "../password.ts";
 import { iso, isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
@@ -21,21 +22,42 @@ const signInMs = dayMs;
 const tokenMs = 90 * dayMs;
 const longestTokenMs = 366 * dayMs;
 
-/** One namespace is the whole cluster for now. */
-const grantsOf = (role: User["role"]) => [{ namespace: "*" as const, role }];
+/** The role everywhere is told as a grant too. */
+const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) => [
+  ...(role === null ? [] : [{ namespace: "*", role }]),
+  ...grants,
+];
 
-const asUser = ({ name, role, createdMs, createdBy, disabledMs }: User) => ({
-  ...{ name, role, grants: grantsOf(role), created: isoTime(createdMs), createdBy, disabled: iso(disabledMs) },
+const asUser = ({ name, role, grants, createdMs, createdBy, disabledMs, provided }: User) => ({
+  ...{ name, role, grants: grantsOf({ role, grants }), created: isoTime(createdMs), createdBy },
+  ...{ disabled: iso(disabledMs), provided },
 });
-const asToken = ({ name, user, role, scopes, createdMs, expiresMs, revokedMs }: Token) => ({
-  ...{ name, user, role, scopes, created: isoTime(createdMs), expires: isoTime(expiresMs), revoked: iso(revokedMs) },
+const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, revokedMs }: Token) => ({
+  ...{
+    name,
+    user,
+    role,
+    scopes,
+    namespaces,
+    created: isoTime(createdMs),
+    expires: isoTime(expiresMs),
+    revoked: iso(revokedMs),
+  },
 });
 const asKey = ({ name, groups, createdMs, createdBy, revokedMs }: WorkerKey) => ({
   ...{ name, groups, created: isoTime(createdMs), by: createdBy, revoked: iso(revokedMs) },
 });
-const asMe = ({ user, token, role, scopes }: Principal, expiresMs: number | null) => ({
-  ...{ user, token, role, grants: grantsOf(role), scopes: scopes && [...scopes], expires: iso(expiresMs) },
+const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: number | null) => ({
+  ...{ user, token, role, grants: grantsOf({ role, grants }), scopes: scopes && [...scopes], expires: iso(expiresMs) },
 });
+
+/** @throws OPTION_INVALID */
+function checkedGrants(grants: Grant[]): Grant[] {
+  for (const { namespace } of grants) checkNamespace(namespace);
+  if (new Set(grants.map(({ namespace }) => namespace)).size < grants.length)
+    throw new CarillonError("OPTION_INVALID", "two grants are of one namespace", { hint: "Give the higher one." });
+  return grants;
+}
 
 const signedIn = ({ who }: Call): Principal => {
   if (!who) throw new Error("a route that needs somebody was called by nobody");
@@ -74,8 +96,7 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
         userId: user.userId,
         user: name,
         token: null,
-        role: user.role,
-        scopes: null,
+        ...{ role: user.role, grants: user.grants, namespaces: null, scopes: null },
       };
       return asMe(who, Math.floor(expiresMs));
     },
@@ -102,17 +123,19 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
       return pageOf(await access.users(nameCursor(cursor), limit + 1), limit, asUser, ({ name }) => [name]);
     },
 
-    async createUser({ name, password, role, reason }, call) {
+    async createUser({ name, password, role, grants = [], reason }, call) {
       checkName("a user's name", name, 100);
       checkPassword(name, password);
-      const user = { name, role, hash: await hashPassword(password) };
+      checkedGrants(grants);
+      const user = { name, role, grants, hash: await hashPassword(password) };
       return asUser(await access.createUser(user, changeOf(call, reason)));
     },
 
-    async changeUser({ user, role, password, disabled, reason }, call) {
+    async changeUser({ user, role, grants, password, disabled, reason }, call) {
       if (password !== undefined) checkPassword(user, password);
       const given = {
         ...(role === undefined ? {} : { role }),
+        ...(grants === undefined ? {} : { grants: checkedGrants(grants) }),
         ...(disabled === undefined ? {} : { disabled }),
         ...(password === undefined ? {} : { hash: await hashPassword(password) }),
       };
@@ -125,7 +148,7 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
       return pageOf(rows, limit, asToken, ({ tokenId }) => [tokenId]);
     },
 
-    async createToken({ name, role, scopes, expiresIn, reason }, call) {
+    async createToken({ name, role, scopes, namespaces, expiresIn, reason }, call) {
       const who = signedIn(call);
       checkName("a token's name", name, 100);
       const spanMs = expiresIn === undefined ? tokenMs : parseDuration(expiresIn as number, "expiresIn");
@@ -135,16 +158,22 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
       // A token cannot make what may more than itself.
       const beyond =
         who.scopes && (wanted ?? roles).some((scope) => !(who.scopes as readonly string[]).includes(scope));
-      if (beyond || (role !== undefined && lesserRole(role, who.role) !== role))
+      const own = highestRole(who);
+      const elsewhere = (namespaces ?? []).find(
+        (one) => who.namespaces && !who.namespaces.includes(checkNamespace(one)),
+      );
+      if (beyond || own === null || elsewhere !== undefined || (role !== undefined && !hasRole(own, role)))
         throw new CarillonError("OPTION_INVALID", "the token would be for more than who makes it", {
-          hint: "Give a lesser role or fewer scopes.",
+          hint: "Give a lesser role, or fewer scopes or namespaces.",
         });
       const secret = makeSecret();
       // What a token makes ends with it, or a leaked one could outlive itself for ever.
       const longest = who.kind === "token" ? (call.expiresMs ?? 0) : Number.MAX_SAFE_INTEGER;
       const made = await access.createToken(
         {
-          ...{ userId: who.userId, name, hash: hashOfSecret(secret), role: role ?? who.role, scopes: wanted },
+          ...{ userId: who.userId, name, hash: hashOfSecret(secret), role: role ?? own, scopes: wanted },
+          // One that is made by a token that is good in some namespaces is good in no others.
+          namespaces: namespaces ?? (who.namespaces && [...who.namespaces]),
           expiresMs: Math.min(call.nowMs + spanMs, longest),
         },
         changeOf(call, reason),
@@ -165,15 +194,16 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
       return changed(undefined);
     },
 
-    async listWorkerKeys({ cursor, limit }) {
+    async listWorkerKeys({ cursor, limit }, { reach }) {
       const before = numberCursor(cursor);
-      const rows = (await store.workers.keys()).filter(({ keyId }) => keyId < before);
+      const rows = (await store.workers.keys()).filter(({ keyId, name }) => keyId < before && reach.has(name));
       return pageOf(rows, limit, asKey, ({ keyId }) => [keyId]);
     },
 
     async createWorkerKey({ name, groups = ["default"], reason }, call) {
       checkName("a key's name", name, 100);
       for (const group of groups) checkName("a group", group, limits.groupNameLength);
+      for (const named of [name, ...groups]) call.reach.check(named);
       const secret = makeSecret();
       const { author, reason: why } = changeOf(call, reason);
       const key = { name, groups: [...new Set(groups)], hash: hashOfSecret(secret), createdBy: author, reason: why };

@@ -1,3 +1,4 @@
+import type { Reach } from "../access.ts";
 import type { AlarmSettings, ChannelOptions } from "../alarm-options.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../alarm-store.ts";
 import { type AlarmRule, alarmRules, messageText, ruleWords } from "../alarms.ts";
@@ -44,18 +45,29 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     ...{ unfired: settings.unfiredMs, stuck: settings.stuckMs, leaderless: settings.leaderlessMs },
   })[rule];
 
+/** What is of no task is of the cluster. */
+const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.namespaces === null : reach.has(task));
+
+/** @throws ACCESS_DENIED */
+function checkAbout(reach: Reach, task: string | undefined): void {
+  if (task !== undefined) reach.check(task);
+  else if (reach.namespaces !== null) throw reach.refusal("everywhere; of one task it is asked for in its namespace");
+}
+
 export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
   return {
-    async listAlarms({ cursor, limit, rule, task }, { nowMs }) {
+    async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
+      if (task !== undefined) reach.check(task);
       // So many are open as there are rules and tasks that fail: a page is a part of what is read.
       const open = (await alarms.open(nowMs)).filter(
-        (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject,
+        (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
       );
       const from = cursor === undefined ? 0 : numberCursor(cursor);
       const items = open.slice(from, from + limit).map(asAlarm);
       return { items, next: open.length > from + limit ? cursorText(from + limit) : null };
     },
     async acknowledgeAlarm({ rule, task, reason }, call) {
+      checkAbout(call.reach, task);
       return { acknowledged: await alarms.see(rule, task ?? null, changeOf(call, reason)) };
     },
     listAlarmRules: async () => ({
@@ -86,8 +98,12 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       const tries = found.tries.map(({ attempt, atMs, node, error }) => ({ attempt, at: isoTime(atMs), node, error }));
       return { ...asMessage(found), ...messageText(found.message), tries };
     },
-    listSilences: async (_, { nowMs }) => ({ silences: (await alarms.silences(nowMs)).map(asSilence) }),
+    async listSilences(_, { nowMs, reach }) {
+      const all = await alarms.silences(nowMs);
+      return { silences: all.filter(({ task }) => isSeen(reach, task ?? "")).map(asSilence) };
+    },
     async silenceAlarms({ rule = null, task = null, for: span, reason }, call) {
+      checkAbout(call.reach, task ?? undefined);
       const forMs = parseDuration(span, "for", 1_000);
       if (forMs > longestSilenceMs)
         throw new CarillonError("OPTION_INVALID", "a silence lasts 30 days at most", {

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { checkPolicy, type Principal } from "../access.ts";
+import { checkPolicy, type Principal, Reach } from "../access.ts";
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { Clock } from "../clock.ts";
 import { type RouteId, routeIds, shapeOf } from "../contract.ts";
@@ -11,6 +11,8 @@ import { eventText } from "../event-reader.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { describeApi } from "../openapi.ts";
+import { operationUnknown } from "../operations.ts";
+import { runUnknown } from "../run.ts";
 import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
@@ -21,7 +23,7 @@ import type { Call, Handlers } from "./call.ts";
 import { clusterCalls } from "./cluster-calls.ts";
 import { readGiven } from "./given.ts";
 import { checkOrigin, cookieName, cookieText, readCookie, streamHeaders } from "./guard.ts";
-import { calendarCalls, operationCalls } from "./operation-calls.ts";
+import { calendarCalls, isWithin, operationCalls } from "./operation-calls.ts";
 import { packed, packFromLength, takesPacked, unpacking } from "./packed.ts";
 import { needed, Principals } from "./principals.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
@@ -51,6 +53,7 @@ const beatMs = 15_000;
 
 interface Shown {
   who: Principal;
+  reach: Reach;
   expiresMs: number;
   cookie: string | null;
 }
@@ -92,7 +95,7 @@ export class Api {
       app.route({
         method: shape.method,
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
-        config: { policy: shape.policy },
+        config: { policy: shape.policy, touches: shape.touches },
         // Answers are packed by `send`: a hook for each costs every small answer, too.
         ...(writes(shape) ? { decompress: unpacking } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
@@ -104,7 +107,9 @@ export class Api {
       });
     }
     const description = JSON.stringify(describeApi(version));
-    app.get(openapiPath, { config: { policy: "anyone" } }, (request, reply) => sendText(request, reply, description));
+    app.get(openapiPath, { config: { policy: "anyone", touches: "nothing" } }, (request, reply) =>
+      sendText(request, reply, description),
+    );
   }
 
   onSignal(signal: Signal): void {
@@ -118,7 +123,10 @@ export class Api {
   }
 
   /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
-  async admit(request: FastifyRequest, shape: Pick<RouteShape, "policy" | "noun" | "method">): Promise<Shown | null> {
+  async admit(
+    request: FastifyRequest,
+    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method">,
+  ): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
     if (policy === "anyone") {
@@ -129,11 +137,15 @@ export class Api {
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    checkPolicy(shown.who, { policy, noun: shape.noun, writes: changes });
-    return shown;
+    const { touches, noun } = shape;
+    const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes });
+    // A name in the path says by itself which namespace it is in, whether there is such a thing or not.
+    const named = (request.params as Record<string, unknown> | undefined)?.[touches];
+    if (isNamed(touches) && typeof named === "string") reach.check(named);
+    return { ...shown, reach };
   }
 
-  async #shown(request: FastifyRequest): Promise<Shown> {
+  async #shown(request: FastifyRequest): Promise<Omit<Shown, "reach">> {
     const { authorization } = request.headers;
     if (authorization !== undefined) {
       const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
@@ -150,6 +162,7 @@ export class Api {
       throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
     const given = readGiven(shape, request);
     const ifVersion = shape.etag === "demands" ? versionOf(request.headers["if-match"]) : null;
+    if (request.shown) await this.#checkThere(shape, given, request.shown);
     if (shape.event) return this.#stream(routeId, given, request, reply);
     const act = async (drawn: { runIds: number[]; token: string }): Promise<Answered> => {
       const handle = this.#handlers[routeId] as (given: unknown, call: Call) => Promise<unknown>;
@@ -172,6 +185,22 @@ export class Api {
     return send(request, reply, answered);
   }
 
+  /** What has a number is not there for whoever may not see it. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
+  async #checkThere({ touches }: RouteShape, given: Record<string, unknown>, { who, reach }: Shown): Promise<void> {
+    if (reach.namespaces === null || (touches !== "run" && touches !== "operation")) return;
+    const { store } = this.#options;
+    const sees = new Reach(who, "viewer");
+    if (touches === "run") {
+      const { task } = await store.runs.find(given.run as number);
+      if (!sees.has(task)) throw runUnknown(given.run as number);
+      reach.check(task);
+    } else {
+      const { filter } = await store.operations.find(given.operation as number);
+      if (!isWithin(filter, sees)) throw operationUnknown(given.operation as number);
+      if (!isWithin(filter, reach)) throw reach.refusal("wherever the operation acts");
+    }
+  }
+
   /** @param signal of a stream its caller's, which costs what a read need not pay; of anything else the server's */
   #callOf(
     request: FastifyRequest,
@@ -182,9 +211,9 @@ export class Api {
   ): Call {
     const { behindProxy, storeClock } = this.#options;
     const last = request.headers["last-event-id"];
-    const { who = null, expiresMs = null, cookie = null } = request.shown ?? {};
+    const { who = null, reach = noReach, expiresMs = null, cookie = null } = request.shown ?? {};
     return {
-      ...{ who, expiresMs, ifVersion, runIds, signal, nowMs: storeClock.now(), address: request.ip },
+      ...{ who, reach, expiresMs, ifVersion, runIds, signal, nowMs: storeClock.now(), address: request.ip },
       token: token === "" && request.method !== "GET" ? tokenOfItsOwn() : token,
       lastEventId: typeof last === "string" ? last : undefined,
       cookie: {
@@ -232,11 +261,15 @@ export class Api {
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, log } = this.#options;
+    const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
+    const rights = rightsOf(request.shown?.who);
     let cancel: () => void = () => undefined;
     const beat = () => {
       cancel = clock.after(beatMs, () => {
         this.#shown(request).then(
-          () => {
+          ({ who }) => {
+            // Whoever may see something else now comes again, and is asked anew.
+            if (rightsOf(who) !== rights) return raw.end();
             raw.write(": beat\n\n");
             beat();
           },
@@ -260,6 +293,12 @@ export class Api {
     }
   }
 }
+
+const isNamed = (touches: RouteShape["touches"]): boolean =>
+  touches === "task" || touches === "calendar" || touches === "group" || touches === "key";
+
+/** Of a route that is for anyone: it is told nothing of any namespace. */
+const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");
 
 /** Of a request without an idempotency key. */
 const drawnByNone = { runIds: [], token: "" };

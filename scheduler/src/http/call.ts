@@ -1,10 +1,12 @@
-import type { Principal } from "../access.ts";
+import type { Principal, Reach } from "../access.ts";
 import type { Answer, Event, Read, RouteId, StreamId } from "../contract.ts";
 
 /** One request, once it is known whose it is and what it asks. */
 export interface Call {
   /** null only where the policy is `anyone`. */
   who: Principal | null;
+  /** Where who asks has the role that the route asks for. */
+  reach: Reach;
   nowMs: number;
   /** The version that a change is made from; null: whatever is there. */
   ifVersion: number | null;

@@ -1,10 +1,11 @@
+import type { WorkerRecord } from "../browse-store.ts";
 import type { clusterRoutes } from "../contract-cluster.ts";
 import { checkGroupLimit } from "../group-store.ts";
 import { iso, isoTime } from "../run-object.ts";
 import type { Member, Store } from "../store.ts";
 import { version } from "../version.ts";
 import type { Some } from "./call.ts";
-import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+import { nameCursor, numberCursor, pageOf, visiblePage } from "./pages.ts";
 import { summary } from "./run-calls.ts";
 import { changeOf } from "./task-calls.ts";
 
@@ -46,16 +47,24 @@ export function clusterCalls(
       const item = (row: Member) => ({ ...asMember(row, nowMs), leads: row.sessionId === leader?.sessionId });
       return pageOf(rows, limit, item, ({ node }) => [node]);
     },
-    async listWorkers({ cursor, limit, group = null }, { nowMs }) {
-      const rows = await store.browse.workers(nameCursor(cursor), group, limit + 1);
-      const item = (row: (typeof rows)[number]) => ({
-        ...{ ...asMember(row, nowMs), held: row.held, draining: row.draining },
-      });
-      return pageOf(rows, limit, item, ({ node }) => [node]);
+    async listWorkers({ cursor, limit, group = null }, { nowMs, reach }) {
+      if (group !== null) reach.check(group);
+      // Of what else a worker serves nothing is told.
+      const item = (row: WorkerRecord) => {
+        const member = asMember(row, nowMs);
+        const groups = member.groups.filter((one) => reach.has(one));
+        return { ...member, groups, held: row.held, draining: row.draining };
+      };
+      return visiblePage(
+        { limit, start: nameCursor(cursor), everything: reach.namespaces === null },
+        (from, most) => store.browse.workers(from, group, most),
+        ({ groups }) => [...(groups ?? [])].some((one) => reach.has(one)),
+        { item, place: ({ node }) => [node], after: ({ node }) => node },
+      );
     },
-    async listGroups({ cursor, limit }, { nowMs }) {
+    async listGroups({ cursor, limit }, { nowMs, reach }) {
       const after = nameCursor(cursor);
-      const rows = (await store.groups.list(nowMs)).filter(({ name }) => name > after);
+      const rows = (await store.groups.list(nowMs)).filter(({ name }) => name > after && reach.has(name));
       const item = ({ changed, ...group }: (typeof rows)[number]) => ({
         ...group,
         changed: changed && { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
@@ -73,9 +82,10 @@ export function clusterCalls(
       });
       return pageOf(rows, limit, item, ({ term }) => [term]);
     },
-    async search({ q }) {
-      const { runs, ...rest } = await store.browse.search(q, found);
-      return { ...rest, runs: runs.map(summary) };
+    async search({ q }, { reach }) {
+      const { runs, workers, ...rest } = await store.browse.search(q, reach.namespaces, found);
+      const seen = runs.filter(({ task }) => reach.has(task));
+      return { ...rest, runs: seen.map(summary), workers: reach.namespaces === null ? workers : [] };
     },
     followEvents,
   };

@@ -1,3 +1,4 @@
+import type { Reach } from "../access.ts";
 import { dayMs } from "../calendar.ts";
 import type { CalendarRecord } from "../calendar-store.ts";
 import type { Read } from "../contract.ts";
@@ -9,15 +10,35 @@ import type { OperationFilter, OperationRequest } from "../operations.ts";
 import { isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
 import type { Call, Some } from "./call.ts";
-import { nameCursor, numberCursor, pageOf, readCursor } from "./pages.ts";
+import { nameCursor, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
 
 type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
-const filterOf = ({ since, until, ...named }: Letters & Pick<OperationFilter, "states" | "all">): OperationFilter => ({
+type Given = Letters & { states?: OperationFilter["states"] | undefined; all?: boolean | undefined };
+
+/** Who may not act, or look, everywhere does so where they may: what they ask for is narrowed to that. @throws ACCESS_DENIED */
+const filterOf = ({ since, until, namespaces, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
+  ...narrowed(named.task, namespaces, reach),
   ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
   ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
 });
+
+function narrowed(
+  task: string | undefined,
+  namespaces: readonly string[] | undefined,
+  reach: Reach,
+): Pick<OperationFilter, "namespaces"> {
+  if (task !== undefined) reach.check(task);
+  for (const namespace of namespaces ?? []) reach.check(`${namespace}/`);
+  if (namespaces !== undefined) return { namespaces: [...namespaces] };
+  return reach.namespaces === null || task !== undefined ? {} : { namespaces: [...reach.namespaces] };
+}
+
+/** Whether an operation acts in these namespaces alone. */
+export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): boolean =>
+  reach.namespaces === null ||
+  (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
 
 function requestOf(
   { kind, filter, range }: Pick<Read<"previewOperation">, "kind" | "filter" | "range">,
@@ -25,7 +46,7 @@ function requestOf(
   reason?: string,
 ): OperationRequest {
   const { author, reason: why } = changeOf(call, reason);
-  const request = { kind, filter: filterOf(filter), author, reason: why };
+  const request = { kind, filter: filterOf(filter, call.reach), author, reason: why };
   if (!range) return request;
   const { from, to, perSecond = null, reverse = false, missed = false } = range;
   const toMs = to === undefined ? Math.floor(call.nowMs) : Date.parse(to);
@@ -36,10 +57,13 @@ const shown = 10;
 
 export function operationCalls(store: Store): Some<keyof typeof operationRoutes> {
   return {
-    async listOperations({ cursor, limit }) {
-      const rows = await store.browse.operations(numberCursor(cursor), limit + 1);
-      return pageOf(rows, limit, operationObject, ({ operationId }) => [operationId]);
-    },
+    listOperations: ({ cursor, limit }, { reach }) =>
+      visiblePage(
+        { limit, start: numberCursor(cursor), everything: reach.namespaces === null },
+        (from, most) => store.browse.operations(from, most),
+        ({ filter }) => isWithin(filter, reach),
+        { item: operationObject, place: ({ operationId }) => [operationId], after: ({ operationId }) => operationId },
+      ),
     getOperation: async ({ operation }) => operationObject(await store.operations.find(operation)),
     previewOperation: (given, call) => store.operations.preview(requestOf(given, call), call.nowMs, shown),
     async beginOperation({ reason, ...given }, call) {
@@ -50,18 +74,18 @@ export function operationCalls(store: Store): Some<keyof typeof operationRoutes>
       await store.operations.stop(operation, call.nowMs, changeOf(call, undefined));
       return operationObject(await store.operations.find(operation));
     },
-    async listDeadGroups(given) {
-      const groups = await store.deadLetters.groups(filterOf(given));
+    async listDeadGroups(given, { reach }) {
+      const groups = await store.deadLetters.groups(filterOf(given, reach));
       return {
         groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
           ...{ ...group, first: isoTime(firstMs), last: isoTime(lastMs), lastRun: lastRunId },
         })),
       };
     },
-    async listDeadLetters({ cursor, limit, ...given }) {
+    async listDeadLetters({ cursor, limit, ...given }, { reach }) {
       const place = readCursor(cursor, ["number", "number"]);
       const before = place && { endedMs: place[0] as number, runId: place[1] as number };
-      const rows = await store.browse.letters(filterOf(given), before, limit + 1);
+      const rows = await store.browse.letters(filterOf(given, reach), before, limit + 1);
       const item = ({ runId, task, endedMs, fingerprint }: (typeof rows)[number]) => ({
         ...{ run: runId, task, ended: isoTime(endedMs), fingerprint },
       });
@@ -74,25 +98,30 @@ const asCalendar = ({ name, version, zone, weekend, holidays, author, reason, ch
   ...{ name, version, zone, weekend, holidays, author, reason, changed: isoTime(changedMs), tasks },
 });
 
+/** The tasks that use it are of whoever may see them. */
+const shownTo = (reach: Reach) => (record: CalendarRecord) =>
+  asCalendar({ ...record, tasks: record.tasks.filter((task) => reach.has(task)) });
+
 /** What is past explains itself in the ledger; a little of it is kept for backfills. */
 const icsDaysBack = 366;
 const icsDaysAhead = 3_653;
 
 export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
   return {
-    async listCalendars({ cursor, limit }) {
+    async listCalendars({ cursor, limit }, { reach }) {
       const after = nameCursor(cursor);
-      const rows = (await store.calendars.list()).filter(({ name }) => name > after);
-      return pageOf(rows, limit, asCalendar, ({ name }) => [name]);
+      const rows = (await store.calendars.list()).filter(({ name }) => name > after && reach.has(name));
+      return pageOf(rows, limit, shownTo(reach), ({ name }) => [name]);
     },
-    getCalendar: async ({ calendar, version }) => asCalendar(await store.calendars.find(calendar, version)),
+    getCalendar: async ({ calendar, version }, { reach }) =>
+      shownTo(reach)(await store.calendars.find(calendar, version)),
     async setCalendar({ calendar, zone, weekend, holidays, ics, reason }, call) {
       const today = Math.floor(call.nowMs / dayMs);
       const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
       const days = ics === undefined ? [] : holidaysOfIcs(ics, window);
       const content = { zone, weekend, holidays: [...holidays, ...days] };
       await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion);
-      return asCalendar(await store.calendars.find(calendar));
+      return shownTo(call.reach)(await store.calendars.find(calendar));
     },
     async removeCalendar({ calendar, reason }, call) {
       await store.calendars.remove(calendar, changeOf(call, reason));

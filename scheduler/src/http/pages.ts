@@ -44,6 +44,40 @@ export function pageOf<Row, Item>(
   };
 }
 
+/** Of a list from which much may be left out, a page may be short: whoever walks it goes on by `next`. */
+const looksMost = 10;
+const lookedAtOnce = 200;
+
+/**
+ * A page of what the caller may see. Where that is everything it is one look, as `pageOf`; else a bounded number of them, and
+ * `next` leads on from where it stopped, also when it found less than a page.
+ */
+export async function visiblePage<Row, Item, Place>(
+  { limit, start, everything }: { limit: number; start: Place; everything: boolean },
+  read: (from: Place, limit: number) => Promise<Row[]>,
+  visible: (row: Row) => boolean,
+  {
+    item,
+    place,
+    after,
+  }: { item: (row: Row) => Item; place: (row: Row) => (string | number)[]; after: (row: Row) => Place },
+): Promise<{ items: Item[]; next: string | null }> {
+  if (everything) return pageOf(await read(start, limit + 1), limit, item, place);
+  const seen: Row[] = [];
+  let last: Row | undefined;
+  for (let looks = 0, from = start; looks < looksMost; looks++) {
+    const rows = await read(from, lookedAtOnce);
+    for (const row of rows) {
+      if (visible(row)) seen.push(row);
+      if (seen.length > limit) return pageOf(seen, limit, item, place);
+    }
+    last = rows.at(-1);
+    if (last === undefined || rows.length < lookedAtOnce) return { items: seen.map(item), next: null };
+    from = after(last);
+  }
+  return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };
+}
+
 /** Lists of numbers or names: after, or before, the last one shown. */
 export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";

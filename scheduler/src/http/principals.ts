@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { lesserRole, type Principal } from "../access.ts";
+import { narrowed, type Principal } from "../access.ts";
 import type { AccessStore, Credential } from "../access-store.ts";
 import type { Clock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
@@ -57,10 +57,11 @@ export class Principals {
     if (user.disabledMs !== null) throw needed(`${what}'s user is locked out`);
     if (token && token.revokedMs !== null) throw needed(`${what} was revoked`);
     if (expiresMs <= this.#nowMs()) throw needed(`${what} has expired`);
-    const role = token ? lesserRole(user.role, token.role) : user.role;
+    const { role, grants } = token ? narrowed(user, token) : user;
     const who: Principal = {
       ...{ kind: token ? ("token" as const) : ("user" as const), userId: user.userId, user: user.name },
-      ...{ token: token?.name ?? null, role, scopes: token?.scopes ?? null },
+      ...{ token: token?.name ?? null, role, grants },
+      ...{ namespaces: token?.namespaces ?? null, scopes: token?.scopes ?? null },
     };
     return { who, expiresMs };
   }

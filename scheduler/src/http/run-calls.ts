@@ -11,7 +11,7 @@ import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSumma
 import type { EnqueueWrite, RunRecord, Store } from "../store.ts";
 import type { Call, Some } from "./call.ts";
 import { Gathered } from "./gathered.ts";
-import { pageOf, readCursor } from "./pages.ts";
+import { pageOf, readCursor, visiblePage } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
 
 export interface RunCallOptions {
@@ -104,31 +104,32 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
   };
 
   return {
-    async listRuns({ cursor, limit, task, state, since, until }, { nowMs }) {
+    async listRuns({ cursor, limit, task, state, since, until }, { nowMs, reach }) {
+      if (task !== undefined) reach.check(task);
       const taskId = task === undefined ? null : await taskIdOf(task);
       const place = readCursor(cursor, ["string", "number", "number"]);
-      const after = place && {
+      const start = place && {
         phase: place[0] as RunPlace["phase"],
         atMs: place[1] as number,
         runId: place[2] as number,
       };
-      const runs = await store.browse.runs({
-        ...{
-          taskId,
-          after,
-          limit: limit + 1,
-          states: state ? runStates.filter((one) => state.includes(one)) : [...runStates],
-        },
+      const browse = {
+        ...{ taskId, states: state ? runStates.filter((one) => state.includes(one)) : [...runStates] },
         readyBeforeMs: state ? null : Math.ceil(nowMs),
         sinceMs: since === undefined ? null : Date.parse(since),
         untilMs: until === undefined ? null : Date.parse(until),
-      });
-      return pageOf(runs, limit, summary, ({ endedMs, dueMs, runId }) =>
-        endedMs === null ? ["live", dueMs, runId] : ["ended", endedMs, runId],
+      };
+      const after = ({ endedMs, dueMs, runId }: RunRecord): RunPlace =>
+        endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
+      return visiblePage(
+        { limit, start, everything: taskId !== null || reach.namespaces === null },
+        (from, most) => store.browse.runs({ ...browse, after: from, limit: most }),
+        (run) => reach.has(run.task),
+        { item: summary, place: (run) => Object.values(after(run)), after },
       );
     },
 
-    async getRun({ run: runId }) {
+    async getRun({ run: runId }, { reach }) {
       const [run, attempts, relatives, late, { letter, redrives }] = await Promise.all([
         store.runs.find(runId),
         store.runs.attempts(runId),
@@ -144,7 +145,7 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
           ended: isoTime(one.endedMs),
           error: failureOf(one.error),
         })),
-        relatives: relatives.map(relativeObject),
+        relatives: relatives.filter((one) => reach.has(one.task)).map(relativeObject),
         late: late.map(lateObject),
         letter: letter && { fingerprint: letter.fingerprint, state: letter.state, redrivenBy: letter.redrivenBy },
         redrives,
@@ -176,6 +177,7 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
     },
 
     async enqueueRuns({ runs }, call) {
+      for (const { task } of runs) call.reach.check(task);
       const writes: EnqueueWrite[] = [];
       for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
       const made = await store.runs.enqueue(writes, call.nowMs);

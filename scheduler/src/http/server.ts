@@ -1,6 +1,6 @@
 import compress from "@fastify/compress";
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import type { Policy, Principal } from "../access.ts";
+import type { Policy, Principal, Reach, Touches } from "../access.ts";
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
@@ -40,11 +40,13 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Who may use the route. One that does not say is a bug, found at the start. */
     policy?: Policy;
+    /** Which namespaces it is about; likewise. */
+    touches?: Touches;
   }
   interface FastifyRequest {
     workerKey: WorkerKey | null;
     /** Whose request it is, where its route asks. */
-    shown: { who: Principal; expiresMs: number; cookie: string | null } | null;
+    shown: { who: Principal; reach: Reach; expiresMs: number; cookie: string | null } | null;
   }
 }
 
@@ -84,7 +86,8 @@ export class HttpServer {
     await makeFirstUser(this.#options.store.access, this.#options.storeClock.now(), this.#options.log);
     const { host, port } = parseListen(this.#options.listen);
     app.addHook("onRoute", ({ config, url, method }) => {
-      if (!config?.policy) throw new Error(`the route ${method} ${url} does not say who may use it`);
+      if (!config?.policy || !config.touches)
+        throw new Error(`the route ${method} ${url} does not say who may use it, or which namespaces it is about`);
     });
     this.#inFlight.watch(app);
     app.decorateRequest("workerKey", null);
@@ -115,7 +118,12 @@ export class HttpServer {
       const problem = problemOf(new CarillonError("ROUTE_UNKNOWN", `there is no ${request.method} ${path}`));
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
-    const forWorkers = { config: { policy: "worker" as const }, onRequest, compress: packing, decompress: unpacking };
+    const forWorkers = {
+      config: { policy: "worker" as const, touches: "nothing" as const },
+      onRequest,
+      compress: packing,
+      decompress: unpacking,
+    };
     app.post(pollPath, forWorkers, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));
     this.#api.register(app);
@@ -124,11 +132,11 @@ export class HttpServer {
       // A scraper may have a token of its own, or a worker's key.
       const byEither = (request: FastifyRequest) =>
         /^Bearer +ct_/i.test(request.headers.authorization ?? "")
-          ? this.#api.admit(request, { policy: "viewer", noun: "cluster", method: "GET" })
+          ? this.#api.admit(request, { policy: "viewer", touches: "cluster", noun: "cluster", method: "GET" })
           : onRequest(request);
       const forScrapers = {
         compress: packing,
-        config: { policy: "viewer" as const },
+        config: { policy: "viewer" as const, touches: "cluster" as const },
         onRequest: async (request: FastifyRequest) => void (await byEither(request)),
       };
       app.get("/metrics", forScrapers, async (_request, reply) => {

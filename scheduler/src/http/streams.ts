@@ -1,3 +1,4 @@
+import type { Reach } from "../access.ts";
 import type { BrowseStore, LogPlace } from "../browse-store.ts";
 import { type Clock, pause } from "../clock.ts";
 import type { Event } from "../contract.ts";
@@ -72,6 +73,7 @@ type LiveEvent = Event<"followEvents">;
 
 interface Follower {
   task: string | undefined;
+  reach: Reach;
   waiting: LiveEvent[];
   /** Ended runs that were left out since the last event. */
   left: number;
@@ -103,15 +105,18 @@ export class LiveEvents {
       this.#tell({ type: kind });
   }
 
-  follow: StreamHandler<"followEvents"> = (given, call) => this.#follow(given.task, call.signal);
+  follow: StreamHandler<"followEvents"> = ({ task }, { reach, signal }) => {
+    if (task !== undefined) reach.check(task);
+    return this.#follow(task, reach, signal);
+  };
 
   async close(): Promise<void> {
     this.#over.abort();
     await this.#looking;
   }
 
-  async *#follow(task: string | undefined, signal: AbortSignal) {
-    const follower: Follower = { task, waiting: [{ type: "resync" }], left: 0, wake: () => undefined };
+  async *#follow(task: string | undefined, reach: Reach, signal: AbortSignal) {
+    const follower: Follower = { task, reach, waiting: [{ type: "resync" }], left: 0, wake: () => undefined };
     this.#followers.add(follower);
     this.#looking ??= this.#look();
     const onAbort = () => follower.wake();
@@ -137,8 +142,9 @@ export class LiveEvents {
 
   #tell(event: LiveEvent): void {
     for (const follower of this.#followers) {
-      const { task, waiting } = follower;
-      if (event.type === "ended" && task !== undefined && event.run.task !== task) continue;
+      const { task, reach, waiting } = follower;
+      if (event.type === "ended" && ((task !== undefined && event.run.task !== task) || !reach.has(event.run.task)))
+        continue;
       // A hint that waits already says all that a second one would.
       if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
       if (waiting.length >= waitingMax) {

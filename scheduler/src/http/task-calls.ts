@@ -1,8 +1,9 @@
-import { principalText } from "../access.ts";
+import { principalText, Reach } from "../access.ts";
 import type { Clock } from "../clock.ts";
 import { judgedSlot } from "../coming-slots.ts";
 import type { taskRoutes } from "../contract-tasks.ts";
 import { CarillonError } from "../errors.ts";
+import { namespaceOf } from "../namespace.ts";
 import { awaitRecall } from "../recall.ts";
 import { iso, isoTime } from "../run-object.ts";
 import { compileSchedule } from "../schedule.ts";
@@ -61,6 +62,7 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
     // Refused by the store below, unless it is this version.
     const expected = call.ifVersion ?? before.version;
     const definition = expected === before.version ? await make(before) : before.definition;
+    checkUse(definition, before.definition, call);
     const { record, changed } = await store.tasks.save(definition, expected, changeOf(call, reason));
     return {
       ...{ name, version: record.version, changed, edited: editedParts(record.definition) as string[] },
@@ -69,8 +71,10 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
   };
 
   return {
-    async listTasks({ cursor, limit, group = null, matching = null, paused = null }, { nowMs }) {
-      const browse = { afterName: nameCursor(cursor), group, matching, paused, limit: limit + 1 };
+    async listTasks({ cursor, limit, group = null, matching = null, paused = null, namespace }, { nowMs, reach }) {
+      if (namespace !== undefined) reach.check(`${namespace}/`);
+      const namespaces = namespace === undefined ? reach.namespaces : [namespace];
+      const browse = { afterName: nameCursor(cursor), group, matching, paused, namespaces, limit: limit + 1 };
       const records = await store.browse.tasks(browse);
       const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
       const item = (record: TaskRecord) => taskObject(record, counters.get(record.taskId), nowMs);
@@ -146,6 +150,7 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
 
     async createTask({ task, options, reason }, call) {
       const definition = defineTask(task, options as TaskOptions);
+      checkUse(definition, undefined, call);
       const { record, changed } = await store.tasks
         .save(definition, 0, changeOf(call, reason))
         .catch((error: unknown) => {
@@ -185,6 +190,27 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
     },
   };
 }
+
+/**
+ * What a task may name beside itself: groups and calendars of its own namespace and those of none, which are everyone's; and
+ * tasks to come after wherever who writes it may see them. @throws ACCESS_DENIED
+ */
+function checkUse(definition: TaskDefinition, before: TaskDefinition | undefined, { who, reach }: Call): void {
+  if (who === null || reach.namespaces === null) return;
+  const there = usedBy(before);
+  const { shared, upstream } = usedBy(definition);
+  // What it had already somebody gave it who might.
+  const added = (names: string[], had: string[]) => names.filter((name) => !had.includes(name));
+  for (const used of added(shared, there.shared))
+    if (used.includes("/") && namespaceOf(used) !== namespaceOf(definition.name)) reach.check(used);
+  const sees = new Reach(who, "viewer");
+  for (const used of added(upstream, there.upstream)) sees.check(used);
+}
+
+const usedBy = (definition: TaskDefinition | undefined) => ({
+  shared: [definition?.group, definition?.calendar?.name].filter((name) => name !== undefined),
+  upstream: definition?.after?.tasks ?? [],
+});
 
 const taken = (name: string) =>
   new CarillonError("TASK_NAME_TAKEN", `there is a task ${name} already`, { hint: "Edit it, or choose another name." });

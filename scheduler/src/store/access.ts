@@ -1,6 +1,6 @@
 import type { AccessStore, Credential, Token, User } from "../access-store.ts";
 import { CarillonError } from "../errors.ts";
-import type { Json } from "../json.ts";
+import { type Json, sortedJson } from "../json.ts";
 import type { SqlClient } from "../store.ts";
 import { audited } from "./audit.ts";
 import type { Database } from "./database.ts";
@@ -8,17 +8,24 @@ import type { Database } from "./database.ts";
 /** How long an answer can be asked for again by its idempotency key. */
 const answerKeptMs = 86_400_000;
 
-const asJson = ({ name, role, disabledMs }: User): Json => ({ name, role, disabled: disabledMs !== null });
-const tokenJson = ({ name, user, role, scopes, expiresMs }: Token): Json => ({ name, user, role, scopes, expiresMs });
+const asJson = ({ name, role, grants, disabledMs }: User): Json => ({
+  ...{ name, role, disabled: disabledMs !== null },
+  ...(grants.length === 0 ? {} : { grants: grants as unknown as Json }),
+});
+const tokenJson = ({ name, user, role, scopes, namespaces, expiresMs }: Token): Json => ({
+  ...{ name, user, role, scopes, expiresMs },
+  ...(namespaces === null ? {} : { namespaces }),
+});
 
 export function accessStore(database: Database): AccessStore {
   const s = database.schema;
   const userFields = (u: string) =>
-    `${u}.id as "userId", ${u}.name, ${u}.role, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy", ${u}.disabled_ms as "disabledMs"`;
-  const tokenFields = `t.id as "tokenId", t.name, u.name as user, t.user_id as "userId", t.role, t.scopes, t.created_ms as "createdMs",
+    `${u}.id as "userId", ${u}.name, ${u}.role, ${u}.grants, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy",
+    ${u}.disabled_ms as "disabledMs", ${u}.subject is not null as provided`;
+  const tokenFields = `t.id as "tokenId", t.name, u.name as user, t.user_id as "userId", t.role, t.scopes, t.namespaces, t.created_ms as "createdMs",
     t.expires_ms as "expiresMs", t.revoked_ms as "revokedMs"`;
   const tokensFrom = `${s}.token t join ${s}.user_account u on u.id = t.user_id`;
-  type UserRow = User & { hash: string };
+  type UserRow = User & { hash: string | null };
 
   return {
     users: (afterName, limit) =>
@@ -37,14 +44,15 @@ export function accessStore(database: Database): AccessStore {
       return row ?? null;
     },
 
-    createUser({ name, hash, role }, { author, reason, nowMs }) {
+    createUser({ name, hash, role, grants = [] }, { author, reason, nowMs }) {
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
         const { rows } = await client.query(
-          `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by) values ($1, $2, $3, $4, $5)
-           on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, removed_ms = null, disabled_ms = null
+          `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants) values ($1, $2, $3, $4, $5, $6)
+           on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, removed_ms = null,
+             disabled_ms = null, issuer = null, subject = null
            where u.removed_ms is not null returning ${userFields("u")}`,
-          [name, hash, role, now, author],
+          [name, hash, role, now, author, JSON.stringify(grants)],
         );
         if (!rows[0]) {
           throw new CarillonError("USER_NAME_TAKEN", `there is a user ${name} already`, {
@@ -55,6 +63,57 @@ export function accessStore(database: Database): AccessStore {
         await audited(client, s, {
           ...{ atMs: nowMs, who: author, act: "create", about: "user", named: name },
           ...{ before: null, after: asJson(user), why: reason },
+        });
+        return user;
+      });
+    },
+
+    providedUser({ issuer, subject, name, role, grants }, { author, reason, nowMs }) {
+      const now = Math.round(nowMs);
+      const given = JSON.stringify(grants);
+      return database.transaction(async (client) => {
+        const { rows: there } = await client.query(
+          `select ${userFields("u")}, u.removed_ms is not null as removed from ${s}.user_account u
+           where issuer = $1 and subject = $2 for update`,
+          [issuer, subject],
+        );
+        const [{ removed, ...before } = { removed: false }] = there;
+        if (before.userId === undefined) {
+          // Two first sign-ins at once: the second waits for the first one's row, and then finds that the name is taken.
+          const { rows } = await client.query(
+            `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by)
+             values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning ${userFields("u")}`,
+            [name, role, given, issuer, subject, now, author],
+          );
+          if (!rows[0]) {
+            throw new CarillonError(
+              "USER_NAME_TAKEN",
+              `there is a user ${name} already, whom the provider does not know`,
+              {
+                hint: "An admin can remove the one or the provider can give the other another name. If both are new, sign in again.",
+              },
+            );
+          }
+          const user = rows[0] as unknown as User;
+          await audited(client, s, {
+            ...{ atMs: nowMs, who: author, act: "create", about: "user", named: name },
+            ...{ before: null, after: asJson(user), why: reason },
+          });
+          return user;
+        }
+        const was = before as unknown as User;
+        // Whoever was removed here stays so, whatever the provider says.
+        if (removed) return { ...was, disabledMs: was.disabledMs ?? now };
+        const same = was.role === role && sortedJson(was.grants) === sortedJson(grants);
+        if (same) return was;
+        const { rows } = await client.query(
+          `update ${s}.user_account u set role = $2, grants = $3 where id = $1 returning ${userFields("u")}`,
+          [was.userId, role, given],
+        );
+        const user = rows[0] as unknown as User;
+        await audited(client, s, {
+          ...{ atMs: nowMs, who: author, act: "change", about: "user", named: user.name },
+          ...{ before: asJson(was), after: asJson(user), why: reason },
         });
         return user;
       });
@@ -78,7 +137,7 @@ export function accessStore(database: Database): AccessStore {
       });
     },
 
-    changeUser(name, { role, hash, disabled, removed, keeping }, { author, reason, nowMs }) {
+    changeUser(name, { role, grants, hash, disabled, removed, keeping }, { author, reason, nowMs }) {
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
         // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
@@ -90,18 +149,21 @@ export function accessStore(database: Database): AccessStore {
         const before = all.find((user) => user.name === name);
         if (!before) throw unknownUser(name);
         const others = all.filter((user) => user.name !== name && user.role === "admin" && user.disabledMs === null);
-        const stays = !removed && disabled !== true && (role ?? before.role) === "admin";
+        const stays = !removed && disabled !== true && (role === undefined ? before.role : role) === "admin";
         if (before.role === "admin" && before.disabledMs === null && !stays && others.length === 0) {
           throw new CarillonError("ADMIN_NEEDED", `${name} is the only admin`, {
             hint: "Make another user an admin first.",
           });
         }
         const { rows } = await client.query(
-          `update ${s}.user_account u set role = coalesce($2, role), hash = coalesce($3, hash),
+          `update ${s}.user_account u set role = case when $7 then $2 else role end, hash = coalesce($3, hash), grants = coalesce($8, grants),
                   disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
                   removed_ms = case when $6 then $5::bigint end
            where id = $1 returning ${userFields("u")}`,
-          [before.userId, role ?? null, hash ?? null, disabled ?? null, now, removed ?? false],
+          [
+            ...[before.userId, role ?? null, hash ?? null, disabled ?? null, now, removed ?? false],
+            ...[role !== undefined, grants === undefined ? null : JSON.stringify(grants)],
+          ],
         );
         const after = rows[0] as unknown as User;
         if (hash !== undefined || disabled || removed)
@@ -153,12 +215,12 @@ export function accessStore(database: Database): AccessStore {
         [userId, Math.min(beforeId, 2 ** 31 - 1), limit],
       ),
 
-    createToken({ userId, name, hash, role, scopes, expiresMs }, { author, reason, nowMs }) {
+    createToken({ userId, name, hash, role, scopes, namespaces = null, expiresMs }, { author, reason, nowMs }) {
       return database.transaction(async (client) => {
         const { rows } = await client.query(
-          `insert into ${s}.token (user_id, name, hash, role, scopes, created_ms, expires_ms) values ($1, $2, $3, $4, $5, $6, $7)
+          `insert into ${s}.token (user_id, name, hash, role, scopes, created_ms, expires_ms, namespaces) values ($1, $2, $3, $4, $5, $6, $7, $8)
            on conflict (user_id, name) where revoked_ms is null do nothing returning id`,
-          [userId, name, hash, role, scopes, Math.round(nowMs), Math.round(expiresMs)],
+          [userId, name, hash, role, scopes, Math.round(nowMs), Math.round(expiresMs), namespaces],
         );
         if (!rows[0]) {
           throw new CarillonError("TOKEN_NAME_TAKEN", `there is a token ${name} already`, {
@@ -203,18 +265,19 @@ export function accessStore(database: Database): AccessStore {
           tName: string;
           tRole: Token["role"];
           scopes: Token["scopes"];
+          namespaces: Token["namespaces"];
           expiresMs: number;
           revokedMs: number | null;
         }
       >(
         "access-token-of",
-        `select ${userFields("u")}, t.hash, t.name as "tName", t.role as "tRole", t.scopes, t.expires_ms as "expiresMs",
+        `select ${userFields("u")}, t.hash, t.name as "tName", t.role as "tRole", t.scopes, t.namespaces, t.expires_ms as "expiresMs",
                 t.revoked_ms as "revokedMs" from ${tokensFrom} where t.id = $1 and u.removed_ms is null`,
         [tokenId],
       );
       if (!row) return null;
-      const { hash, tName: name, tRole: role, scopes, expiresMs, revokedMs, ...user } = row;
-      return { user, hash, expiresMs, token: { name, role, scopes, revokedMs } };
+      const { hash, tName: name, tRole: role, scopes, namespaces, expiresMs, revokedMs, ...user } = row;
+      return { user, hash, expiresMs, token: { name, role, scopes, namespaces, revokedMs } };
     },
 
     async sweep(nowMs) {

@@ -10,6 +10,7 @@ import type { Database } from "./database.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { asOperation, type OperationRow } from "./operations.ts";
 import { asMember, type MemberRow, memberFields } from "./sessions.ts";
+import { inNamespacesSql } from "./task-filter.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 const claimedState = 3;
@@ -18,14 +19,15 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
   const s = database.schema;
   const versionFields = `version, definition, author, reason, changed_ms as "changedMs"`;
   return {
-    async tasks({ afterName, group, matching, paused, limit }) {
+    async tasks({ afterName, group, matching, paused, namespaces, limit }) {
       const rows = await database.query<{ name: string }>(
         "",
         `select name from ${s}.task t where deleted_ms is null and version > 0 and name > $1
            and ($2::text is null or group_id = (select id from ${s}.worker_group where name = $2))
            and ($3::text is null or name like $3) and ($4::boolean is null or (paused_ms is not null) = $4)
+           and ${inNamespacesSql("name", "$6::text[]")}
          order by name limit $5`,
-        [afterName, group, matching === null ? null : likeOf(matching), paused, limit],
+        [afterName, group, matching === null ? null : likeOf(matching), paused, limit, namespaces],
       );
       const records = await tasks.byNames(rows.map(({ name }) => name));
       const byName = new Map(records.map((record) => [record.name, record]));
@@ -123,24 +125,24 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
         [beforeTerm, limit],
       ),
 
-    async search(text, limit) {
+    async search(text, namespaces, limit) {
       const like = `%${text.replace(/[\\%_]/g, "\\$&")}%`;
-      const named = [like, limit];
+      const named = [like, limit, namespaces];
       const [found, workers, calendars] = await Promise.all([
         database.query<{ name: string; group: string }>(
           "browse-search-tasks",
           `select t.name, g.name as group from ${s}.task t join ${s}.worker_group g on g.id = t.group_id
-           where t.deleted_ms is null and t.version > 0 and t.name ilike $1 order by length(t.name), t.name limit $2`,
+           where t.deleted_ms is null and t.version > 0 and t.name ilike $1 and ${inNamespacesSql("t.name", "$3::text[]")} order by length(t.name), t.name limit $2`,
           named,
         ),
         database.query<{ node: string; role: "node" | "worker" }>(
           "browse-search-workers",
           `select node, role from ${s}.session where ended_ms is null and node ilike $1 order by node limit $2`,
-          named,
+          [like, limit],
         ),
         database.query<{ name: string }>(
           "browse-search-calendars",
-          `select name from ${s}.calendar where removed_ms is null and name ilike $1 order by name limit $2`,
+          `select name from ${s}.calendar where removed_ms is null and name ilike $1 and ${inNamespacesSql("name", "$3::text[]")} order by name limit $2`,
           named,
         ),
       ]);

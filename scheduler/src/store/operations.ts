@@ -6,6 +6,7 @@ import {
   type OperationRequest,
   type OperationStore,
   operationTransition,
+  operationUnknown,
 } from "../operations.ts";
 import type { RunStore, SqlClient, TaskStore } from "../store.ts";
 import { audited } from "./audit.ts";
@@ -157,7 +158,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
             operationId,
           ]);
           const row = rows[0] as Pick<OpenOperation, "state" | "batch"> | undefined;
-          if (!row) throw unknown(operationId);
+          if (!row) throw operationUnknown(operationId);
           if (row.state === "stopping" || row.state === "stopped") return row.state;
           const state = operationTransition(row.state, row.batch === null ? "stop" : "stop amid a batch");
           if (state === undefined) {
@@ -185,7 +186,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
       const [row] = await database.query<OperationRow>("operation-find", `select * from ${s}.operation where id = $1`, [
         operationId,
       ]);
-      if (!row) throw unknown(operationId);
+      if (!row) throw operationUnknown(operationId);
       return asOperation(row);
     },
 
@@ -296,10 +297,4 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");
   return /^(?:40|55|57|25P03)/.test((error as { code?: string }).code ?? "");
-}
-
-function unknown(operationId: number): CarillonError {
-  return new CarillonError("OPERATION_UNKNOWN", `there is no operation ${operationId}`, {
-    hint: "See `carillon operations list`.",
-  });
 }

@@ -1,5 +1,5 @@
 import { CarillonError } from "../errors.ts";
-import { liveStates } from "../run.ts";
+import { liveStates, runUnknown } from "../run.ts";
 import type { AttemptRecord, LogLine, RunStore, SqlClient } from "../store.ts";
 import { audited } from "./audit.ts";
 import { listRuns } from "./browse-runs.ts";
@@ -79,9 +79,7 @@ export function runStore(database: Database): RunStore {
         const [row] = await database.query<RunRow>(`run-find-${table}`, `${recordSql(table)} where r.id = $1`, [runId]);
         if (row) return asRunRecord(row);
       }
-      throw new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
-        hint: "It may have been dropped by retention, or have succeeded in a task that keeps a history of failures only. See `carillon runs list`.",
-      });
+      throw runUnknown(runId);
     },
 
     list: (filter) => listRuns(database, filter),

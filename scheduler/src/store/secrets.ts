@@ -1,5 +1,6 @@
 import { CarillonError } from "../errors.ts";
 import type { Json } from "../json.ts";
+import { defaultNamespace, namespaceOf } from "../namespace.ts";
 import type { SecretRecord, SecretStore, SecretVersion } from "../secret-store.ts";
 import type { Change, SqlClient } from "../store.ts";
 import { audited } from "./audit.ts";
@@ -135,7 +136,9 @@ export function secretStore(database: Database): SecretStore {
       if (!row)
         throw new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so it is given no secret`);
       if (row.present === null) throw unknown(name);
-      if (row.tasks !== null && !row.tasks.includes(row.task)) throw forbidden(name, row.task);
+      // Of other namespaces it must be named: whoever may define tasks in one could have every secret otherwise.
+      const isMeant = row.tasks?.includes(row.task) ?? namespaceOf(row.task) === defaultNamespace;
+      if (!isMeant) throw forbidden(name, row.task);
       if (row.sealed === null) throw unknown(name, version);
       return { name, version: row.version, keyId: row.keyId, wrapped: row.wrapped, sealed: row.sealed };
     },

@@ -66,6 +66,7 @@ beforeAll(async () => {
     throw new Error(`${"x".repeat(1_990)}${await run.secret("bank")}`);
   });
   tower.task("other", {}, (run: Run) => run.secret("bank"));
+  tower.task("billing/other", {}, (run: Run) => run.secret("pin"));
   tower.task("older", {}, (run: Run) => run.secret("rotated", { version: 1 }));
   await tower.start();
 });
@@ -141,7 +142,8 @@ describe("secrets", () => {
     });
     expect(lines).toMatchObject([{ message: "it is [secret bank]", fields: { secret: "[secret bank]" } }]);
     expect(JSON.stringify((await ended("throws")).error)).toMatch(/xxx\[secret bank\]/);
-    expect((await ended("other")).error).toMatchObject({ code: "SECRET_FORBIDDEN" });
+    for (const task of ["other", "billing/other"])
+      expect((await ended(task)).error).toMatchObject({ code: "SECRET_FORBIDDEN" });
     expect((await ended("older")).error).toMatchObject({ code: "SECRET_UNKNOWN" });
   });
 

@@ -42,18 +42,40 @@ export class ApiStage extends RemoteStage {
     return this;
   }
 
-  /** A user of this role with a token that has it too. */
-  async token(role: Role, { scopes = null, expiresMs = 9e12 }: { scopes?: Scope[] | null; expiresMs?: number } = {}) {
+  /** A user of this role, everywhere or in some namespaces alone, with a token that has it too. */
+  async token(
+    role: Role,
+    {
+      scopes = null,
+      expiresMs = 9e12,
+      where,
+      namespaces = null,
+    }: { scopes?: Scope[] | null; expiresMs?: number; where?: string[]; namespaces?: string[] | null } = {},
+  ) {
     const change = { author: "test", reason: "", nowMs: 1 };
     const name = `${role}-${randomBytes(3).toString("hex")}`;
-    const user = await this.store.access.createUser({ name, hash: "none", role }, change);
+    const grants = (where ?? []).map((namespace) => ({ namespace, role }));
+    const given = { name, hash: "none", role: where ? null : role, grants };
+    const user = await this.store.access.createUser(given, change);
     const secret = makeSecret();
-    const token = { userId: user.userId, name: "test", hash: hashOfSecret(secret), role, scopes, expiresMs };
+    const token = {
+      userId: user.userId,
+      name: "test",
+      hash: hashOfSecret(secret),
+      role,
+      scopes,
+      namespaces,
+      expiresMs,
+    };
     return tokenText((await this.store.access.createToken(token, change)).tokenId, secret);
   }
 
   client(role: Role = "admin", server = this.server): Client {
-    return client({ server: this.urlOf(server), token: this.tokens[role], fetch: this.#checking });
+    return this.clientOf(this.tokens[role], server);
+  }
+
+  clientOf(token: string, server = this.server): Client {
+    return client({ server: this.urlOf(server), token, fetch: this.#checking });
   }
 
   /** A request as it is, for what the client does not let pass. */

@@ -15,6 +15,7 @@ import { browse } from "./0014-browse.ts";
 import { taskHistory } from "./0015-task-history.ts";
 import { bundles } from "./0016-bundles.ts";
 import { alarms } from "./0017-alarms.ts";
+import { namespaces } from "./0018-namespaces.ts";
 import { secrets } from "./0019-secrets.ts";
 
 /** In order; a number once published never changes its text. */
@@ -36,5 +37,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 15, name: "task-history", sql: taskHistory },
   { number: 16, name: "bundles", sql: bundles },
   { number: 17, name: "alarms", sql: alarms },
+  { number: 18, name: "namespaces", sql: namespaces },
   { number: 19, name: "secrets", sql: secrets },
 ];

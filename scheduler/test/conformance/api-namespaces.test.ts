@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasRole, type Role } from "../../src/access.ts";
+import type { Client } from "../../src/client.ts";
+import { type RouteId, routeIds, shapeOf } from "../../src/contract.ts";
+import { writes } from "../../src/contract-route.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { until } from "../support/store-stage.ts";
+
+const stage = new ApiStage();
+let admin: Client;
+/** An admin in `theirs`, and nothing in `ours`. */
+let stranger = "";
+let theirs: Client;
+let made = { run: 0, operation: 0, ended: 0 };
+
+beforeAll(async () => {
+  await stage.open();
+  admin = stage.client();
+  stranger = await stage.token("admin", { where: ["theirs"] });
+  theirs = stage.clientOf(stranger);
+  await admin.setCalendar({ calendar: "ours/bank", zone: "UTC", weekend: [0, 6], holidays: [] }, { ifVersion: 0 });
+  const options = { command: { argv: ["/usr/bin/true"] }, group: "ours/gpu" };
+  await admin.createTask({ task: "ours/settle", options: { ...options, calendar: { name: "ours/bank" } } });
+  await admin.createUser({ name: "ours-ann", password: "twelve bells at noon", role: "viewer" });
+  await admin.createWorkerKey({ name: "ours/key", groups: ["ours/gpu"] });
+  const { run } = await admin.runTask({ task: "ours/settle", in: "1d" });
+  const { run: ended } = await admin.runTask({ task: "ours/settle", in: "1d" });
+  await admin.cancelRun({ run: ended });
+  const { operation } = await admin.beginOperation({ kind: "resume", filter: { task: "ours/settle" } });
+  made = { run, operation, ended };
+});
+afterAll(() => stage.close());
+
+const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
+const nobody = 999_999_999;
+
+/** A request that is right in all but who asks. */
+const bodies: Partial<Record<RouteId, unknown>> = {
+  changePassword: { present: "not my password", next: "not my password either" },
+  createUser: { name: "ours-user", password: "a long enough password", role: "admin" },
+  createWorkerKey: { name: "theirs/key", groups: ["ours/gpu"] },
+  createToken: { name: "mine" },
+  limitGroup: { limit: 1 },
+  previewOperation: { kind: "pause", filter: { task: "ours/settle" } },
+  beginOperation: { kind: "pause", filter: { namespaces: ["theirs", "ours"] } },
+  enqueueRuns: { runs: [{ task: "ours/settle" }] },
+  decideRun: { how: "fail" },
+  createTask: { options: {} },
+  editTask: { options: { priority: 1 } },
+  acknowledgeAlarm: { task: "ours/settle" },
+  silenceAlarms: { task: "ours/settle", for: "1h" },
+  setSecret: { value: "a value of a secret" },
+  setCalendar: { zone: "UTC", weekend: [], holidays: [] },
+};
+const queries: Partial<Record<RouteId, string>> = { search: "?q=ours", diffTask: "?from=1" };
+
+type Place =
+  | "rule"
+  | "channel"
+  | "message"
+  | "silence"
+  | "secret"
+  | "task"
+  | "calendar"
+  | "group"
+  | "key"
+  | "run"
+  | "operation"
+  | "user"
+  | "token";
+const names: Record<Place, [there: string | number, absent: string | number]> = {
+  rule: ["failed", "late"],
+  channel: ["ours-mail", "ours-none"],
+  message: [1, nobody],
+  silence: [1, nobody],
+  secret: ["ours-token", "ours-none"],
+  task: ["ours/settle", "ours/absent"],
+  calendar: ["ours/bank", "ours/absent"],
+  group: ["ours/gpu", "ours/absent"],
+  key: ["ours/key", "ours/absent"],
+  run: [0, nobody],
+  operation: [0, nobody],
+  user: ["ours-ann", "ours-ben"],
+  // Its own would be revoked by the way.
+  token: ["absent", "absent"],
+};
+
+async function ask(routeId: RouteId, there: boolean, token: string) {
+  const shape = shapeOf(routeId);
+  const { run, operation } = made;
+  const at = { ...names, run: [run, nobody], operation: [operation, nobody] } as typeof names;
+  const named: string[] = [];
+  const path = shape.path.replace(/\{(\w+)\}/g, (_, place: Place) => {
+    const name = String(at[place][there ? 0 : 1]);
+    named.push(name);
+    return encodeURIComponent(name);
+  });
+  const body = writes(shape) && shape.body ? { body: bodies[routeId] ?? {} } : {};
+  const given = { token, ...body, headers: { "if-match": "*" } };
+  const { status, body: answer } = await stage.ask(shape.method, `${path}${queries[routeId] ?? ""}`, given);
+  // What was asked for is told again; that says nothing.
+  const text = named.reduce((told, name) => told.replaceAll(name, "NAMED"), JSON.stringify(answer ?? null));
+  return { status, code: answer?.code as string | undefined, text };
+}
+
+describe("with the credentials of another namespace", () => {
+  test("every route refuses, leaves out or knows nothing, and what is there is answered as what is not", async () => {
+    const before = (await admin.listAudit({ limit: 1 })).items[0]?.entry;
+    const seen = new Set<string>();
+    for (const routeId of closed) {
+      const { touches, event } = shapeOf(routeId);
+      seen.add(touches);
+      if (event && touches === "listed") continue;
+      const [there, absent] = [await ask(routeId, true, stranger), await ask(routeId, false, stranger)];
+      if (touches === "nothing") {
+        expect([routeId, there.text]).toEqual([routeId, expect.not.stringMatching(/ours/)]);
+        continue;
+      }
+      expect([routeId, absent]).toEqual([routeId, there]);
+      if (touches === "listed") expect([routeId, there.status]).toEqual([routeId, 200]);
+      else if (touches === "run" || touches === "operation")
+        expect([routeId, there.status, there.code]).toEqual([routeId, 404, `${touches.toUpperCase()}_UNKNOWN`]);
+      else expect([routeId, there.status, there.code]).toEqual([routeId, 403, "ACCESS_DENIED"]);
+      const told = touches === "body" ? there.text.replace('namespace \\"ours\\"', "") : there.text;
+      expect([routeId, told]).toEqual([
+        routeId,
+        touches === "listed" || touches === "run" || touches === "operation" || touches === "cluster"
+          ? expect.not.stringMatching(/ours/)
+          : expect.not.stringMatching(/ours\/(?:settle|bank|gpu|key)/),
+      ]);
+    }
+    expect(seen.size).toBeGreaterThan(8);
+    // The token that it made for itself is all that came of it.
+    const after = (await admin.listAudit({ limit: 10 })).items.filter(({ entry }) => entry > (before as number));
+    expect(after.map(({ act, about }) => [act, about])).toEqual([["create", "token"]]);
+  });
+
+  test("and a lesser role in the right one, nothing that it does not allow", async () => {
+    const viewer = await stage.token("viewer", { where: ["ours"] });
+    const editor = await stage.token("editor", { where: ["ours"] });
+    for (const routeId of closed) {
+      const { policy, touches } = shapeOf(routeId);
+      if (policy === "signed-in") continue;
+      for (const [role, token] of [["viewer", viewer] as const, ["editor", editor] as const]) {
+        if (hasRole(role, policy as Role) && touches !== "cluster") continue;
+        const { status, code } = await ask(routeId, true, token);
+        expect([routeId, role, status, code]).toEqual([routeId, role, 403, "ACCESS_DENIED"]);
+      }
+    }
+  });
+
+  test("live events tell of no run elsewhere", async () => {
+    const over = new AbortController();
+    const heard: string[] = [];
+    const follow = async (by: Client) => {
+      try {
+        for await (const event of by.followEvents({}, { signal: over.signal }))
+          heard.push(event.type === "ended" ? event.run.task : event.type);
+      } catch (error) {
+        if (!over.signal.aborted) throw error;
+      }
+    };
+    const following = follow(theirs);
+    await until("the stream stands", () => heard.includes("resync"));
+    await admin.createTask({ task: "theirs/heard", options: { command: { argv: ["/usr/bin/true"] } } });
+    const [foreign, own] = [
+      await admin.runTask({ task: "ours/settle", in: "1d" }),
+      await admin.runTask({ task: "theirs/heard", in: "1d" }),
+    ];
+    await admin.cancelRun({ run: foreign.run });
+    await admin.cancelRun({ run: own.run });
+    await until("their own end is heard", () => heard.includes("theirs/heard"));
+    over.abort();
+    await following;
+    expect(heard).not.toContain("ours/settle");
+    await expect(theirs.followEvents({ task: "ours/settle" })[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+      code: "ACCESS_DENIED",
+    });
+  });
+});
+
+describe("in one's own namespace", () => {
+  test("one does what one's role allows, and lists show no more", async () => {
+    const options = { command: { argv: ["/usr/bin/true"] } };
+    for (const task of ["theirs/one", "theirs/two"]) await theirs.createTask({ task, options });
+    await theirs.editTask({ task: "theirs/one", options: { priority: 3 } });
+    const { run } = await theirs.runTask({ task: "theirs/one", in: "1d" });
+    await theirs.enqueueRuns({ runs: [{ task: "theirs/two", in: "1d" }] });
+    expect((await theirs.listTasks()).items.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["theirs/one", "theirs/two"]),
+    );
+    expect(await theirs.getRun({ run })).toMatchObject({ task: "theirs/one" });
+    const mine = await theirs.listRuns({ state: ["ready"], limit: 1 });
+    expect(mine.items).toHaveLength(1);
+    const rest = await theirs.listRuns({ state: ["ready"], cursor: mine.next as string });
+    expect([...mine.items, ...rest.items].map(({ task }) => task).sort()).toEqual(["theirs/one", "theirs/two"]);
+    expect((await theirs.search({ q: "e" })).tasks.map(({ name }) => name)).not.toContain("ours/settle");
+    expect((await theirs.search({ q: String(made.run) })).runs).toEqual([]);
+    expect((await admin.listTasks({ namespace: "ours" })).items.map(({ name }) => name)).toEqual(["ours/settle"]);
+    await expect(theirs.listTasks({ namespace: "ours" })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    const key = await theirs.createWorkerKey({ name: "theirs/key", groups: ["theirs/gpu"] });
+    expect((await theirs.listWorkerKeys()).items).toMatchObject([{ name: key.name }]);
+    expect(await theirs.getMe()).toMatchObject({ role: null, grants: [{ namespace: "theirs", role: "admin" }] });
+  });
+
+  test("what acts on many is narrowed to where one may act, for as long as it goes on", async () => {
+    expect(await theirs.previewOperation({ kind: "pause", filter: { all: true } })).toMatchObject({ total: 3 });
+    const { operation, filter } = await theirs.beginOperation({ kind: "pause", filter: { matching: "*t*" } });
+    expect(filter).toEqual({ matching: "*t*", namespaces: ["theirs"] });
+    await until("it is done", async () => (await theirs.getOperation({ operation })).state === "done");
+    expect((await admin.listTasks({ paused: true })).items.map(({ name }) => name)).toEqual(
+      expect.not.arrayContaining(["ours/settle"]),
+    );
+    expect((await theirs.listOperations()).items.map((one) => one.operation)).toEqual([operation]);
+    expect((await theirs.listDeadLetters({ namespaces: ["theirs"] })).items).toEqual([]);
+    await expect(theirs.listDeadGroups({ namespaces: ["ours"] })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    const { total } = await admin.previewOperation({ kind: "resume", filter: { namespaces: ["theirs"] } });
+    expect(total).toBe(3);
+  });
+
+  test("a task may use what is everyone's, and nothing of another namespace", async () => {
+    const options = { command: { argv: ["/usr/bin/true"] }, group: "shared" };
+    await theirs.createTask({ task: "theirs/uses", options });
+    for (const foreign of [{ group: "ours/gpu" }, { calendar: { name: "ours/bank" } }, { after: "ours/settle" }]) {
+      const given = { task: "theirs/uses-more", options: { ...options, ...foreign } };
+      await expect(theirs.createTask(given)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+      const edit = { task: "theirs/uses", options: foreign };
+      await expect(theirs.editTask(edit)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    }
+    // What somebody gave it who might, it keeps.
+    await admin.editTask({ task: "theirs/uses", options: { after: "ours/settle" } });
+    expect(await theirs.editTask({ task: "theirs/uses", options: { priority: 2 } })).toMatchObject({ changed: true });
+  });
+});
+
+describe("a token for some namespaces", () => {
+  test("is good there and nowhere else, whatever its user is, and makes none for more", async () => {
+    const { secret } = await admin.createToken({ name: "ci", namespaces: ["ours"], role: "editor" });
+    const narrow = stage.clientOf(secret);
+    expect(await narrow.getMe()).toMatchObject({ role: null, grants: [{ namespace: "ours", role: "editor" }] });
+    expect((await narrow.listTasks()).items.map(({ name }) => name)).toEqual(["ours/settle"]);
+    await expect(narrow.getTask({ task: "theirs/one" })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    await expect(narrow.listNodes()).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    for (const more of [{ namespaces: ["theirs"] }, { role: "admin" as const }])
+      await expect(narrow.createToken({ name: "more", ...more })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    const heir = await narrow.createToken({ name: "heir" });
+    expect(heir).toMatchObject({ namespaces: ["ours"], role: "editor" });
+    await expect(stage.clientOf(heir.secret).getTask({ task: "theirs/one" })).rejects.toMatchObject({
+      code: "ACCESS_DENIED",
+    });
+  });
+
+  test("and grants are given by an admin of everything, one a namespace, and hold from the next request on", async () => {
+    const password = "eleven bells at noon";
+    const grants = [{ namespace: "ours", role: "viewer" as const }];
+    const user = await admin.createUser({ name: "gil", password, role: null, grants });
+    expect(user).toMatchObject({ role: null, grants, provided: false });
+    for (const wrong of [[...grants, ...grants], [{ namespace: "a/b", role: "viewer" as const }]])
+      await expect(admin.changeUser({ user: "gil", grants: wrong })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    const signIn = await stage.ask("POST", "/v1/sign-in", { body: { name: "gil", password } });
+    const cookie = (signIn.headers.get("set-cookie") ?? "").split(";")[0] as string;
+    const pause = () => stage.ask("POST", "/v1/tasks/ours%2Fsettle/pause", { headers: { cookie }, body: {} });
+    expect((await pause()).status).toBe(403);
+    await admin.changeUser({ user: "gil", grants: [{ namespace: "ours", role: "operator" }], reason: "on call" });
+    expect((await pause()).status).toBe(200);
+    const [{ before, after } = { before: null, after: null }] = (await admin.listAudit({ about: "user" })).items;
+    expect([before, after]).toMatchObject([{ grants }, { grants: [{ role: "operator" }] }]);
+    await expect(theirs.createUser({ name: "hal", password, role: "viewer" })).rejects.toMatchObject({
+      code: "ACCESS_DENIED",
+    });
+  });
+});
