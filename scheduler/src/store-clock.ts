@@ -38,7 +38,8 @@ export class StoreClock {
 
   /** Epoch milliseconds by the store's clock. */
   now(): number {
-    return this.#clock.monotonic() + this.#slewed();
+    const mono = this.#clock.monotonic();
+    return mono + this.#slewed(mono);
   }
 
   /** How far `now` may be behind. */
@@ -95,7 +96,7 @@ export class StoreClock {
     const first = this.#sampledAt === Number.NEGATIVE_INFINITY;
     const driftMs = first ? 0 : (endedMono - this.#sampledAt) * driftRate;
     const [knownLeast, knownMost] = [this.#least - driftMs, this.#most + driftMs];
-    this.#slewed();
+    this.#slewed(this.#clock.monotonic());
     this.#sampledAt = endedMono;
     // Where they contradict each other a clock was stepped, or more has drifted than quartz does: the new one is right.
     const agrees = least <= knownMost && most >= knownLeast;
@@ -107,10 +108,9 @@ export class StoreClock {
     if (behindMs > tellMs || first || behindMs < -stepMs) for (const listener of this.#stepped) listener();
   }
 
-  #slewed(): number {
-    const at = this.#clock.monotonic();
-    const room = (at - this.#slewedAt) * slewRate;
-    this.#slewedAt = at;
+  #slewed(atMono: number): number {
+    const room = (atMono - this.#slewedAt) * slewRate;
+    this.#slewedAt = atMono;
     if (this.#least < this.#offset && this.#least !== Number.NEGATIVE_INFINITY)
       this.#offset = Math.max(this.#least, this.#offset - room);
     return this.#offset;

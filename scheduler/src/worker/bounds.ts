@@ -1,5 +1,6 @@
 export const claimsPerStatement = 2_000;
-export const heldMax = 20_000;
+/** What one process can start within half a second of one instant; a claim that waits has some 700 bytes. */
+export const heldMax = 100_000;
 /** What waited for a place here for this long is given back, for a worker that can start it. */
 export const overdueMs = 1_000;
 /** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */

@@ -1,24 +1,28 @@
-import type { Handler, Run } from "../handler.ts";
+import type { Handler } from "../handler.ts";
+import type { HeldRun } from "./held-run.ts";
 
 /** Calls the handler, and tells once how that ended; a throw counts before its first await as after it. */
 export function call(
   handler: Handler,
-  run: Run,
-  payload: unknown,
-  returned: (value: unknown) => void,
-  threw: (error: unknown) => void,
+  run: HeldRun,
+  returned: (run: HeldRun, value: unknown) => void,
+  threw: (run: HeldRun, error: unknown) => void,
 ): void {
   let outcome: unknown;
   let waits: boolean;
   try {
-    outcome = handler(run, payload);
+    outcome = handler(run.handed, run.claim.payload);
     // To look at it may throw too.
     waits = typeof (outcome as PromiseLike<unknown> | null | undefined)?.then === "function";
   } catch (error) {
-    threw(error);
+    threw(run, error);
     return;
   }
   // What is there already waits for no turn of the event loop.
-  if (waits) Promise.resolve(outcome).then(returned, threw);
-  else returned(outcome);
+  if (waits)
+    Promise.resolve(outcome).then(
+      (value) => returned(run, value),
+      (error) => threw(run, error),
+    );
+  else returned(run, outcome);
 }

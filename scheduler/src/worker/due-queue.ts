@@ -5,7 +5,7 @@ const priorities = 10;
 /** Runs of one task and priority. */
 interface Lane {
   taskId: number;
-  runs: { run: HeldRun; sinceMs: number }[];
+  runs: HeldRun[];
   head: number;
 }
 
@@ -14,11 +14,13 @@ interface Lane {
  * runs in the order they came. One task's thousand runs delay another's first by one place, not by a thousand.
  */
 export class DueQueue {
-  readonly #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
+  #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
   /** Of each priority, the lanes that have runs, in the order of their turns. */
-  readonly #turns: Lane[][] = Array.from({ length: priorities }, () => []);
-  readonly #heads: number[] = Array.from({ length: priorities }, () => 0);
+  #turns: Lane[][] = Array.from({ length: priorities }, () => []);
+  #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
+  /** Nothing has waited since before. */
+  #oldestMs = Number.POSITIVE_INFINITY;
 
   get size(): number {
     return this.#size;
@@ -45,33 +47,46 @@ export class DueQueue {
       lanes.set(taskId, lane);
       (this.#turns[priority] as Lane[]).push(lane);
     }
-    lane.runs.push({ run, sinceMs });
+    run.sinceMs = sinceMs;
+    if (sinceMs < this.#oldestMs) this.#oldestMs = sinceMs;
+    lane.runs.push(run);
     this.#size++;
   }
 
-  shift(): HeldRun | undefined {
-    return this.#shift()?.run;
+  /** Takes over all that another has, which is empty then. */
+  join(other: DueQueue): void {
+    if (this.#size > 0) {
+      for (let run = other.shift(); run !== undefined; run = other.shift()) this.push(run, run.sinceMs);
+      return;
+    }
+    [this.#lanes, other.#lanes] = [other.#lanes, this.#lanes];
+    [this.#turns, other.#turns] = [other.#turns, this.#turns];
+    [this.#heads, other.#heads] = [other.#heads, this.#heads];
+    [this.#size, other.#size] = [other.#size, this.#size];
+    [this.#oldestMs, other.#oldestMs] = [other.#oldestMs, this.#oldestMs];
   }
 
   /** Takes out what has waited since before `beforeMs`, sparing the first `spared` whose turns come. */
   takeOverdue(beforeMs: number, spared: number): HeldRun[] {
-    const waiting: { run: HeldRun; sinceMs: number }[] = [];
-    for (let one = this.#shift(); one !== undefined; one = this.#shift()) waiting.push(one);
+    if (this.#oldestMs >= beforeMs) return [];
+    this.#oldestMs = Number.POSITIVE_INFINITY;
+    const waiting: HeldRun[] = [];
+    for (let one = this.shift(); one !== undefined; one = this.shift()) waiting.push(one);
     const taken: HeldRun[] = [];
     let left = spared;
-    for (const { run, sinceMs } of waiting) {
-      if (sinceMs < beforeMs && left-- <= 0) taken.push(run);
-      else this.push(run, sinceMs);
+    for (const run of waiting) {
+      if (run.sinceMs < beforeMs && left-- <= 0) taken.push(run);
+      else this.push(run, run.sinceMs);
     }
     return taken;
   }
 
-  #shift(): { run: HeldRun; sinceMs: number } | undefined {
+  shift(): HeldRun | undefined {
     for (let priority = priorities - 1; priority >= 0 && this.#size > 0; priority--) {
       const turns = this.#turns[priority] as Lane[];
       const lane = turns[this.#heads[priority] as number];
       if (lane === undefined) continue;
-      const one = lane.runs[lane.head] as Lane["runs"][number];
+      const one = lane.runs[lane.head] as HeldRun;
       this.#size--;
       lane.head++;
       const left = lane.head < lane.runs.length;

@@ -1,5 +1,5 @@
 /** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
-const assumedDurationMs = 5;
+const assumedDurationMs = 1;
 const shortestMs = 0.01;
 
 /** How fast this worker gets through runs. */

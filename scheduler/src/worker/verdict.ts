@@ -13,7 +13,11 @@ const stackLength = 4_000;
 const messageLength = 2_000;
 const codeLength = 100;
 
+/** Of most runs; one for all of them. */
+const withoutResult: Verdict = Object.freeze({ kind: "ended", outcome: "succeeded", result: null, error: null });
+
 export function succeeded(run: HeldRun, value: unknown): Verdict {
+  if (value === undefined) return withoutResult;
   let result: string | null = null;
   try {
     if (value instanceof Continuation)

@@ -3,7 +3,6 @@ import { type Clock, EarliestTimer, pause } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { RunFlow } from "../flow.ts";
 import type { Handler } from "../handler.ts";
-import { Heap } from "../heap.ts";
 import type { HandedSecrets } from "../secrets.ts";
 import type {
   ClaimedRun,
@@ -45,6 +44,7 @@ import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
 import { cancelled, failed, settlementOf, succeeded } from "./verdict.ts";
+import { WaitingRuns } from "./waiting-runs.ts";
 
 export type { WorkerOptions } from "./options.ts";
 
@@ -66,7 +66,7 @@ export class Worker implements RunHost {
   readonly #book: Book;
   /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
-  readonly #waiting = new Heap<HeldRun>();
+  readonly #waiting = new WaitingRuns();
   readonly #ended = new EndedMeanwhile();
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
@@ -74,6 +74,7 @@ export class Worker implements RunHost {
   readonly #own = new OwnGroup();
   readonly #turns: Turns;
   #running = 0;
+  #startsOverdue = false;
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   readonly #blockage: Blockage;
@@ -328,7 +329,7 @@ export class Worker implements RunHost {
     if (!this.#options.handlerOf(known.definition)) {
       this.#except.add(claim.taskId);
       this.#do(run, run.on("give back"));
-    } else this.#waiting.push(claim.dueMs, run);
+    } else this.#waiting.push(run);
   }
 
   #armDue(): void {
@@ -340,19 +341,23 @@ export class Worker implements RunHost {
 
   #startDue(): void {
     const nowMs = this.now();
-    for (let least = this.#waiting.least; least !== undefined && least <= nowMs; least = this.#waiting.least) {
-      const run = this.#waiting.pop() as HeldRun;
-      if (run.state === "waiting") this.#overdue.push(run, nowMs);
-    }
+    for (let least = this.#waiting.least; least !== undefined && least <= nowMs; least = this.#waiting.least)
+      this.#waiting.shiftInto(this.#overdue, nowMs);
     this.#startOverdue();
     this.#armDue();
   }
 
   #startOverdue(): void {
     const { concurrency, membership } = this.#options;
-    while (this.#overdue.size > 0 && this.#running < concurrency && membership.trusted()) {
-      const run = this.#overdue.shift() as HeldRun;
-      this.#do(run, run.on("due"));
+    // What ends at once makes room for the next one here, not in a turn of its own.
+    this.#startsOverdue = true;
+    try {
+      while (this.#overdue.size > 0 && this.#running < concurrency && membership.trusted()) {
+        const run = this.#overdue.shift() as HeldRun;
+        this.#do(run, run.on("due"));
+      }
+    } finally {
+      this.#startsOverdue = false;
     }
   }
 
@@ -368,30 +373,25 @@ export class Worker implements RunHost {
       );
     }
     this.#notices.tell(run);
-    call(
-      this.#options.handlerOf(definition) as Handler,
-      run.handed,
-      run.claim.payload,
-      (value) => this.#returned(run, value),
-      (error) => this.#threw(run, error),
-    );
+    call(this.#options.handlerOf(definition) as Handler, run, this.#returned, this.#threw);
   }
 
-  #returned(run: HeldRun, value: unknown): void {
-    this.#end(run, run.on("returned"), () => succeeded(run, value));
-  }
+  readonly #returned = (run: HeldRun, value: unknown): void => {
+    if (run.on("returned") === "report") this.#end(run, succeeded(run, value));
+  };
 
-  #threw(run: HeldRun, error: unknown): void {
-    this.#end(run, run.on("threw"), () => failed(run, error, this.now(), this.#options.random));
-  }
+  readonly #threw = (run: HeldRun, error: unknown): void => {
+    if (run.on("threw") === "report") this.#end(run, failed(run, error, this.now(), this.#options.random));
+  };
 
-  #end(run: HeldRun, act: ClaimAct, verdict: () => Verdict): void {
-    if (act !== "report") return;
+  #end(run: HeldRun, verdict: Verdict): void {
     run.cancelTimeout?.();
     this.#running--;
     this.#pace.took(this.clock.monotonic() - run.startedMono);
-    this.#send(run, verdict());
-    if (this.#overdue.size > 0) queueMicrotask(() => this.#startOverdue());
+    this.#send(run, verdict);
+    if (this.#overdue.size === 0 || this.#startsOverdue) return;
+    this.#startsOverdue = true;
+    queueMicrotask(() => this.#startOverdue());
   }
 
   readonly #hidden = (verdict: Verdict): Verdict => this.secrets?.redactor.verdict(verdict) ?? verdict;
@@ -412,8 +412,8 @@ export class Worker implements RunHost {
       this.#ended.add(fence);
     }
     this.#idle.look();
-    // Room again: there may be more than the last claim could hold.
-    if (!this.#fetchTimer.armed && !this.#fetching) this.#fetch();
+    // Room again, and more than the last claim could hold.
+    if (this.#behind && !this.#fetchTimer.armed && !this.#fetching) this.#fetch();
   }
 
   // ---- recalls, doubt and loss
