@@ -45,9 +45,21 @@ export function jsonText(value: unknown, what: string): string | null {
 
 /** The same text for the same content, whatever order the keys of its objects came in. */
 export function sortedJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    part !== null && typeof part === "object" && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function")
+    return sortedJson(JSON.parse(JSON.stringify(value)));
+  if (Array.isArray(value)) return `[${value.map((part) => sortedJson(part) ?? "null").join(",")}]`;
+  const parts: string[] = [];
+  for (const key of sortedKeys(value)) {
+    const part = sortedJson((value as Record<string, unknown>)[key]);
+    // As JSON.stringify leaves out what JSON does not have.
+    if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
+  }
+  return `{${parts.join(",")}}`;
+}
+
+/** Numbers first and by their size, which is the order that an object keeps them in. */
+function sortedKeys(value: object): string[] {
+  const keys = Object.keys(value).sort();
+  return keys.some((key) => /^\d/.test(key)) ? Object.keys(Object.fromEntries(keys.map((key) => [key, null]))) : keys;
 }

@@ -2,7 +2,7 @@ import { type Clock, pause } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Definitions } from "../definitions.ts";
 import type { Log } from "../log.ts";
-import type { Pulse, Signal, TaskStore } from "../store.ts";
+import type { Pulse, Signal, TaskChange, TaskStore } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
@@ -21,8 +21,10 @@ export interface ReconcilerOptions {
 const overlapMs = 300_000;
 /** Without any reason to, look this often: for what a pulse cannot tell (see `changesWatched` in the store's sessions). */
 const lookEveryMs = 240_000;
-/** Many changes at once are one look. */
+/** Many changes at once are one look; and where looks find much, the next comes the later, so that they are a tenth of the time. */
 const gatherMs = 50;
+const gatherMostMs = 2_000;
+const restsPerLook = 9;
 
 /**
  * Makes true: a change of a task is in this process's memory within one pulse of its commit, whatever signals do. A signal
@@ -40,7 +42,8 @@ export class Reconciler {
   #told: string | undefined;
   #followed: string | undefined;
   /** The last look's answer: those of the next that are in it are no news. */
-  #seen = new Set<string>();
+  #seen = new Map<number, TaskChange>();
+  #lookTookMs = 0;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
@@ -69,7 +72,9 @@ export class Reconciler {
 
   async #look(): Promise<void> {
     const { store, definitions, clock, storeClock, onChanged } = this.#options;
-    await pause(clock, gatherMs, this.#stopping.signal);
+    const restMs = Math.min(Math.max(gatherMs, restsPerLook * this.#lookTookMs), gatherMostMs);
+    await pause(clock, restMs, this.#stopping.signal);
+    const beganMono = clock.monotonic();
     const told = this.#told;
     const nowMs = storeClock.now();
     const changed = await store.tasks.changedSince(this.#fromMs);
@@ -78,7 +83,12 @@ export class Reconciler {
     this.#lookedAt = clock.monotonic();
     this.#followed = told;
     const before = this.#seen;
-    this.#seen = new Set(changed.map(({ taskId, version, changedMs }) => `${taskId} ${version} ${changedMs}`));
-    if ([...this.#seen].some((change) => !before.has(change))) onChanged();
+    this.#seen = new Map(changed.map((change) => [change.taskId, change]));
+    this.#lookTookMs = clock.monotonic() - beganMono;
+    const isNews = ({ taskId, version, changedMs }: TaskChange) => {
+      const known = before.get(taskId);
+      return known?.version !== version || known.changedMs !== changedMs;
+    };
+    if (changed.some(isNews)) onChanged();
   }
 }

@@ -14,7 +14,7 @@ import { auditedEdit, auditedTask } from "./audit.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
-import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
+import { afterEndOf, createTasks, gateOf, statisticsOf } from "./new-tasks.ts";
 import { rehang } from "./rehang.ts";
 import { notifySql } from "./signals.ts";
 import { asRecord, type TaskRow, withCalendar } from "./task-rows.ts";
@@ -31,6 +31,8 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
   const fields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
                   t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version`;
   const from = `${s}.task t join ${s}.plan p on p.task_id = t.id`;
+
+  const counted = statisticsOf(database);
 
   /** A group keeps its number for ever. */
   const groups = new Map<string, number>();
@@ -72,7 +74,9 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       if (absent.length > 0) {
         const ids = new Map<string, number>();
         for (const { group } of absent) if (!ids.has(group)) ids.set(group, await store.group(group));
-        records.push(...(await createTasks(database, absent, ({ group }) => ids.get(group) as number, change)));
+        const made = await createTasks(database, absent, ({ group }) => ids.get(group) as number, change);
+        records.push(...made);
+        await counted(made.length);
       }
       const done = new Set(records.map(({ name }) => name));
       const left = definitions.filter(({ name, after }) => !done.has(name) && !after);
