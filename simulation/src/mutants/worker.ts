@@ -11,8 +11,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "the store's time is not asked for",
     file: "store-clock.ts",
-    find: "this.#samples++;",
-    put: "if (this.#samples >= 0) return;",
+    find: "const first = this.#sampledAt === Number.NEGATIVE_INFINITY;",
+    put: "const first = this.#sampledAt === Number.NEGATIVE_INFINITY;\n    if (endedMono >= 0) return;",
     breaks: "4",
   },
   {
