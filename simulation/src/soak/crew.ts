@@ -1,0 +1,125 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Asked, Held, Order, Told } from "./order.ts";
+
+const startMs = 90_000;
+const answerMs = 5_000;
+
+/** One process of the cluster, which can be begun again after its end. */
+export class Member {
+  readonly order: Order;
+  readonly #program: string;
+  #child: ChildProcess | undefined;
+  #gone: Promise<unknown> = Promise.resolve();
+  /** Stopped by a signal, so it cannot answer. */
+  stands = false;
+  /** It is to be there: an end that nobody asked for is a violation. */
+  #wanted = false;
+  /** How it ended although it was to go on. */
+  readonly surprises: string[] = [];
+
+  constructor(order: Order, program = new URL("./process.js", import.meta.url).pathname) {
+    this.order = order;
+    this.#program = program;
+  }
+
+  get name(): string {
+    return this.order.name;
+  }
+
+  get alive(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Resolves when it has joined the cluster. */
+  async start(): Promise<void> {
+    const child = fork(this.#program, [JSON.stringify(this.order)], {
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      execArgv: ["--expose-gc"],
+    });
+    this.#child = child;
+    this.#wanted = true;
+    this.#gone = new Promise((resolve) => {
+      child.once("exit", (code, signal) => {
+        if (this.#wanted) this.surprises.push(`${this.name} ended by itself with ${signal ?? code}`);
+        resolve(undefined);
+      });
+    });
+    const told = await Promise.race([this.#told("started", startMs), this.#gone]);
+    if (told === undefined) throw new Error(`${this.name} did not start`);
+  }
+
+  async kill(): Promise<void> {
+    this.#wanted = false;
+    this.#child?.kill("SIGKILL");
+    await this.#gone;
+    this.stands = false;
+  }
+
+  stand(): void {
+    this.stands = true;
+    this.#child?.kill("SIGSTOP");
+  }
+
+  go(): void {
+    this.stands = false;
+    this.#child?.kill("SIGCONT");
+  }
+
+  /** In order. */
+  async stop(): Promise<void> {
+    if (!this.alive) return;
+    this.#wanted = false;
+    this.go();
+    this.#ask("stop");
+    await Promise.race([this.#gone, pause(startMs, undefined, { ref: false })]);
+    if (this.alive) {
+      this.surprises.push(`${this.name} did not stop within ${startMs} ms`);
+      await this.kill();
+    }
+  }
+
+  /** undefined: it stands, starts, or is not there. */
+  async held(): Promise<(Held & { files: number; pid: number }) | undefined> {
+    if (!this.alive || this.stands) return undefined;
+    const told = this.#told("held", answerMs);
+    this.#ask("held");
+    const answer = await told;
+    const pid = this.#child?.pid;
+    if (answer?.kind !== "held" || pid === undefined) return undefined;
+    return { ...answer.held, files: openFiles(pid), pid };
+  }
+
+  #ask(asked: Asked): void {
+    // A process that has just ended cannot be asked; its end is told by itself.
+    this.#child?.send(asked, () => undefined);
+  }
+
+  #told(kind: Told["kind"], withinMs: number): Promise<Told | undefined> {
+    const child = this.#child as ChildProcess;
+    return new Promise((resolve) => {
+      const done = (told: Told | undefined) => {
+        clearTimeout(late);
+        child.off("message", listen);
+        resolve(told);
+      };
+      const listen = (told: Told) => {
+        if (told.kind === kind) done(told);
+      };
+      const late = setTimeout(() => done(undefined), withinMs);
+      child.on("message", listen);
+      void this.#gone.then(() => done(undefined));
+    });
+  }
+}
+
+/** NaN where the system does not tell. */
+function openFiles(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    // It has ended, or this is no Linux.
+    return Number.NaN;
+  }
+}

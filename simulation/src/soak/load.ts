@@ -1,0 +1,42 @@
+/** What the soak has its cluster do: little, of every kind, all the time. */
+import { cron, every, manual } from "../../../scheduler/src/schedule.ts";
+import { defineTask, type TaskDefinition } from "../../../scheduler/src/task.ts";
+
+export interface LoadTask {
+  readonly definition: TaskDefinition;
+  /** How long its handler takes, at least and at most. */
+  readonly worksMs: readonly [number, number];
+  /** Seconds from one run that is enqueued to the next, and how far ahead it is due at most; absent: it has slots. */
+  readonly enqueued?: { readonly everyMs: number; readonly aheadMs: number };
+}
+
+export const remoteGroup = "remote";
+
+export const load: readonly LoadTask[] = [
+  { definition: defineTask("tick", { schedule: every("1s") }), worksMs: [0, 5] },
+  { definition: defineTask("cron", { schedule: cron("*/2 * * * * *") }), worksMs: [0, 1_500] },
+  { definition: defineTask("serial", { schedule: every("3s"), overlap: "queue" }), worksMs: [100, 900] },
+  { definition: defineTask("all", { schedule: every("5s"), misfire: "all" }), worksMs: [0, 100] },
+  { definition: defineTask("far", { schedule: cron("*/3 * * * * *"), group: remoteGroup }), worksMs: [0, 1_000] },
+  {
+    definition: defineTask("asked", { schedule: manual }),
+    worksMs: [0, 3_000],
+    enqueued: { everyMs: 1_000, aheadMs: 0 },
+  },
+  {
+    definition: defineTask("later", { schedule: manual }),
+    worksMs: [0, 50],
+    enqueued: { everyMs: 2_000, aheadMs: 60_000 },
+  },
+  {
+    definition: defineTask("far-asked", { schedule: manual, group: remoteGroup }),
+    worksMs: [0, 2_000],
+    enqueued: { everyMs: 3_000, aheadMs: 5_000 },
+  },
+];
+
+/** Of a run's number alone, so that every attempt of it takes the same time. */
+export function worksFor(task: string, run: number): number {
+  const [least, most] = load.find(({ definition }) => definition.name === task)?.worksMs ?? [0, 0];
+  return least + ((Math.imul(run, 2_654_435_761) >>> 0) / 2 ** 32) * (most - least);
+}

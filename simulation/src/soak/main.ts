@@ -1,0 +1,125 @@
+/**
+ * A cluster of processes on a real PostgreSQL, under a steady load and a fault a minute, for hours: docs/soak.md.
+ *
+ *   npm run soak -- [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
+ */
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { Dice } from "../plan.ts";
+import { linesAsSvg, type Panel } from "./lines-chart.ts";
+import { type Trend, trendOf } from "./slope.ts";
+import { type Soaked, soak } from "./soak.ts";
+
+const { values } = parseArgs({
+  options: {
+    hours: { type: "string", default: "2" },
+    "faults-per-minute": { type: "string", default: "1" },
+    coordination: { type: "string" },
+    seed: { type: "string" },
+    svg: { type: "string", default: "soak.svg" },
+    json: { type: "boolean", default: false },
+  },
+});
+const hours = Number(values.hours);
+const faultsPerMinute = Number(values["faults-per-minute"]);
+if (!(hours > 0) || !(faultsPerMinute > 0)) throw new Error("--hours and --faults-per-minute are numbers above 0");
+const seed = Number(values.seed ?? Date.now() % 1_000_000);
+const hourMs = 3_600_000;
+/** What a process takes on until it has done everything once is no leak. */
+const warmUp = 0.2;
+
+const say = (line: string) => {
+  if (!values.json) process.stdout.write(`${line}\n`);
+};
+say(`${hours} h, ${faultsPerMinute} faults a minute, seed ${seed}`);
+const dice = new Dice(seed);
+const soaked = await soak({
+  ...{ lengthMs: hours * hourMs, faultsPerMinute, coordination: values.coordination, say },
+  random: () => dice.between(0, 1),
+});
+const trends = trendsOf(soaked);
+writeFileSync(values.svg, picture(soaked, trends));
+report(soaked, trends);
+
+/** Of what has moved at all: most tables are of what this load does not use. */
+function trendsOf({ sampler, beganMs, endedMs }: Soaked): Map<string, Trend> {
+  const from = beganMs + warmUp * (endedMs - beganMs);
+  const trends = new Map<string, Trend>();
+  const moved = [...sampler.series()].filter(
+    ([name, samples]) =>
+      / (?:MB|rows)$/.test(name) === false || samples.some(({ value }) => value !== samples[0]?.value),
+  );
+  for (const [name, samples] of moved)
+    trends.set(
+      name,
+      trendOf(
+        samples
+          .filter(({ atMs }) => atMs >= from)
+          .map(({ atMs, value }) => ({ hours: (atMs - beganMs) / hourMs, value })),
+      ),
+    );
+  return trends;
+}
+
+function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Map<string, Trend>): void {
+  const { violations, ...sums } = account;
+  say("");
+  for (const [name, { median, perHour, last }] of trends)
+    say(`${name.padEnd(34)} median ${round(median)}  last ${round(last)}  slope ${round(perHour)} an hour`);
+  for (const { invariant, what, run } of violations)
+    say(`VIOLATION of "${invariant}": ${what}${run === undefined ? "" : ` (run ${run})`}`);
+  say(`the chart is ${values.svg}`);
+  const slopes = Object.fromEntries([...trends].map(([name, { perHour }]) => [keyOf(name), round(perHour)]));
+  const levels = Object.fromEntries([...trends].map(([name, { median }]) => [keyOf(name), round(median)]));
+  const line = {
+    ...{ hours: round((endedMs - beganMs) / hourMs), faults: faults.length, violations: violations.length, seed },
+    ...{ slots_due: sums.slotsDue, runs: sums.runs, enqueued: sums.enqueued, missed: sums.missed },
+    ...{ skipped: sums.skipped, executions: sums.executions, attempts_lost: sums.attemptsLost },
+    recovery_max_ms: Math.max(0, ...faults.map(({ recoveredMs }) => recoveredMs)),
+    ...{ store: title, slope_per_hour: slopes, median: levels },
+    ...(violations.length > 0 ? { broken: violations.slice(0, 20) } : {}),
+  };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  if (violations.length > 0) process.exitCode = 1;
+}
+
+function picture({ sampler, beganMs, faults, steady }: Soaked, trends: Map<string, Trend>): string {
+  const series = sampler.series();
+  const points = (name: string) =>
+    (series.get(name) ?? []).map(({ atMs, value }) => [(atMs - beganMs) / 60_000, value] as const);
+  const told = (name: string) => `${round(trends.get(name)?.perHour ?? 0)} an hour`;
+  const each = (what: string): Panel => ({
+    title: what,
+    told: steady.map((who) => told(`${who} ${what}`)).join(", "),
+    lines: steady.map((who) => ({ name: who, points: points(`${who} ${what}`) })),
+  });
+  const one = (title: string, ...names: string[]): Panel => ({
+    title,
+    told: names.map(told).join(", "),
+    lines: names.map((name) => ({ name, points: points(name) })),
+  });
+  const tables = [...trends.keys()].filter((name) => name.endsWith(" MB") && series.has(name.replace(/ MB$/, " rows")));
+  const largest = tables
+    .toSorted((a, b) => (trends.get(b)?.last ?? 0) - (trends.get(a)?.last ?? 0))
+    .slice(0, 6)
+    .map((name) => name.replace(/ MB$/, ""));
+  const panels = [
+    ...[each("rss MB"), each("heap MB"), each("external MB"), each("handles"), each("files")],
+    ...[one("connections", "connections"), one("runs", "live runs", "overdue runs")],
+    one("lateness of first attempts", "lateness p50 ms", "lateness p99 ms"),
+    ...largest.flatMap((name) => [
+      one(`${name}: size`, `${name} MB`),
+      one(`${name}: rows`, `${name} rows`, `${name} dead rows`),
+    ]),
+  ];
+  const marks = faults.map(({ atMs }) => (atMs - beganMs) / 60_000);
+  return linesAsSvg(panels, marks, `${faults.length} faults (dotted); slopes by Theil and Sen; docs/soak.md says how`);
+}
+
+function keyOf(name: string): string {
+  return name.replace(/[^a-z0-9]+/gi, "_").toLowerCase();
+}
+
+function round(value: number): number {
+  return Number.isInteger(value) ? value : Number(value.toPrecision(4));
+}

@@ -1,0 +1,111 @@
+/** What is looked at again and again: what processes hold, what the store holds, and how late runs start. */
+import pg from "pg";
+import type { Member } from "./crew.ts";
+import { percentile } from "./slope.ts";
+import type { StartLog } from "./start-log.ts";
+
+export interface Sample {
+  readonly atMs: number;
+  readonly name: string;
+  readonly value: number;
+}
+
+const mib = 2 ** 20;
+/** How late a run may start while nothing is broken, and its sample tells of it. */
+const countedMs = 60_000;
+
+const asked = {
+  // A partition counts as its table.
+  tables: `select coalesce(p.relname, c.relname) as name, sum(pg_total_relation_size(c.oid))::float8 as bytes,
+             sum(coalesce(s.n_live_tup, 0))::float8 as rows, sum(coalesce(s.n_dead_tup, 0))::float8 as dead
+           from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_inherits i on i.inhrelid = c.oid
+           left join pg_class p on p.oid = i.inhparent left join pg_stat_all_tables s on s.relid = c.oid
+           where n.nspname = $1 and c.relkind = 'r' group by 1 order by 1`,
+  connections:
+    "select count(*)::float8 as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  live: `select count(*)::float8 as runs, count(*) filter (where due_ms < $1)::float8 as overdue from S.run`,
+};
+
+export class Sampler {
+  readonly samples: Sample[] = [];
+  readonly #url: string;
+  readonly #schema: string;
+
+  constructor(url: string, schema: string) {
+    this.#url = url;
+    this.#schema = schema;
+  }
+
+  add(atMs: number, name: string, value: number): void {
+    this.samples.push({ atMs, name, value });
+  }
+
+  /** @param steady those that live from beginning to end: of others there is no slope */
+  async lookAtProcesses(members: readonly Member[], steady: ReadonlySet<string>): Promise<void> {
+    for (const member of members) {
+      if (!steady.has(member.name)) continue;
+      const held = await member.held();
+      if (!held) continue;
+      const atMs = Date.now();
+      this.add(atMs, `${member.name} rss MB`, held.rssBytes / mib);
+      this.add(atMs, `${member.name} heap MB`, held.heapBytes / mib);
+      this.add(atMs, `${member.name} external MB`, held.externalBytes / mib);
+      this.add(atMs, `${member.name} handles`, held.handles);
+      this.add(atMs, `${member.name} files`, held.files);
+    }
+  }
+
+  /** Nothing, while the store is away. */
+  async lookAtStore(): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url, connectionTimeoutMillis: 2_000 });
+    // The store may be stopped while it is asked: then this look fails, and the next comes.
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      const tables = await client.query(asked.tables, [this.#schema]);
+      const connections = await client.query(asked.connections);
+      const live = await client.query(asked.live.replaceAll("S.", `"${this.#schema}".`), [Date.now() - 1_000]);
+      const atMs = Date.now();
+      for (const { name, bytes, rows, dead } of tables.rows) {
+        this.add(atMs, `${name} MB`, bytes / mib);
+        this.add(atMs, `${name} rows`, rows);
+        this.add(atMs, `${name} dead rows`, dead);
+      }
+      this.add(atMs, "connections", connections.rows[0].count);
+      this.add(atMs, "live runs", live.rows[0].runs);
+      this.add(atMs, "overdue runs", live.rows[0].overdue);
+    } catch (error) {
+      if (!isAway(error)) throw error;
+    } finally {
+      await client.end().catch(() => undefined); // it is gone already
+    }
+  }
+
+  /** Of what started since the last look. */
+  lookAtLateness(log: StartLog): void {
+    const late = log.takeLateness().filter((ms) => ms < countedMs);
+    if (late.length === 0) return;
+    const sorted = late.toSorted((a, b) => a - b);
+    this.add(Date.now(), "lateness p50 ms", percentile(sorted, 0.5));
+    this.add(Date.now(), "lateness p99 ms", percentile(sorted, 0.99));
+  }
+
+  series(): Map<string, Sample[]> {
+    const series = new Map<string, Sample[]>();
+    for (const sample of this.samples) {
+      const own = series.get(sample.name);
+      if (own) own.push(sample);
+      else series.set(sample.name, [sample]);
+    }
+    return series;
+  }
+}
+
+/** As a server says that it is not there, starts, ends, or has just ended. */
+export function isAway(error: unknown): boolean {
+  const { code = "", message = "" } = error as { code?: string; message?: string };
+  return (
+    /^(?:ECONNREFUSED|ECONNRESET|EPIPE|57P0[123]|08\w{3})$/.test(code) ||
+    /terminated|timeout|ended|closed/i.test(message)
+  );
+}

@@ -1,0 +1,247 @@
+/** The cluster, its load and its faults, from the beginning to what is left at the end. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { Carillon } from "../../../scheduler/src/carillon.ts";
+import { isCarillonError } from "../../../scheduler/src/errors.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../../scheduler/src/worker-key.ts";
+import type { Happening, History, Operation } from "../history.ts";
+import { type Account, account, dumpOf } from "./account.ts";
+import { Member } from "./crew.ts";
+import { inTurn } from "./faults.ts";
+import { Line } from "./line.ts";
+import { load, remoteGroup } from "./load.ts";
+import { Sampler } from "./samples.ts";
+import { StartLog } from "./start-log.ts";
+import { StoreServer } from "./store-server.ts";
+
+export interface SoakPlan {
+  readonly lengthMs: number;
+  readonly faultsPerMinute: number;
+  readonly coordination: string | undefined;
+  readonly random: () => number;
+  say(line: string): void;
+}
+
+export interface Soaked {
+  readonly title: string;
+  readonly beganMs: number;
+  readonly endedMs: number;
+  readonly faults: { readonly atMs: number; readonly name: string; readonly recoveredMs: number }[];
+  readonly sampler: Sampler;
+  readonly account: Account;
+  /** How long after each fault's end nothing was overdue any more. */
+  readonly steady: readonly string[];
+}
+
+const nodes = ["atlas", "bora", "cygnus"];
+const workers = ["worker-a", "worker-b"];
+const steady = new Set(["atlas", "worker-a"]);
+const schema = "soak";
+const sampleMs = 10_000;
+const sessionTimeoutMs = 6_000;
+/** At the end, with everything in order: what was late catches up, and what starts must start in time. */
+const quietMs = 20_000;
+const settleMs = 40_000;
+const recoveryMs = 30_000;
+/** How wrong a note of a busy process may be about when something was. */
+const clockErrorMs = 250;
+
+export async function soak(plan: SoakPlan): Promise<Soaked> {
+  const { say, random } = plan;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-soak-log-"));
+  const log = new StartLog(join(folder, "starts"));
+  const store = await StoreServer.start();
+  const operations: Operation[] = [];
+  const happenings: Happening[] = [];
+  const happened = (what: string) => void happenings.push({ atMs: Date.now(), what });
+  const tower = new Carillon({
+    ...{ store: store.url, schema, scheduler: false, worker: false, handleSignals: false },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+  });
+  const crew: { member: Member; line: Line }[] = [];
+  const hands: Member[] = [];
+  try {
+    const { store: opened, nowMs } = await tower.open();
+    const ask = asker(operations);
+    for (const { definition } of load)
+      await ask({ kind: "save", task: definition.name, definition }, async (reason) =>
+        String((await tower.save(definition, { reason })).changed),
+      );
+    const secret = makeSecret();
+    const key = { name: "soak", groups: [remoteGroup], hash: hashOfSecret(secret), createdBy: "soak" };
+    const keyId = (await opened.workers.createKey(key, nowMs())).keyId;
+    const ports = await freePorts(nodes.length);
+    for (const [at, name] of nodes.entries()) {
+      const line = await Line.before(store.url);
+      const { coordination } = plan;
+      const order = { kind: "node", name, store: line.url, schema, listen: `127.0.0.1:${ports[at]}`, log: log.path };
+      crew.push({ line, member: new Member({ ...order, kind: "node", ...(coordination ? { coordination } : {}) }) });
+    }
+    const servers = ports.map((port) => `http://127.0.0.1:${port}`);
+    for (const name of workers)
+      hands.push(new Member({ kind: "worker", name, servers, key: keyText(keyId, secret), log: log.path }));
+    const all = [...crew.map(({ member }) => member), ...hands];
+    for (const member of all) {
+      happened(`${member.name} begins its life`);
+      await member.start();
+    }
+    say(`${store.title}, ${nodes.length} nodes and ${workers.length} workers`);
+
+    const beganMs = Date.now();
+    const healMs = beganMs + plan.lengthMs;
+    const sampler = new Sampler(store.url, schema);
+    const faults: Soaked["faults"] = [];
+    const over = new AbortController();
+    const stage = { store, nodes: crew, workers: hands, steady, random, happened };
+    const beside = [
+      ...load.flatMap(({ definition, enqueued }) =>
+        enqueued ? [enqueueing(tower, ask, definition.name, enqueued, random, over.signal)] : [],
+      ),
+      sampling(sampler, all, log, over.signal),
+    ];
+    // One that fails must not go unheard until the end.
+    const failed = Promise.all(beside);
+    failed.catch(() => over.abort());
+
+    const betweenMs = 60_000 / plan.faultsPerMinute;
+    let nextMs = beganMs + Math.min(betweenMs, 10_000);
+    for (const fault of inTurn(random)) {
+      if (nextMs > healMs || over.signal.aborted) break;
+      await until(nextMs, over.signal);
+      if (over.signal.aborted) break;
+      const atMs = Date.now();
+      await fault.run(stage);
+      const healedMs = Date.now();
+      const recoveredMs = await recovery(sampler, over.signal);
+      faults.push({ atMs, name: fault.name, recoveredMs });
+      say(
+        `${minutes(atMs - beganMs)}  ${fault.name}: over after ${healedMs - atMs} ms, nothing overdue ${recoveredMs} ms later`,
+      );
+      nextMs = Math.max(nextMs + betweenMs, Date.now() + 1_000);
+    }
+    await until(Math.max(healMs, Date.now()), over.signal);
+    say("healed; waiting for the end of what is under way");
+    const [healedMs, recoveredMs] = [Date.now(), Date.now() + quietMs];
+    await until(recoveredMs + settleMs, over.signal);
+    over.abort();
+    await failed;
+    await tower.stop();
+    log.read();
+    const dump = await dumpOf(store.url, schema);
+    const endMs = Date.now();
+    const history: History = {
+      ...{ endMs, endStoreMs: endMs, healMs: healedMs, recoveredMs, epochMs: 0, clockErrorMs, sessionTimeoutMs },
+      ...{ nodes: [...nodes, ...workers], concurrency: 100, coordination: plan.coordination !== undefined },
+      ...{ executions: log.executions, operations, applied: [], happenings, blocked: 0, dump },
+    };
+    const sum = account(history);
+    for (const member of all) await member.stop();
+    for (const what of all.flatMap(({ surprises }) => surprises))
+      sum.violations.push({ invariant: "16: no process ends by itself", what });
+    for (const { name, recoveredMs: ms } of faults)
+      if (!(ms <= recoveryMs))
+        sum.violations.push({ invariant: "16: it recovers", what: `${name}: something was overdue ${ms} ms later` });
+    return { title: store.title, beganMs, endedMs: endMs, faults, sampler, account: sum, steady: [...steady] };
+  } finally {
+    for (const member of [...crew.map((one) => one.member), ...hands]) await member.kill();
+    await tower.stop();
+    for (const { line } of crew) await line.close();
+    await store.close();
+    log.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const quiet = () => undefined;
+const minutes = (ms: number) => `${(ms / 60_000).toFixed(1).padStart(6)} min`;
+
+type Asking = (
+  asked: Pick<Operation, "kind" | "task"> & Partial<Pick<Operation, "definition" | "dueMs">>,
+  work: (id: string, operation: Operation) => Promise<string>,
+) => Promise<void>;
+
+/** Writes down what is asked, and what comes of it. */
+function asker(operations: Operation[]): Asking {
+  let count = 0;
+  return async (asked, work) => {
+    const invokedMs = Date.now();
+    const operation: Operation = {
+      ...{ id: `op${++count}`, node: "soak", invokedMs, invokedStoreMs: invokedMs, endedMs: null, endedStoreMs: null },
+      ...{ outcome: "unknown", ...asked },
+    };
+    operations.push(operation);
+    try {
+      operation.answer = await work(operation.id, operation);
+      operation.outcome = "ok";
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      operation.outcome = error.code.startsWith("STORE_") || error.code === "STOPPED" ? "unknown" : "refused";
+      operation.answer = error.message;
+    }
+    operation.endedMs = operation.endedStoreMs = Date.now();
+  };
+}
+
+async function enqueueing(
+  tower: Carillon,
+  ask: Asking,
+  task: string,
+  { everyMs, aheadMs }: { everyMs: number; aheadMs: number },
+  random: () => number,
+  over: AbortSignal,
+): Promise<void> {
+  while (!over.aborted) {
+    const inMs = Math.round(random() * aheadMs);
+    await ask({ kind: "enqueue", task, dueMs: Date.now() + inMs }, async (id, operation) => {
+      const { runId, created } = await tower.enqueue(task, { id }, { key: id, ...(inMs > 0 ? { in: inMs } : {}) });
+      operation.run = runId;
+      operation.created = created;
+      return `run ${runId}`;
+    });
+    await until(Date.now() + everyMs * (0.5 + random()), over);
+  }
+}
+
+async function sampling(sampler: Sampler, members: Member[], log: StartLog, over: AbortSignal): Promise<void> {
+  for (let nextMs = Date.now(); !over.aborted; nextMs += sampleMs) {
+    await until(nextMs, over);
+    await sampler.lookAtProcesses(members, steady);
+    await sampler.lookAtStore();
+    sampler.lookAtLateness(log);
+  }
+}
+
+/** @returns how long until nothing was overdue; at most some time more than is allowed */
+async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
+  const fromMs = Date.now();
+  while (!over.aborted && Date.now() - fromMs < 2 * recoveryMs) {
+    const seen = sampler.samples.length;
+    await sampler.lookAtStore();
+    const overdue = sampler.samples.slice(seen).find(({ name }) => name === "overdue runs");
+    if (overdue?.value === 0) break;
+    await until(Date.now() + 500, over);
+  }
+  return Date.now() - fromMs;
+}
+
+async function until(atMs: number, over: AbortSignal): Promise<void> {
+  const forMs = atMs - Date.now();
+  if (forMs <= 0 || over.aborted) return;
+  await pause(forMs, undefined, { signal: over }).catch(() => undefined); // it is over: whoever waits looks
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const probes = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const probe = createServer();
+      await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+      return probe;
+    }),
+  );
+  const ports = probes.map((probe) => (probe.address() as { port: number }).port);
+  await Promise.all(probes.map((probe) => new Promise((resolve) => probe.close(resolve))));
+  return ports;
+}
