@@ -88,7 +88,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "simulation",
-          include: ["simulation/test/**/*.test.ts"],
+          include: ["simulation/test/**/*.test.ts", "fuzz/test/**/*.test.ts"],
           globalSetup: [needServers],
           testTimeout: 120_000,
           maxWorkers: waiting,

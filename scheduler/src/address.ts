@@ -1,4 +1,5 @@
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 
 const shape = /^(\[[^\][]+\]|[^:[\]/?#@%\s]+):(\d{1,5})$/;
 const hostName = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/;
@@ -12,7 +13,7 @@ export function parseAddress(text: string): string {
   const [, given = "", digits = ""] = shape.exec(text) ?? [];
   const port = Number(digits);
   const wrong = (what: string) =>
-    new CarillonError("OPTION_INVALID", `address cannot be ${JSON.stringify(text)}: ${what}`, {
+    new CarillonError("OPTION_INVALID", `address cannot be ${shownValue(text)}: ${what}`, {
       hint: "Give where the others reach this process: host:port, such as 10.0.0.7:7373, node-1.example:7373 or [2001:db8::7]:7373.",
     });
   if (given === "") throw wrong("it is not host:port");

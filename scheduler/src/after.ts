@@ -1,4 +1,5 @@
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 
 /** Which ends of a run begin the next one. A cancelled or skipped run begins nothing. */
@@ -27,7 +28,7 @@ export function afterSpec(task: string, given: AfterOption): AfterSpec {
   if (new Set(names).size > limits.upstreamTasks)
     throw invalid(task, `after names ${names.length} tasks`, `${limits.upstreamTasks} are the most.`);
   if (!["success", "failure", "any"].includes(on))
-    throw invalid(task, `after.on cannot be ${JSON.stringify(on)}`, "Give one of success, failure, any.");
+    throw invalid(task, `after.on cannot be ${shownValue(on)}`, "Give one of success, failure, any.");
   if (names.includes(task))
     throw invalid(task, "it cannot come after itself", "To go on as another run: run.continueAs.");
   return { tasks: [...new Set(names)].sort(), on };

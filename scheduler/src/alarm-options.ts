@@ -87,7 +87,7 @@ function checkChannel(name: string, channel: ChannelOptions): void {
   if (typeof channel !== "object" || channel === null) throw wrong(`${where} must be an object`);
   if ("webhook" in channel) {
     const { webhook, secret, allow = [] } = channel;
-    if (!URL.canParse(webhook) || !/^https?:$/.test(new URL(webhook).protocol))
+    if (typeof webhook !== "string" || !URL.canParse(webhook) || !/^https?:$/.test(new URL(webhook).protocol))
       throw wrong(`${where}.webhook must be an http:// or https:// URL`);
     if (secret !== undefined && (typeof secret !== "string" || secret === ""))
       throw wrong(`${where}.secret must be a text`);
@@ -96,7 +96,7 @@ function checkChannel(name: string, channel: ChannelOptions): void {
   }
   if (!("smtp" in channel)) throw wrong(`${where} has neither webhook nor smtp`);
   const { smtp, from, to } = channel;
-  if (!URL.canParse(smtp) || !/^smtps?:$/.test(new URL(smtp).protocol))
+  if (typeof smtp !== "string" || !URL.canParse(smtp) || !/^smtps?:$/.test(new URL(smtp).protocol))
     throw wrong(`${where}.smtp must be an smtp:// or smtps:// URL`);
   if (typeof from !== "string" || !from.includes("@")) throw wrong(`${where}.from must be an address`);
   const addresses = typeof to === "string" ? [to] : to;

@@ -4,6 +4,7 @@
  * Pure: the store keeps calendars (see calendar-store.ts), every node computes alike. See docs/calendars.md.
  */
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
 import type { Judgement, Schedule } from "./schedule.ts";
@@ -40,6 +41,7 @@ export const dayText = (day: number): string => new Date(day * dayMs).toISOStrin
 
 /** The number of days since 1970-01-01 of a text such as 2026-12-25. @throws CALENDAR_INVALID */
 export function dayOfText(text: string): number {
+  if (typeof text !== "string") throw invalid(`${shownValue(text)} is no date`, "Write dates as 2026-12-25.");
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   if (Number.isNaN(ms) || dayText(ms / dayMs) !== text)
     throw invalid(`${JSON.stringify(text.slice(0, 40))} is no date`, "Write dates as 2026-12-25.");
@@ -56,11 +58,13 @@ export function weekdayOf(text: string): number {
 /** @throws CALENDAR_INVALID, ZONE_UNKNOWN */
 export function calendarContent(given: { zone: string; weekend: number[]; holidays: string[] }): CalendarContent {
   const zone = zoneOf(given.zone).name;
+  for (const name of ["weekend", "holidays"] as const)
+    if (!Array.isArray(given[name])) throw invalid(`${name} is ${shownValue(given[name])}`, "Give a list.");
   const weekend = [...new Set(given.weekend)].sort((a, b) => a - b);
-  if (!weekend.every((day) => Number.isInteger(day) && day >= 0 && day <= 6))
-    throw invalid(`${JSON.stringify(given.weekend)} are no days of the week`, "Give numbers from 0 (Sunday) to 6.");
+  if (!Array.from(weekend).every((day) => Number.isInteger(day) && day >= 0 && day <= 6))
+    throw invalid(`${shownValue(given.weekend)} are no days of the week`, "Give numbers from 0 (Sunday) to 6.");
   if (weekend.length === 7) throw invalid("every day is weekend, so no day is worked", "Leave at least one.");
-  const days = [...new Set(given.holidays.map(dayOfText))].sort((a, b) => a - b);
+  const days = [...new Set(Array.from(given.holidays, dayOfText))].sort((a, b) => a - b);
   if (days.length > limits.calendarDays)
     throw invalid(`has ${days.length} holidays; the limit is ${limits.calendarDays}`, "Leave out what is long past.");
   return { zone, weekend, holidays: days.map(dayText) };

@@ -5,6 +5,7 @@
  */
 import { Cron, type CronFields, firstYear } from "./cron.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { editDistance } from "./zone.ts";
 
@@ -70,7 +71,7 @@ export function tidyCron(expression: string): string {
 /** @throws CRON_INVALID, CRON_NEVER, SLOT_TOO_FAR (a year after the last one) */
 export function parseCron(expression: string): Cron {
   if (typeof expression !== "string") {
-    throw invalid(String(expression), "is not a text", 'Give a text such as "0 9 * * MON-FRI".');
+    throw invalid(shownValue(expression), "is not a text", 'Give a text such as "0 9 * * MON-FRI".');
   }
   if (expression.length > limits.cronTextLength) {
     throw invalid(

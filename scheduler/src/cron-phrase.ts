@@ -3,7 +3,8 @@
  * what no cron means, is refused with what to say instead: a schedule that was guessed fires at the wrong time in silence.
  */
 import { cronText } from "./cron-text.ts";
-import { type Clock, type Token, tokensOf, weekdayOf } from "./phrase.ts";
+import { limits } from "./limits.ts";
+import { type Clock, refusal, type Token, tokensOf, weekdayOf } from "./phrase.ts";
 import { PhraseDays } from "./phrase-days.ts";
 import { around, range } from "./phrase-line.ts";
 import { nth } from "./words.ts";
@@ -20,6 +21,8 @@ const clockText = ({ hour, minute, second }: Clock) =>
 
 /** @throws CRON_INVALID for what is unknown or could mean two things, saying what could have been meant */
 export function cronOfPhrase(phrase: string): PhraseCron {
+  if (phrase.length > limits.phraseLength)
+    throw refusal(phrase.slice(0, 40), `it has ${phrase.length} characters; at most ${limits.phraseLength} are read`);
   const text = phrase.trim();
   const [, before = text, zone = null] = /^(.*?)[,\s]+(?:in\s+)?(UTC|[A-Za-z]+\/[A-Za-z_+\-/\d]+)$/is.exec(text) ?? [];
   const expression = new Reader(phrase, tokensOf(before)).read();

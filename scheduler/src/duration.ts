@@ -1,4 +1,5 @@
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 
 /** Milliseconds, or a text of numbers with units: "250ms", "15m", "1h 30m", "1.5d". */
 export type Duration = number | string;
@@ -27,7 +28,7 @@ export function parseDuration(value: Duration, what = "duration", min = 1): numb
   if (!Number.isSafeInteger(ms) || ms < min) {
     throw new CarillonError(
       "DURATION_INVALID",
-      `${what}: ${JSON.stringify(value)} is not a duration of at least ${min} ms`,
+      `${what}: ${shownValue(value)} is not a duration of at least ${min} ms`,
       {
         hint: 'Give milliseconds or a text such as "250ms", "15m", "1h 30m".',
       },

@@ -1,5 +1,6 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { SqlClient } from "./store.ts";
 
@@ -38,7 +39,7 @@ export function checkEnqueueOptions({ in: delay, at, key, limitKey, priority, tx
     throw optionInvalid(`limitKey must be a text of 1 to ${limits.keyLength} characters`);
   }
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
-    throw optionInvalid(`priority cannot be ${priority}`, "Give 0 to 9.");
+    throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
   if (tx !== undefined && typeof tx.query !== "function") {
     throw optionInvalid("tx must be a client with pg's query()", "Give the client on which you began the transaction.");
@@ -51,7 +52,7 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
   if (at === undefined) return Math.floor(nowMs);
   const ms = at instanceof Date ? at.getTime() : at;
   if (!Number.isFinite(ms))
-    throw optionInvalid(`at: ${String(at)} is not a time`, "Give a Date or epoch milliseconds.");
+    throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
   return Math.floor(ms);
 }
 

@@ -1,3 +1,5 @@
+import { limits } from "./limits.ts";
+
 /**
  * Every failure a caller can expect is a CarillonError: a stable code for programs, a message for people that says
  * what was wrong, and `hint`, what to do about it. The codes are listed in docs/errors.md, which a test compares with
@@ -102,6 +104,10 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
+/** A message may quote what it refuses, and that may be of any length. */
+const clipped = (text: string): string =>
+  text.length <= limits.errorTextLength ? text : `${text.slice(0, limits.errorTextLength - 1)}…`;
+
 export class CarillonError extends Error {
   override readonly name = "CarillonError";
   readonly code: ErrorCode;
@@ -118,9 +124,9 @@ export class CarillonError extends Error {
     message: string,
     options: { hint?: string; cause?: unknown; retryAfterMs?: number | undefined } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(clipped(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    this.hint = options.hint ?? "";
+    this.hint = clipped(options.hint ?? "");
     this.retryAfterMs = options.retryAfterMs;
   }
 }

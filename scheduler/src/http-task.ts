@@ -1,7 +1,7 @@
 /** What an HTTP task's definition says: which URL is called and how its answer is judged. Pure; http-task/ makes the call. */
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
-import { type Json, jsonText } from "./json.ts";
+import { type Json, jsonText, shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { checkSecretName, secretPlaces } from "./secrets.ts";
 
@@ -64,9 +64,9 @@ export function httpSpec(task: string, given: HttpOptions): HttpSpec {
   if (unknown !== undefined) throw wrong(` has no ${JSON.stringify(unknown)}`, `It has ${optionNames.join(", ")}.`);
   const { method = "POST", headers = {}, body, redirects = 0 } = given;
   if (!methods.includes(method))
-    throw wrong(`.method cannot be ${JSON.stringify(method)}`, `Give one of ${methods.join(", ")}.`);
+    throw wrong(`.method cannot be ${shownValue(method)}`, `Give one of ${methods.join(", ")}.`);
   if (!Number.isInteger(redirects) || redirects < 0 || redirects > mostRedirects)
-    throw wrong(`.redirects cannot be ${JSON.stringify(redirects)}`, `Give 0 to ${mostRedirects}.`);
+    throw wrong(`.redirects cannot be ${shownValue(redirects)}`, `Give 0 to ${mostRedirects}.`);
   if (body !== undefined && bodilessMethods.includes(method))
     throw wrong(`.body: ${method} sends none`, "Use POST, PUT or PATCH.");
   const statuses = (name: string, list: unknown): StatusPattern[] => {

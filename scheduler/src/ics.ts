@@ -30,35 +30,50 @@ export function holidaysOfIcs(text: string, window: IcsWindow): string[] {
   const days = new Set<number>();
   const budget = { left: limits.icsOccurrences as number };
   const events = root.getAllSubcomponents("vevent");
-  const overridden = overrides(events);
+  const overridden = new Map<string, Set<string>>();
+  for (const event of events) readable(event, () => addOverride(event, overridden));
   for (const event of events) {
-    try {
-      if (String(event.getFirstPropertyValue("status") ?? "").toUpperCase() === "CANCELLED") continue;
-      addDays(event, overridden, window, days, budget);
-    } catch (cause) {
-      if (cause instanceof CarillonError) throw cause;
-      const name = String(event.getFirstPropertyValue("summary") ?? event.getFirstPropertyValue("uid") ?? "an event");
-      throw invalid(
-        `${JSON.stringify(name.slice(0, 80))}: ${messageOf(cause).slice(0, 200)}`,
-        "Mend the event, or leave it out.",
-      );
-    }
+    readable(event, () => {
+      if (String(event.getFirstPropertyValue("status") ?? "").toUpperCase() !== "CANCELLED")
+        addDays(event, overridden, window, days, budget);
+    });
   }
   return [...days].sort((a, b) => a - b).map(dayText);
 }
 
-/** What single occurrences were replaced: by the event's uid, the times that no longer count. */
-function overrides(events: ICAL.Component[]): Map<string, Set<string>> {
-  const times = new Map<string, Set<string>>();
-  for (const event of events) {
-    const at = event.getFirstPropertyValue("recurrence-id");
-    if (at === null || at === undefined) continue;
-    const uid = String(event.getFirstPropertyValue("uid") ?? "");
-    times.set(uid, (times.get(uid) ?? new Set()).add(String(at)));
+/** The library reads a value when it is asked for, and throws for one that it cannot read. */
+function readable(event: ICAL.Component, work: () => void): void {
+  try {
+    work();
+  } catch (cause) {
+    if (cause instanceof CarillonError) throw cause;
+    throw invalid(
+      `${JSON.stringify(nameOf(event).slice(0, 80))}: ${messageOf(cause).slice(0, 200)}`,
+      "Mend the event, or leave it out.",
+    );
   }
-  return times;
 }
 
+function nameOf(event: ICAL.Component): string {
+  try {
+    return String(event.getFirstPropertyValue("summary") ?? event.getFirstPropertyValue("uid") ?? "an event");
+  } catch {
+    // Its name may be what cannot be read.
+    return "an event";
+  }
+}
+
+/** What single occurrences were replaced: by the event's uid, the times that no longer count. */
+function addOverride(event: ICAL.Component, times: Map<string, Set<string>>): void {
+  const at = event.getFirstPropertyValue("recurrence-id");
+  if (at === null || at === undefined) return;
+  const uid = String(event.getFirstPropertyValue("uid") ?? "");
+  times.set(uid, (times.get(uid) ?? new Set()).add(String(at)));
+}
+
+const earliestYear = 1900;
+/** Of one event, by its DURATION. */
+const longestDays = 3_660;
 const tooOften = new Set(["SECONDLY", "MINUTELY", "HOURLY"]);
 
 function addDays(
@@ -70,6 +85,8 @@ function addDays(
 ): void {
   const start = event.getFirstPropertyValue("dtstart");
   if (!(start instanceof ICAL.Time)) throw new Error("it has no DTSTART");
+  // What a rule gives is worked out from its start on, so an early one would take long.
+  if (start.year < earliestYear) throw new Error(`it begins in the year ${start.year}, before ${earliestYear}`);
   const lengthDays = touched(event, start, zone);
   const isOverride = event.hasProperty("recurrence-id");
   const rules = isOverride ? [] : event.getAllProperties("rrule").map((rule) => rule.getFirstValue());
@@ -126,6 +143,10 @@ function touched(event: ICAL.Component, start: ICAL.Time, zone: string): number 
   let last: ICAL.Time | undefined;
   if (end instanceof ICAL.Time) last = end.clone();
   else if (duration instanceof ICAL.Duration) {
+    // Days are added month by month: so many would take for ever.
+    const { weeks, days, hours, minutes, seconds } = duration;
+    const lengthDays = 7 * weeks + days + hours / 24 + minutes / 1_440 + seconds / 86_400;
+    if (lengthDays > longestDays) throw new Error(`it lasts for ${Math.round(lengthDays)} days`);
     last = start.clone();
     last.addDuration(duration);
   }

@@ -23,6 +23,11 @@ export function jsonText(value: unknown, what: string): string | null {
   if (text === undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is a ${typeof value}, which JSON does not have`);
   }
+  if (isDeep(text)) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is nested more than ${limits.jsonDepth} levels deep`, {
+      hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
+    });
+  }
   // PostgreSQL's jsonb has neither; refused here, the culprit is named and no batch fails for it.
   if (text.includes("\\u") && unstorable.test(text)) {
     throw new CarillonError(
@@ -42,6 +47,43 @@ export function jsonText(value: unknown, what: string): string | null {
   }
   return text;
 }
+
+/** A text of fewer characters cannot be so deep, so the common ones are not looked through. */
+function isDeep(text: string): boolean {
+  if (text.length <= 2 * limits.jsonDepth) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfString(text, at);
+    else if (code === openList || code === openObject) {
+      if (++depth > limits.jsonDepth) return true;
+    } else if (code === closeList || code === closeObject) depth--;
+  }
+  return false;
+}
+
+const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Of JSON that was just written: every string in it has an end. */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text[at - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return at;
+  }
+}
+
+/** Of what a program gave, for a message: also what JSON cannot say. */
+export function shownValue(value: unknown): string {
+  try {
+    const text = JSON.stringify(value) ?? String(value);
+    return text.length <= shownLength ? text : `${text.slice(0, shownLength)}…`;
+  } catch {
+    // A big integer, something in a circle, or too deep.
+    return `something of the type ${typeof value}`;
+  }
+}
+const shownLength = 200;
 
 /** The same text for the same content, whatever order the keys of its objects came in. */
 export function sortedJson(value: unknown): string {

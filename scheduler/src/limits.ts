@@ -2,6 +2,8 @@
 export const limits = {
   /** One payload or result, as UTF-8 JSON. */
   payloadBytes: 256 * 1024,
+  /** Of a payload, a result, or anything else that is kept as JSON: what is deeper, some reader has no stack for. */
+  jsonDepth: 200,
   taskNameLength: 200,
   groupNameLength: 100,
   keyLength: 200,
@@ -28,11 +30,13 @@ export const limits = {
   /** A run whose worker was lost this often is taken to be the cause, and fails. */
   workerLosses: 5,
   cronTextLength: 256,
+  /** A schedule said in English. */
+  phraseLength: 500,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
   /** A calendar's file; and what its rules may give, counted before anything is left out. */
   icsBytes: 1024 * 1024,
-  icsOccurrences: 20_000,
+  icsOccurrences: 8_000,
   /** Windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */

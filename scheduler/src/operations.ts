@@ -3,6 +3,7 @@
  * its turn, and gone on with exactly where it was when that process dies. docs/operations.md shows its table.
  */
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { type LiveState, liveStates, type Outcome, outcomes } from "./run.ts";
 import type { Change, Enqueued } from "./store.ts";
 
@@ -147,7 +148,7 @@ export function checkRequest({ kind, filter, range }: OperationRequest): void {
   }
   const { perSecond } = range;
   if (perSecond !== null && !(perSecond > 0 && perSecond <= 10_000))
-    throw wrong(`the rate cannot be ${perSecond} a second`, "Give more than 0 and at most 10000.");
+    throw wrong(`the rate cannot be ${shownValue(perSecond)} a second`, "Give more than 0 and at most 10000.");
 }
 
 export const operationUnknown = (operationId: number): CarillonError =>

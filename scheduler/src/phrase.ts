@@ -100,7 +100,7 @@ export function tokensOf(phrase: string): Token[] {
 }
 
 function wordToken(given: string): Token {
-  const text = synonyms[given] ?? given;
+  const text = (Object.hasOwn(synonyms, given) ? synonyms[given] : undefined) ?? given;
   if (text === "noon") return { kind: "clock", text, clock: { hour: 12, minute: 0, second: 0, bare: false } };
   if (text === "midnight") return { kind: "clock", text, clock: { hour: 0, minute: 0, second: 0, bare: false } };
   const number = numberWords.indexOf(text);

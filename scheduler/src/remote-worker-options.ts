@@ -1,7 +1,9 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { Log } from "./log.ts";
+import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { Preset } from "./preset.ts";
 import { checkName } from "./task.ts";
 import { parseKey } from "./worker-key.ts";
@@ -50,38 +52,31 @@ export interface RemoteWorkerSettings {
 /** Of every worker by HTTP. */
 export const workerPreset = new Preset<RemoteWorkerOptions>();
 
-const optionNames: Record<keyof RemoteWorkerOptions, true> = {
-  server: true,
-  key: true,
-  groups: true,
-  name: true,
-  labels: true,
-  concurrency: true,
-  claimAhead: true,
-  sessionTimeout: true,
-  drain: true,
-  handleSignals: true,
-  failFast: true,
-  log: true,
+const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
+  server: "text or texts",
+  key: "text",
+  groups: "texts",
+  name: "text",
+  labels: "object",
+  concurrency: "number",
+  claimAhead: "duration",
+  sessionTimeout: "duration",
+  drain: "duration",
+  handleSignals: "flag",
+  failFast: "flag",
+  log: "object",
 };
 
 const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
 
 /** @throws OPTION_INVALID, DURATION_INVALID, TASK_INVALID for a name, KEY_UNKNOWN for a text that is no key */
 export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSettings {
-  for (const key of Object.keys(options)) {
-    if (!(key in optionNames)) {
-      throw wrong(
-        `there is no option ${JSON.stringify(key)}`,
-        `The options are ${Object.keys(optionNames).join(", ")}.`,
-      );
-    }
-  }
+  checkKinds(options, optionKinds);
   const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));
   if (servers.length === 0) throw wrong("a worker needs a server", 'Give server: "http://host:7373", or several.');
   for (const url of servers) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-      throw wrong(`server cannot be ${JSON.stringify(url)}`, "Give an http:// or https:// URL.");
+      throw wrong(`server cannot be ${shownValue(url)}`, "Give an http:// or https:// URL.");
   }
   const { concurrency = 100, key = "" } = options;
   if (!parseKey(key)) {

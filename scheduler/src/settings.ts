@@ -2,8 +2,10 @@ import { parseAddress } from "./address.ts";
 import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarm-options.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { checkListen } from "./listen.ts";
 import type { Log } from "./log.ts";
+import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { Preset } from "./preset.ts";
 import { checkName } from "./task.ts";
 
@@ -132,13 +134,7 @@ export const beatMsOf = (sessionTimeoutMs: number): number =>
 
 /** @throws OPTION_INVALID, DURATION_INVALID */
 export function settingsOf(options: CarillonOptions): Settings {
-  for (const key of Object.keys(options)) {
-    if (!(key in optionNames)) {
-      throw new CarillonError("OPTION_INVALID", `there is no option ${JSON.stringify(key)}`, {
-        hint: `The options are ${Object.keys(optionNames).join(", ")}.`,
-      });
-    }
-  }
+  checkKinds(options, optionKinds);
   // libpq allows a user without a host, which the URL standard does not.
   const url = options.store?.replace("@/", "@localhost/");
   if (url !== undefined && !(/^postgres(ql)?:\/\//.test(url) && URL.canParse(url))) {
@@ -182,7 +178,7 @@ export function settingsOf(options: CarillonOptions): Settings {
   };
   if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
-    throw new CarillonError("OPTION_INVALID", `schema cannot be ${JSON.stringify(settings.schema)}`, {
+    throw new CarillonError("OPTION_INVALID", `schema cannot be ${shownValue(settings.schema)}`, {
       hint: "Use letters, digits and _, at most 48, not a digit first.",
     });
   }
@@ -219,32 +215,32 @@ function checkedLabels(labels: Record<string, string>): Record<string, string> {
   return { ...labels };
 }
 
-const optionNames: Record<keyof CarillonOptions, true> = {
-  store: true,
-  coordination: true,
-  directory: true,
-  schema: true,
-  name: true,
-  address: true,
-  scheduler: true,
-  observer: true,
-  worker: true,
-  groups: true,
-  labels: true,
-  concurrency: true,
-  retention: true,
-  horizon: true,
-  claimAhead: true,
-  sessionTimeout: true,
-  drain: true,
-  handleSignals: true,
-  failFast: true,
-  commands: true,
-  httpTasks: true,
-  secretKeys: true,
-  listen: true,
-  behindProxy: true,
-  metrics: true,
-  alarms: true,
-  log: true,
+const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
+  store: "text",
+  coordination: "text",
+  directory: "text",
+  schema: "text",
+  name: "text",
+  address: "text",
+  scheduler: "flag",
+  observer: "flag",
+  worker: "flag",
+  groups: "texts",
+  labels: "object",
+  concurrency: "number",
+  retention: "duration",
+  horizon: "duration",
+  claimAhead: "duration",
+  sessionTimeout: "duration",
+  drain: "duration",
+  handleSignals: "flag",
+  failFast: "flag",
+  commands: "object",
+  httpTasks: "object",
+  secretKeys: "text or texts",
+  listen: "text",
+  behindProxy: "flag",
+  metrics: "flag",
+  alarms: "object",
+  log: "object",
 };

@@ -2,6 +2,7 @@
 import { type BlackoutWindow, blackedOut } from "./blackout.ts";
 import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, weekdayOf } from "./calendar.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
 import { at, compileSchedule, type Schedule, type ScheduleSpec } from "./schedule.ts";
@@ -46,7 +47,7 @@ export function slotRules(task: string, { calendar, blackout }: SlotRuleOptions,
   const wrong = (what: string, hint: string) => new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint });
   const oneOf = <const T extends string>(option: string, value: unknown, allowed: readonly T[]): T => {
     if (allowed.includes(value as T)) return value as T;
-    throw wrong(`${option} cannot be ${JSON.stringify(value)}`, `Give one of ${allowed.join(", ")}.`);
+    throw wrong(`${option} cannot be ${shownValue(value)}`, `Give one of ${allowed.join(", ")}.`);
   };
   const only = (option: string, given: unknown, names: string[]): void => {
     if (typeof given !== "object" || given === null || Array.isArray(given))
@@ -61,7 +62,7 @@ export function slotRules(task: string, { calendar, blackout }: SlotRuleOptions,
     if (schedule.type === "every" && schedule.mode === "delay")
       throw wrong("a fixed delay has no calendar", "Its slots follow from its runs. Use the mode rate, or a cron.");
     if (!isCalendarName(calendar.name))
-      throw wrong(`calendar.name cannot be ${JSON.stringify(calendar.name)}`, calendarNameHint);
+      throw wrong(`calendar.name cannot be ${shownValue(calendar.name)}`, calendarNameHint);
     rules.calendar = {
       name: calendar.name,
       on: oneOf("calendar.on", calendar.on ?? "working-days", ["working-days", "holidays"]),

@@ -1,5 +1,6 @@
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
+import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { ScheduleSpec } from "./schedule.ts";
 
@@ -129,7 +130,7 @@ function routeOf(task: string, given: NonNullable<RouteOptions["route"]>): Route
     }
     if ("shards" in given) return { by: "shards", shards: count(task, "route.shards", given.shards, limits.shards) };
   }
-  throw invalid(task, `route cannot be ${JSON.stringify(given)}`, routeHint);
+  throw invalid(task, `route cannot be ${shownValue(given)}`, routeHint);
 }
 
 function labelsOf(task: string, given: Record<string, string>): Record<string, string> | undefined {
@@ -148,7 +149,7 @@ function limitOf(task: string, given: NonNullable<LimitOptions["limit"]>): Polic
   if (typeof given !== "object" || given === null)
     throw invalid(
       task,
-      `limit cannot be ${JSON.stringify(given)}`,
+      `limit cannot be ${shownValue(given)}`,
       "Give { perKey: N } or { perWorker: N }; of a task: overlap: { allow: N }.",
     );
   const { perKey, perWorker, ...rest } = given;
@@ -162,10 +163,10 @@ function limitOf(task: string, given: NonNullable<LimitOptions["limit"]>): Polic
 
 function rateOf(task: string, given: NonNullable<LimitOptions["rate"]>): PolicyParts["rate"] {
   if (typeof given !== "object" || given === null)
-    throw invalid(task, `rate cannot be ${JSON.stringify(given)}`, 'For example { limit: 100, per: "1m" }.');
+    throw invalid(task, `rate cannot be ${shownValue(given)}`, 'For example { limit: 100, per: "1m" }.');
   const { limit, per, key = false, ...rest } = given;
   noOthers(task, "rate", rest, "limit, per, key");
-  if (typeof key !== "boolean") throw invalid(task, `rate.key cannot be ${JSON.stringify(key)}`, "Give true or false.");
+  if (typeof key !== "boolean") throw invalid(task, `rate.key cannot be ${shownValue(key)}`, "Give true or false.");
   if (per === undefined) throw invalid(task, "rate.per is missing", 'For example { limit: 100, per: "1m" }.');
   const perMs = parseDuration(per, `task ${task}: rate.per`, 100);
   if (perMs > longestRateMs) throw invalid(task, "rate.per is longer than a year", "Give a shorter one.");
@@ -179,7 +180,7 @@ function noOthers(task: string, option: string, rest: object, names: string): vo
 
 function count(task: string, option: string, value: unknown, most: number): number {
   if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= most) return value as number;
-  throw invalid(task, `${option} cannot be ${JSON.stringify(value)}`, `Give a whole number from 1 to ${most}.`);
+  throw invalid(task, `${option} cannot be ${shownValue(value)}`, `Give a whole number from 1 to ${most}.`);
 }
 
 function invalid(task: string, what: string, hint: string): CarillonError {

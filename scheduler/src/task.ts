@@ -2,7 +2,7 @@ import { type AfterOption, type AfterSpec, afterSpec } from "./after.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { CarillonError } from "./errors.ts";
 import { type HttpOptions, type HttpSpec, httpSpec } from "./http-task.ts";
-import { type Json, jsonText, sortedJson } from "./json.ts";
+import { type Json, jsonText, shownValue, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
@@ -137,8 +137,11 @@ const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]*$/u;
 /** @throws TASK_INVALID for a name or option of the wrong shape, and what `schedule.ts` and `duration.ts` throw */
 export function defineTask(name: string, options: TaskOptions = {}): TaskDefinition {
   checkName("a task's name", name, limits.taskNameLength);
+  if (typeof options !== "object" || options === null)
+    throw invalid(name, `its options cannot be ${shownValue(options)}`, "Give an object, or leave them out.");
   for (const key of Object.keys(options)) {
-    if (!(key in optionNames)) {
+    // "constructor" is no option, though every object has it.
+    if (!Object.hasOwn(optionNames, key)) {
       throw invalid(
         name,
         `there is no option ${JSON.stringify(key)}`,
@@ -185,7 +188,7 @@ export const definitionText = (definition: TaskDefinition): string => sortedJson
 
 export function checkName(what: string, name: unknown, longest: number): asserts name is string {
   if (typeof name !== "string" || name.length > longest || !namePattern.test(name)) {
-    throw new CarillonError("TASK_INVALID", `${what} cannot be ${JSON.stringify(name)}`, {
+    throw new CarillonError("TASK_INVALID", `${what} cannot be ${shownValue(name)}`, {
       hint: `Use 1 to ${longest} letters, digits and . _ : / @ -, the first a letter or digit.`,
     });
   }
@@ -197,7 +200,7 @@ function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
   const delayMs = parseDuration(options.delay ?? "1s", `${where}.delay`, 0);
   const jitter = options.jitter ?? 0.2;
   if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1))
-    throw invalid(task, `retry.jitter cannot be ${jitter}`, "Give 0 to 1.");
+    throw invalid(task, `retry.jitter cannot be ${shownValue(jitter)}`, "Give 0 to 1.");
   return {
     attempts: integer(task, "retry.attempts", options.attempts, 1, 1_000),
     backoff: oneOf(task, "retry.backoff", options.backoff ?? "exponential", ["fixed", "exponential"]),
@@ -276,18 +279,14 @@ function text(task: string, option: string, value: unknown): string {
 
 function integer(task: string, option: string, value: unknown, least: number, most: number): number {
   if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) {
-    throw invalid(
-      task,
-      `${option} cannot be ${JSON.stringify(value)}`,
-      `Give a whole number from ${least} to ${most}.`,
-    );
+    throw invalid(task, `${option} cannot be ${shownValue(value)}`, `Give a whole number from ${least} to ${most}.`);
   }
   return value as number;
 }
 
 function oneOf<const T extends string>(task: string, option: string, value: unknown, allowed: readonly T[]): T {
   if (!allowed.includes(value as T)) {
-    throw invalid(task, `${option} cannot be ${JSON.stringify(value)}`, `Give one of ${allowed.join(", ")}.`);
+    throw invalid(task, `${option} cannot be ${shownValue(value)}`, `Give one of ${allowed.join(", ")}.`);
   }
   return value as T;
 }

@@ -61,6 +61,9 @@ export const clientErrors = {
 export type ServerErrorCode = keyof typeof serverErrors;
 export type ZooKeeperErrorCode = ServerErrorCode | keyof typeof clientErrors;
 
+/** It may quote what it refuses, and that may be of any length. */
+const longestMessage = 8 * 1024;
+
 export class ZooKeeperError extends Error {
   override readonly name = "ZooKeeperError";
   readonly code: ZooKeeperErrorCode;
@@ -74,7 +77,10 @@ export class ZooKeeperError extends Error {
     message: string,
     options: { path?: string; hint?: string; cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(
+      message.length <= longestMessage ? message : `${message.slice(0, longestMessage)}…`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.path = options.path ?? "";
     this.hint = options.hint ?? "";

@@ -32,9 +32,13 @@ export function checkOptions(
   const number = (name: "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes", usual: number, least: number) => {
     const value = options[name] ?? usual;
     if (Number.isInteger(value) && value >= least && value <= limits.maxSessionTimeoutMs) return value;
-    throw new ZooKeeperError("OPTION_INVALID", `${name} is ${value}`, {
-      hint: `a whole number from ${least} to ${limits.maxSessionTimeoutMs}`,
-    });
+    throw new ZooKeeperError(
+      "OPTION_INVALID",
+      `${name} is ${typeof value === "number" ? value : `a ${typeof value}`}`,
+      {
+        hint: `a whole number from ${least} to ${limits.maxSessionTimeoutMs}`,
+      },
+    );
   };
   const sessionTimeoutMs = number("sessionTimeoutMs", limits.defaultSessionTimeoutMs, limits.minSessionTimeoutMs);
   return {

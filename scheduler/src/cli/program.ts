@@ -81,7 +81,8 @@ function usageError(error: CommanderError, args: string[], program: Command): Ca
 
 type Handle = (code: ExitCode) => void;
 
-function commands(terminal: Terminal, ended: Handle): Command {
+/** All that can be said on a command line; nothing is carried out before it is parsed. */
+export function commands(terminal: Terminal, ended: Handle): Command {
   const program = new Command("carillon")
     .description(
       "Tasks that run on time and are accounted for: cron, intervals and delayed tasks across many machines.",

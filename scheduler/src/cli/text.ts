@@ -32,15 +32,19 @@ export function widthOf(text: string): number {
 /** At most `width` columns; what was cut shows as "…". */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
-  if (width < 1) return "";
-  let room = width - 1;
+  return width < 1 ? "" : `${start(text, width - 1)}…`;
+}
+
+/** As much of its beginning as fits, in whole characters. */
+function start(text: string, width: number): string {
+  let room = width;
   let kept = "";
   for (const character of text) {
     room -= widthOf(character);
     if (room < 0) break;
     kept += character;
   }
-  return `${kept}…`;
+  return kept;
 }
 
 export function pad(text: string, width: number, align: "left" | "right" = "left"): string {
@@ -52,17 +56,40 @@ export function pad(text: string, width: number, align: "left" | "right" = "left
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
-  for (let word of text.split(" ")) {
-    if (line !== "" && widthOf(line) + 1 + widthOf(word) > width) {
+  let used = 0;
+  for (const word of text.split(" ")) {
+    const size = widthOf(word);
+    if (line !== "" && used + 1 + size > width) {
       lines.push(line);
       line = "";
     }
-    while (widthOf(word) > width) {
-      const piece = cut(word, width + 1).slice(0, -1) || word.slice(0, 1);
-      lines.push(piece);
-      word = word.slice(piece.length);
+    if (line === "" && size > width) {
+      const pieces = piecesOf(word, width);
+      line = pieces.pop() as string;
+      used = widthOf(line);
+      lines.push(...pieces);
+      continue;
     }
+    used = line === "" ? size : used + 1 + size;
     line = line === "" ? word : `${line} ${word}`;
   }
   return [...lines, line];
+}
+
+/** One at least, each as long as fits; a character that does not fit at all has one of its own. */
+function piecesOf(word: string, width: number): string[] {
+  const pieces: string[] = [];
+  let piece = "";
+  let used = 0;
+  for (const character of word) {
+    const size = widthOf(character);
+    if (piece !== "" && used + size > width) {
+      pieces.push(piece);
+      piece = "";
+      used = 0;
+    }
+    piece += character;
+    used += size;
+  }
+  return [...pieces, piece];
 }

@@ -43,7 +43,8 @@ const innermost = (def: Def): string => (def.innerType ? innermost(def.innerType
 function spelled(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(given as Record<string, unknown>).map(([name, value]) => {
-      const field = schema.shape[name] as { def: Def } | undefined;
+      // "constructor" is no field of a schema's shape, though every object has it.
+      const field = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as { def: Def }) : undefined;
       return [name, field ? asType(innermost(field.def), value) : value];
     }),
   );

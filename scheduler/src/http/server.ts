@@ -1,5 +1,5 @@
 import compress from "@fastify/compress";
-import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Policy, Principal, Reach, Touches } from "../access.ts";
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { Enqueuer } from "../enqueuer.ts";
@@ -56,6 +56,8 @@ const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOp
 /** For a whole request to arrive: one that trickles in does not hold a connection for ever. */
 const requestMs = 30_000;
 const issuesTold = 3;
+/** The longest name, each of its characters as bytes, and each byte as %XX. */
+const nameBytes = limits.taskNameLength * 4 * 3;
 
 /** The server's HTTP side. */
 export class HttpServer {
@@ -74,6 +76,13 @@ export class HttpServer {
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
       requestTimeout: requestMs,
+      routerOptions: { maxParamLength: nameBytes },
+      // A path that is too long, or no path: refused before there is a route whose error handler it would be.
+      frameworkErrors: (error, _request, reply) => {
+        const problem = problemOf(asCarillonError(error));
+        // Of any schema: its type knows none yet.
+        (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
+      },
       forceCloseConnections: "idle",
       // What the nearest proxy added, and not what a client wrote before it.
       trustProxy: options.behindProxy && ((_address, hop) => hop === 0),

@@ -62,7 +62,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
   const schedule =
     pattern !== ""
       ? { cron: pattern, zone: zone || options.zone }
-      : { every: period, ...(offset === 0 ? {} : { anchor: new Date(offset).toISOString() }) };
+      : { every: period, ...(offset === 0 ? {} : { anchor: timeOf(offset) }) };
   if (pattern !== "" && offset !== 0) lost(`its offset of ${offset} ms`);
   const limit = numberOf(row.limit);
   if (limit !== undefined)
@@ -71,7 +71,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
       "Remove the task when it is done.",
     );
   for (const name of ["startDate", "endDate"])
-    if (numberOf(row[name]) !== undefined) lost(`its ${name} ${new Date(numberOf(row[name]) as number).toISOString()}`);
+    if (numberOf(row[name]) !== undefined) lost(`its ${name} ${timeOf(numberOf(row[name]) as number)}`);
   const opts = within(row, "template.opts");
   if (handler !== "" && handler !== source)
     findings.note(source, `was handled as ${handler}`, `Give a worker a handler called ${source}.`);
@@ -114,3 +114,6 @@ function retryOf(opts: unknown, source: string, findings: Findings): unknown {
     ...{ delay: numberOf(within(backoff, "delay")) ?? 0, jitter: numberOf(within(backoff, "jitter")) ?? 0 },
   };
 }
+
+/** Epoch milliseconds as a time; what lies beyond all times is told as it is, and refused where a task needs it. */
+const timeOf = (ms: number): string => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms));

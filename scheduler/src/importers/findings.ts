@@ -33,6 +33,10 @@ export interface Remark {
   hint: string;
 }
 
+const remarkLength = 1_000;
+/** It may quote the source, in which anything may stand. */
+const clipped = (text: string): string => (text.length <= remarkLength ? text : `${text.slice(0, remarkLength - 1)}…`);
+
 export class Findings {
   readonly tasks: ImportedTask[] = [];
   readonly remarks: Remark[] = [];
@@ -93,7 +97,7 @@ export class Findings {
   }
 
   #remark(kind: Remark["kind"], source: string, message: string, hint: string): void {
-    this.remarks.push({ kind, source, message, hint });
+    this.remarks.push({ kind, source: clipped(source), message: clipped(message), hint });
   }
 }
 

@@ -1,5 +1,5 @@
 /** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
-import { parseAllDocuments } from "yaml";
+import { type Document, parseAllDocuments } from "yaml";
 import {
   Findings,
   type ImportOptions,
@@ -26,7 +26,7 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
   const findings = new Findings();
   let unzoned = 0;
   for (const { path, text } of files) {
-    for (const document of parseAllDocuments(text, { logLevel: "silent" })) {
+    for (const document of documentsOf(path, text, findings)) {
       const [error] = document.errors;
       if (error) {
         findings.problem(
@@ -36,7 +36,7 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
         );
         continue;
       }
-      const content = document.toJS({ maxAliasCount: 100 }) as unknown;
+      const content = contentOf(document, path, findings);
       const items =
         within(content, "kind") === "List" || within(content, "kind") === "CronJobList"
           ? rowsOf(within(content, "items"))
@@ -64,6 +64,26 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
   return findings;
 }
 
+function documentsOf(path: string, text: string, findings: Findings): Document[] {
+  try {
+    return [...parseAllDocuments(text, { logLevel: "silent" })] as Document[];
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    findings.problem("", `${path} is nested too deep`, "Give manifests as kubectl writes them.");
+    return [];
+  }
+}
+
+function contentOf(document: Document, path: string, findings: Findings): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch (cause) {
+    // Aliases of aliases, or one of itself.
+    findings.problem("", `${path}: ${(cause as Error).message}`, "Write out what the aliases stand for.");
+    return undefined;
+  }
+}
+
 function addCron(item: Row, options: ImportOptions, findings: Findings): void {
   const namespace = textOf(within(item, "metadata.namespace"));
   const own = textOf(within(item, "metadata.name"));
@@ -73,7 +93,9 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
   const work = within(spec, "jobTemplate.spec");
   const pod = within(work, "template.spec");
   const concurrency = textOf(within(spec, "concurrencyPolicy"));
-  if (!(concurrency in overlaps)) lost(`concurrencyPolicy ${concurrency}`);
+  const isKnown = Object.hasOwn(overlaps, concurrency);
+  const overlap = isKnown ? overlaps[concurrency] : undefined;
+  if (!isKnown) lost(`concurrencyPolicy ${concurrency}`);
   const deadline = numberOf(within(spec, "startingDeadlineSeconds"));
   const limit = numberOf(within(work, "backoffLimit")) ?? defaultBackoffLimit;
   const active = numberOf(within(work, "activeDeadlineSeconds"));
@@ -81,7 +103,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
     findings.note(source, `activeDeadlineSeconds ${active} was for all tries together; here each try has as long`);
   const completions = numberOf(within(work, "completions")) ?? 1;
   const indexed = within(work, "completionMode") === "Indexed" && completions > 1;
-  const shards = indexed && overlaps[concurrency] === undefined ? { shards: completions } : undefined;
+  const shards = indexed && overlap === undefined ? { shards: completions } : undefined;
   if (indexed && !shards)
     lost(`${completions} indexed completions, which do not go with concurrencyPolicy ${concurrency}`);
   if (indexed && shards) findings.note(source, "JOB_COMPLETION_INDEX is run.shard here, which a command is not given");
@@ -111,7 +133,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
       description: textOf(within(item, "metadata.annotations.description")),
       group: options.group,
       schedule: scheduleOf(textOf(within(spec, "schedule")), textOf(within(spec, "timeZone")) || options.zone),
-      overlap: overlaps[concurrency],
+      overlap,
       // Within the deadline it is started late, after it not at all; without one, however late.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
       retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,

@@ -28,7 +28,11 @@ const routes: Record<string, string | undefined> = {
   BUSYOVER: "least-loaded",
   SHARDING_BROADCAST: "broadcast",
 };
-const overlaps: Record<string, string> = { SERIAL_EXECUTION: "queue", DISCARD_LATER: "skip", COVER_EARLY: "replace" };
+const overlaps = new Map([
+  ["SERIAL_EXECUTION", "queue"],
+  ["DISCARD_LATER", "skip"],
+  ["COVER_EARLY", "replace"],
+]);
 /** Which program reads a script from its standard input, and takes its parameter after it. */
 const interpreters: Record<string, string[]> = {
   GLUE_SHELL: ["/bin/bash", "-s", "--"],
@@ -93,12 +97,12 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
   if (schedule === undefined) return;
 
   const strategy = text("executor_route_strategy");
-  if (!(strategy in routes))
+  if (!Object.hasOwn(routes, strategy))
     lost(`route ${strategy}: whichever worker asks first runs it`, 'For one machine: route: { pin: "NAME" }.');
   if (strategy === "LEAST_FREQUENTLY_USED")
     findings.note(source, "LEAST_FREQUENTLY_USED becomes round-robin, which uses all alike");
-  const route = routes[strategy];
-  let overlap: string | undefined = overlaps[text("executor_block_strategy")];
+  const route = Object.hasOwn(routes, strategy) ? routes[strategy] : undefined;
+  let overlap: string | undefined = overlaps.get(text("executor_block_strategy"));
   if (route === "broadcast" && overlap !== undefined) {
     lost(`${text("executor_block_strategy")} with SHARDING_BROADCAST: the parts of several slots may overlap`);
     overlap = undefined;

@@ -64,7 +64,7 @@ export class Line {
       const { status, text } = await this.#send(server, body, signal);
       const endedMono = clock.monotonic();
       if (status !== 200) throw refusal(status, text);
-      const answer = JSON.parse(text) as PollAnswer;
+      const answer = checked(JSON.parse(text));
       if (this.#down) log.info({ server: server.url.origin }, "a server answers again");
       this.#down = false;
       return { answer, beganMono, endedMono };
@@ -126,6 +126,30 @@ export class Line {
     });
   }
 }
+
+/**
+ * What stands in the way may answer too: a proxy, a server of something else. The outline is looked at, which is all that a
+ * wrong server lacks; a contract held field by field would cost more than the poll.
+ */
+function checked(value: unknown): PollAnswer {
+  const answer = (typeof value === "object" && value !== null ? value : {}) as PollAnswer;
+  const { session, nowMs, tookMs, sureForMs, runs, tasks, recalls, refused, lost, spawned, inputs } = answer;
+  const isWhole =
+    [session, nowMs, tookMs, sureForMs].every((number) => Number.isFinite(number)) &&
+    [runs, recalls, refused].every((list) => Array.isArray(list) && list.every(isClaim)) &&
+    Array.isArray(tasks) &&
+    tasks.every((task) => Number.isInteger((task as { taskId?: unknown } | null)?.taskId)) &&
+    Array.isArray(lost) &&
+    (spawned === undefined || (Array.isArray(spawned) && spawned.every(isClaim))) &&
+    (inputs === undefined || (isClaim(inputs) && Array.isArray(inputs.inputs)));
+  if (!isWhole) throw new Error("its answer is not what the contract says");
+  return answer;
+}
+
+const isClaim = (given: unknown): boolean => {
+  const { runId, fence } = (given ?? {}) as { runId?: unknown; fence?: unknown };
+  return Number.isInteger(runId) && Number.isInteger(fence);
+};
 
 function pack(plain: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,7 @@
 /** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
 import { isMap, isNode, isScalar, LineCounter, type Node, type ParsedNode, parseDocument } from "yaml";
 import { CarillonError, isCarillonError } from "../errors.ts";
+import { shownValue } from "../json.ts";
 import type { TaskDefinition } from "../task.ts";
 import { pathOf, readWritten } from "../written-task.ts";
 
@@ -28,7 +29,16 @@ const topNames = ["bundle", "tasks"];
 
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", logLevel: "silent" });
+  let document: ReturnType<typeof parseDocument>;
+  try {
+    document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", logLevel: "silent" });
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    return failed({
+      ...{ file, line: null, path: "", code: "FILE_INVALID", message: "not a file of tasks: it is nested too deep" },
+      hint: "No task needs so many levels.",
+    });
+  }
   const [error] = document.errors;
   if (error) {
     const line = lines.linePos(error.pos[0]).line;
@@ -115,7 +125,7 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
 /** @throws OPTION_INVALID */
 export function checkBundle(name: unknown): string {
   if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
-  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${JSON.stringify(name)}`, {
+  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${shownValue(name)}`, {
     hint: "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.",
   });
 }

@@ -47,8 +47,11 @@ export async function dumpOf(url: string, schema: string): Promise<Dump> {
   await client.connect();
   try {
     const dump = {} as Record<keyof Dump, Row[]>;
+    // The cluster goes on meanwhile: all of it as it was at one moment.
+    await client.query("begin isolation level repeatable read, read only");
     for (const [table, text] of Object.entries(dumped))
       dump[table as keyof Dump] = (await client.query(text.replaceAll("S.", `"${schema}".`))).rows;
+    await client.query("commit");
     return dump;
   } finally {
     await client.end();

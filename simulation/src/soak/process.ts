@@ -81,6 +81,8 @@ function workerOf({ servers, key, name }: WorkerOrder) {
 const own = order.kind === "node" ? nodeOf(order) : workerOf(order);
 process.on("message", (asked: Asked) => {
   if (asked === "held") {
+    // What the first leaves to finalizers, the second takes.
+    globalThis.gc?.();
     globalThis.gc?.();
     const { rss, heapUsed, external } = process.memoryUsage();
     const handles = process.getActiveResourcesInfo().length;

@@ -47,7 +47,7 @@ const quietMs = 20_000;
 const settleMs = 40_000;
 const recoveryMs = 30_000;
 /** How wrong a note of a busy process may be about when something was. */
-const clockErrorMs = 250;
+const clockErrorMs = 100;
 
 export async function soak(plan: SoakPlan): Promise<Soaked> {
   const { say, random } = plan;

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { importKubernetes } from "../../scheduler/src/importers/kubernetes.ts";
+import { targets } from "../src/targets.ts";
+
+const deep = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels)) as unknown;
+const cyclic: { own?: unknown } = {};
+cyclic.own = cyclic;
+
+const event = (...lines: string[]) =>
+  ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "UID:1", ...lines, "END:VEVENT", "END:VCALENDAR", ""].join("\r\n");
+
+/** Inputs that were bugs once, each with what came of it. */
+const found: [target: string, was: string, input: unknown][] = [
+  ["calendars", "an error of the library's", event("DTSTART:20260502T100000Z", "RECURRENCE-ID:\u000020260501T100000")],
+  ["calendars", "a hang", event("DTSTART:20260501T100000", "DURATION:P2147483647DT3H")],
+  ["calendars", "9 s", event("DTSTART:00010101T000000", "RRULE:FREQ=MONTHLY;BYDAY=-1MO")],
+  ["contract", "a TypeError, and status 500", { at: 0, params: {}, query: { constructor: "x" }, body: {} }],
+  ["contract", "a TypeError", { at: 0, params: JSON.parse('{"__proto__": "x"}'), query: {}, body: {} }],
+  ["task-files", "a stack overflow", `tasks:\n  a: { slotPayload: ${"[".repeat(5_000)}`],
+  ["task-files", "a stack overflow", `tasks: ${"{a: ".repeat(5_000)}`],
+  [
+    "import-pg-boss",
+    "a file that cannot be read",
+    JSON.stringify([{ name: "a", cron: "* * * * *", data: deep(1_500) }]),
+  ],
+  ["import-bullmq", "a RangeError", JSON.stringify({ a: [{ key: "x", name: "x", every: 60_000, offset: 9e15 }] })],
+  ["import-bullmq", "a RangeError", JSON.stringify({ a: [{ key: "x", name: "x", every: 60_000, endDate: -9e15 }] })],
+  ["options", "a TypeError", { of: "worker", given: { server: [["http://127.0.0.1:7373"]], key: "ck_1_abc" } }],
+  ["options", "a TypeError", { of: "calendar", given: { zone: "Europe/Berlin", weekend: [6, 0] } }],
+  ["options", "a RangeError", { of: "calendar", given: { zone: "UTC", weekend: [], holidays: new Array(2) } }],
+  ["options", "a TypeError", { of: "alarms", given: { channels: { ops: { webhook: Object.create(null) } } } }],
+  ["schedules", "a TypeError", { value: { cron: Object.create(null) }, fromMs: 0 }],
+  ["options", "a TypeError", { of: "enqueue", given: { at: Object.create(null) } }],
+  ["options", "a TypeError", { of: "zookeeper", given: { sessionTimeoutMs: Symbol("s") } }],
+  ["task-options", "a TypeError", { name: cyclic, given: {} }],
+  ["task-options", "a TypeError", { name: "a", given: null }],
+  ["task-options", "a TypeError", { name: "a", given: { retry: { attempts: 2, jitter: Object.create(null) } } }],
+  ["durations", "a TypeError", 5n],
+  ["phrases", "a message of 200,000 characters", `at ${"y".repeat(200_000)}`],
+  ["addresses", "a message of 100,000 characters", `redis+${"x".repeat(100_000)}://h`],
+  ["terminal-text", "half of a character, and a line too wide", { text: "\0\0\0\u{2fffe}", width: 3 }],
+  ["payloads", "a stack overflow for who reads it", deep(3_000)],
+];
+
+describe("an input that was a bug once is none any more", () => {
+  it.each(found)("%s: %s", async (name, _, input) => {
+    const target = targets.find((one) => one.name === name);
+    await target?.feed(input);
+    expect(target).toBeDefined();
+  });
+
+  it("kubernetes: aliases of aliases, and depth, are told as problems", () => {
+    const bomb = "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nitems: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n";
+    for (const text of [bomb, `a: ${"{b: ".repeat(5_000)}`])
+      expect(importKubernetes([{ path: "x.yaml", text }], { zone: "UTC" }).remarks).toMatchObject([
+        { kind: "problem" },
+      ]);
+  });
+});

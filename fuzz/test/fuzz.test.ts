@@ -1,0 +1,15 @@
+import { describe, expect, it } from "vitest";
+import { feed } from "../src/campaign.ts";
+import { targets } from "../src/targets.ts";
+
+/** `npm run fuzz` feeds a million, from another seed each time; here they are the same ones every time. */
+const inputs = 20_000;
+const seed = 7;
+const whole = targets.reduce((sum, { share }) => sum + share, 0);
+
+describe("what others wrote is read, or refused by an error that was meant", () => {
+  it.each(targets.map((target) => [target.name, target] as const))("%s", async (_, target) => {
+    const fed = await feed(target, { seed, inputs: Math.ceil((inputs * target.share) / whole) });
+    expect(fed.found).toEqual([]);
+  });
+});

@@ -1,0 +1,34 @@
+/**
+ * `npm run fuzz -- [ARGUMENT…]`: makes the clone ready, starts a throw-away PostgreSQL for the target that needs one,
+ * unless CARILLON_TEST_POSTGRES_URL names one, and becomes the fuzzer, which reads the arguments.
+ */
+import { existsSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { fail, ready, root, Trouble } from "./ready.mjs";
+import { startServers } from "./servers.mjs";
+
+/** The compiled copy finds the packages that are the scheduler's alone. @param {string} link */
+function linkPackages(link) {
+  const packages = join(root, "scheduler/node_modules");
+  rmSync(link, { force: true });
+  if (existsSync(packages)) symlinkSync(packages, link);
+}
+
+async function main() {
+  ready();
+  const program = join(root, "fuzz/dist/fuzz/src/main.js");
+  if (!existsSync(program)) throw new Trouble("fuzz/src/main.ts was not compiled: the clone is incomplete.");
+  linkPackages(join(root, "fuzz/dist/scheduler/node_modules"));
+  const started = await startServers(["postgres"]);
+  Object.assign(process.env, started.env);
+  // Should the fuzzer call process.exit, or die, the server's keeper notices and stops it by itself.
+  process.once("beforeExit", () => void started.stop());
+  process.argv[1] = program;
+  await import(pathToFileURL(program).href);
+}
+
+await main().catch((error) => {
+  fail(error);
+  process.exit(); // whatever it had begun would keep it running
+});
