@@ -37,8 +37,9 @@ const hangMs = 1_000;
 const partInputs = 1_000;
 /** Kept for good by a target after its first inputs: caches fill, and are then full. */
 const keptBytesMax = 48 * 1024 * 1024;
-/** Texts that are made longer: so many, of a campaign of some length. */
-const growths = (inputs: number) => (inputs >= 10_000 ? 40 : 3);
+/** Only then is it worth its time to see what memory it keeps, and what longer texts cost. */
+const isLong = (inputs: number) => inputs >= 4_000;
+const growths = 40;
 
 const collectGarbage = ((): (() => void) => {
   setFlagsFromString("--expose-gc");
@@ -65,15 +66,15 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
       const bug = await unhandled(() => search(target, timed, { seed: partSeed, numRuns }));
       fed += numRuns;
       if (bug) found.push(bug);
-      if (keptBytes === undefined && fed >= inputs / 4) keptBytes = heapBytes();
+      if (keptBytes === undefined && isLong(inputs) && fed >= inputs / 4) keptBytes = heapBytes();
     }
     if (found.length === 0) {
-      const grew = heapBytes() - (keptBytes ?? 0);
-      if (keptBytes !== undefined && grew > keptBytesMax)
+      const grew = keptBytes === undefined ? 0 : heapBytes() - keptBytes;
+      if (grew > keptBytesMax)
         found.push(
           told(target, `keeps ${Math.round(grew / 1e6)} MB of its inputs`, "", `--seed ${seed} --inputs ${inputs}`),
         );
-      const slow = superlinear(target, seed, inputs);
+      const slow = isLong(inputs) ? superlinear(target, seed, inputs) : undefined;
       if (slow) found.push(slow);
     }
   } finally {
@@ -171,7 +172,7 @@ function superlinear(target: Target, seed: number, inputs: number): Found | unde
   if (!grown) return undefined;
   const pumps = fc.sample(
     fc.record({ text: fc.constantFrom(...grown.corpus), at: fc.nat(100_000), length: fc.integer({ min: 1, max: 20 }) }),
-    { seed, numRuns: growths(inputs) },
+    { seed, numRuns: growths },
   );
   for (const { text, at: anywhere, length } of pumps) {
     const at = anywhere % (text.length + 1);

@@ -5,7 +5,7 @@
  *   npm run fuzz -- TARGET --seed S --path P        one input again, as a failure told it
  */
 import { type ChildProcess, fork } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -105,7 +105,7 @@ async function feedBeside(order: Order): Promise<Fed> {
   const trace = join(tmpdir(), `carillon-fuzz-${process.pid}-${order.target}`);
   try {
     await watch({ ...order, trace });
-    return bug(trouble ?? "it hangs", readFileSync(trace, "utf8"));
+    return bug(trouble ?? "it hangs", existsSync(trace) ? readFileSync(trace, "utf8") : "none was fed");
   } finally {
     rmSync(trace, { force: true });
   }

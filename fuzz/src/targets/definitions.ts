@@ -156,7 +156,7 @@ export const definitionTargets = [
   }),
   target({
     name: "task-files",
-    share: 0.7,
+    share: 0.4,
     inputs: spoiltTexts(yamlFiles, [...yamlWords, ...taskWords]),
     feed: (text) => {
       const read = expect(() => readYaml("tasks.yaml", text))?.value;

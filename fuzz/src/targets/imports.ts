@@ -74,7 +74,7 @@ const importer = (from: Importer, path: string) => (text: string) => {
   if (found) applicable(found.value);
 };
 
-const textTarget = (name: string, from: Importer, path: string, corpus: string[], words: string[], share = 1) =>
+const textTarget = (name: string, from: Importer, path: string, corpus: string[], words: string[], share = 0.3) =>
   target({
     ...{ name: `import-${name}`, share, inputs: spoiltTexts(corpus, [...words, ...crons]), feed: importer(from, path) },
     grown: { corpus, most: 64_000, feed: (text) => void expect(() => from([{ path, text }], { zone: "UTC" })) },
@@ -85,7 +85,7 @@ const rowsTarget = (name: string, from: Importer, file: string, names: string[])
   const text = example(`imports/${file}`);
   const rows = JSON.parse(text) as unknown;
   return target({
-    ...{ name: `import-${name}`, share: 1, feed: importer(from, file) },
+    ...{ name: `import-${name}`, share: 0.3, feed: importer(from, file) },
     inputs: fc.oneof(
       { weight: 1, arbitrary: spoiltTexts([text], [...names.map((one) => `"${one}":`), ...crons]) },
       { weight: 3, arbitrary: spoiltValues([rows], oddJson, names).map((value) => JSON.stringify(value) ?? "") },
@@ -124,7 +124,7 @@ const yamlWords = [
 export const importTargets = [
   target({
     name: "import-crontab",
-    share: 0.8,
+    share: 0.4,
     inputs: fc.record({
       text: spoiltTexts(crontabs, [...crontabWords, ...crons]),
       path: fc.constantFrom("/etc/crontab", "/etc/cron.d/x", "/var/spool/cron/crontabs/anna", "a", "../x\0y", ""),
@@ -155,7 +155,7 @@ export const importTargets = [
     [example("imports/quartz.properties")],
     ["\\\n", "=", "org.quartz."],
   ),
-  textTarget("kubernetes", importKubernetes, "cronjobs.yaml", [example("imports/cronjobs.yaml")], yamlWords, 0.3),
+  textTarget("kubernetes", importKubernetes, "cronjobs.yaml", [example("imports/cronjobs.yaml")], yamlWords, 0.2),
   rowsTarget("xxl-job", fromXxl, "xxl_job_info.json", [
     "schedule_type",
     "schedule_conf",

@@ -1,7 +1,7 @@
-import { parseDocument } from "yaml";
 import type { AlarmOptions } from "../alarm-options.ts";
 import { ruleWords } from "../alarms.ts";
 import { CarillonError } from "../errors.ts";
+import { yamlDocuments } from "../yaml-documents.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { textOfFile } from "./read-tasks.ts";
 import { type CommonOptions, withStore } from "./store-choice.ts";
@@ -78,13 +78,10 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
 
 /** The alarms of a node, from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it. */
 export function readAlarmFile(file: string): AlarmOptions {
-  const document = parseDocument(textOfFile(file, "Give the path of a YAML file; see docs/alarms.md."), {
-    logLevel: "silent",
-  });
-  const [error] = document.errors;
-  if (error)
-    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${error.message}`, { hint: "See docs/alarms.md." });
-  return fromEnvironment(document.toJS({ maxAliasCount: 100 })) as AlarmOptions;
+  const [read] = yamlDocuments(textOfFile(file, "Give the path of a YAML file; see docs/alarms.md."));
+  if (read && "problem" in read)
+    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: "See docs/alarms.md." });
+  return fromEnvironment(read?.content) as AlarmOptions;
 }
 
 function fromEnvironment(value: unknown): unknown {

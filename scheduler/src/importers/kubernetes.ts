@@ -1,5 +1,5 @@
 /** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
-import { type Document, parseAllDocuments } from "yaml";
+import { yamlDocuments } from "../yaml-documents.ts";
 import {
   Findings,
   type ImportOptions,
@@ -26,17 +26,12 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
   const findings = new Findings();
   let unzoned = 0;
   for (const { path, text } of files) {
-    for (const document of documentsOf(path, text, findings)) {
-      const [error] = document.errors;
-      if (error) {
-        findings.problem(
-          "",
-          `${path} is not YAML: ${error.message.split("\n")[0]}`,
-          "Give manifests as kubectl writes them.",
-        );
+    for (const read of yamlDocuments(text)) {
+      if ("problem" in read) {
+        findings.problem("", `${path} is not YAML: ${read.problem}`, "Give manifests as kubectl writes them.");
         continue;
       }
-      const content = contentOf(document, path, findings);
+      const { content } = read;
       const items =
         within(content, "kind") === "List" || within(content, "kind") === "CronJobList"
           ? rowsOf(within(content, "items"))
@@ -62,26 +57,6 @@ export function importKubernetes(files: readonly SourceFile[], options: ImportOp
       "It is the zone of kube-controller-manager; say another with --zone.",
     );
   return findings;
-}
-
-function documentsOf(path: string, text: string, findings: Findings): Document[] {
-  try {
-    return [...parseAllDocuments(text, { logLevel: "silent" })] as Document[];
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    findings.problem("", `${path} is nested too deep`, "Give manifests as kubectl writes them.");
-    return [];
-  }
-}
-
-function contentOf(document: Document, path: string, findings: Findings): unknown {
-  try {
-    return document.toJS({ maxAliasCount: 100 });
-  } catch (cause) {
-    // Aliases of aliases, or one of itself.
-    findings.problem("", `${path}: ${(cause as Error).message}`, "Write out what the aliases stand for.");
-    return undefined;
-  }
 }
 
 function addCron(item: Row, options: ImportOptions, findings: Findings): void {

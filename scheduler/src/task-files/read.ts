@@ -1,9 +1,10 @@
 /** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
-import { isMap, isNode, isScalar, LineCounter, type Node, type ParsedNode, parseDocument } from "yaml";
+import { LineCounter } from "yaml";
 import { CarillonError, isCarillonError } from "../errors.ts";
 import { shownValue } from "../json.ts";
 import type { TaskDefinition } from "../task.ts";
 import { pathOf, readWritten } from "../written-task.ts";
+import { Places, yamlDocuments } from "../yaml-documents.ts";
 
 export interface FileProblem {
   file: string;
@@ -29,49 +30,23 @@ const topNames = ["bundle", "tasks"];
 
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
-  let document: ReturnType<typeof parseDocument>;
-  try {
-    document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: "1.2", logLevel: "silent" });
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    return failed({
-      ...{ file, line: null, path: "", code: "FILE_INVALID", message: "not a file of tasks: it is nested too deep" },
-      hint: "No task needs so many levels.",
-    });
+  // Of several documents the first would be read and the rest not: told, not left out.
+  const [read, second] = yamlDocuments(text, lines);
+  const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
+  if (broken) {
+    const line = broken.offset === null ? null : lines.linePos(broken.offset).line;
+    const hint =
+      line === null
+        ? "Write out what aliases stand for; no task needs so many levels, and a file is one document."
+        : "Mend the YAML there: indentation by spaces, a space after each colon, texts with : or # in quotes.";
+    return failed({ file, line, path: "", code: "FILE_INVALID", message: `not YAML: ${broken.problem}`, hint });
   }
-  const [error] = document.errors;
-  if (error) {
-    const line = lines.linePos(error.pos[0]).line;
-    const hint = "Mend the YAML there: indentation by spaces, a space after each colon, texts with : or # in quotes.";
-    return failed({ file, line, path: "", code: "FILE_INVALID", message: `not YAML: ${error.message}`, hint });
-  }
-  const lineOf: LineOf = (path) => {
-    let node: ParsedNode | Node | null = document.contents;
-    let offset = isNode(node) ? node.range?.[0] : undefined;
-    for (const name of path) {
-      if (!isMap(node)) break;
-      const pair = node.items.find(({ key }) => (isScalar(key) ? String(key.value) : String(key)) === name);
-      if (!pair) break;
-      if (isNode(pair.key)) offset = pair.key.range?.[0] ?? offset;
-      node = pair.value as Node | null;
-    }
+  if (!read || "problem" in read) return readTasks(file, null);
+  const places = new Places(read.document);
+  return readTasks(file, read.content, (path) => {
+    const offset = places.offsetOf(path);
     return offset === undefined ? null : lines.linePos(offset).line;
-  };
-  let content: unknown;
-  try {
-    content = document.toJS({ maxAliasCount: 100 });
-  } catch (cause) {
-    const message = `not a file of tasks: ${(cause as Error).message}`;
-    return failed({
-      file,
-      line: null,
-      path: "",
-      code: "FILE_INVALID",
-      message,
-      hint: "Write out what the aliases stand for.",
-    });
-  }
-  return readTasks(file, content, lineOf);
+  });
 }
 
 /** @param content what the file says: { bundle, tasks: { name: options } } */
