@@ -1,5 +1,6 @@
 import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
+import { type ClaimedColumns, claimedRuns, columnsSql } from "./claimed-columns.ts";
 import type { Database } from "./database.ts";
 import { finishing, isUnkept } from "./dead-letters.ts";
 import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
@@ -10,7 +11,7 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
-import { flowColumns, lateSql, settledSql, settledValues } from "./settle.ts";
+import { endedEachSql, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
@@ -65,8 +66,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
           and ${unlimitedRunSql(s, "g.group_id", "task_id")}
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
-    )
-    ${takeSql}`;
+    ), taken as (${takeSql})
+    ${columnsSql}`;
 
   return {
     finishIn,
@@ -78,7 +79,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
       // First, for they take no more than their limits, and not all, for these may be large.
       const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
       const left = limit - first.runs.length;
-      const rows = await database.query<ClaimedRun & { paused: boolean }>("claim", claimSql, [
+      const [columns] = await database.query<ClaimedColumns>("claim", claimSql, [
         request.sessionId,
         groupIds,
         request.exceptTaskIds,
@@ -86,6 +87,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
         left,
         Math.round(nowMs),
       ]);
+      const rows = claimedRuns(columns);
       const runs = [...first.runs, ...(await toStart(rows, nowMs))];
       // A full batch says that there is more; asking when would be a wasted question.
       if (rows.length >= left) {
@@ -323,10 +325,10 @@ export function claimStore(database: Database): ClaimStore & Endings {
     const done: number[] = [];
     for (const alike of byKeeping(plain)) {
       const { name, text, values } = finishing(s, alike);
-      const rows = await database.query<Finished>(name, text, values);
-      done.push(...rows.map(({ fence }) => fence));
+      const [told] = await database.query<{ fences: number[]; linked: number[] | null }>(name, text, values);
+      for (const fence of told?.fences ?? []) done.push(fence);
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
-      const tasks = linkedTasks(rows);
+      const tasks = told?.linked ?? [];
       if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));
     }
     if (linked.length > 0) {
@@ -347,7 +349,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
     await lockPlans(client, s, tasksOf(ended));
     const done = new Map<number, Finished>();
     for (const alike of byKeeping(ended)) {
-      const { text, values } = finishing(s, alike, flowColumns(s));
+      const { text, values } = finishing(s, alike, endedEachSql(s));
       const { rows } = await client.query(text, values);
       for (const row of rows as unknown as Finished[]) done.set(Number(row.fence), row);
     }
@@ -356,7 +358,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
       s,
       ended.flatMap((settlement) => {
         const row = done.get(settlement.fence);
-        return row ? [{ ...(row as Required<Finished>), settlement }] : [];
+        return row ? [{ ...row, settlement }] : [];
       }),
       nowMs,
       loose,
@@ -472,16 +474,16 @@ interface Lost {
   blamed: boolean;
 }
 
+/** Of `endedEachSql`. */
 interface Finished {
   fence: number;
   task_id: number;
   linked: boolean;
-  /** With `flowColumns`. */
-  slotMs?: number | null;
-  origin?: number | null;
-  parentId?: number | null;
-  followed?: boolean;
-  makesRoom?: boolean;
+  slotMs: number | null;
+  origin: number | null;
+  parentId: number | null;
+  followed: boolean;
+  makesRoom: boolean;
 }
 
 /** A statement takes only such as are kept, or only such as are not. */

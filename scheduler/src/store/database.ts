@@ -5,6 +5,7 @@ import { CarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
 import type { SqlClient } from "../store.ts";
+import { types } from "./columns.ts";
 import { Connections, destroy, type Heard } from "./connections.ts";
 
 export interface DatabaseOptions {
@@ -33,13 +34,6 @@ export interface Driver {
 const pgDriver: Driver = {
   pool: (config) => new pg.Pool(config),
   client: (config) => new pg.Client(config),
-};
-
-const int8 = 20;
-const types: pg.CustomTypesConfig = {
-  // Our numbers are milliseconds and counters, all below 2^53.
-  getTypeParser: ((oid: number, format?: "text") =>
-    oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 };
 
 const defaultAnswerMs = 5_000;

@@ -15,14 +15,15 @@ export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
 
 /**
  * The statement that ends runs, all of them such as `isUnkept` says, or none. Where one of them failed, it also writes the letter: in the same statement, so that no
- * failure is without one. Ends without a failure pay nothing for it. @param columns more of the ended runs to return
+ * failure is without one. Ends without a failure pay nothing for it. @param answer what to return of the ended runs, if not
+ * all in one row
  */
-export function finishing(s: string, ended: Ended[], columns = ""): { name: string; text: string; values: unknown[] } {
+export function finishing(s: string, ended: Ended[], answer?: string): { name: string; text: string; values: unknown[] } {
   const values = finishValues(ended);
   if (ended[0] && isUnkept(ended[0]))
-    return { name: "settle-finish-unkept", text: finishSql(s, "", columns, false), values };
+    return { name: "settle-finish-unkept", text: finishSql(s, "", answer, false), values };
   if (!ended.some(({ verdict }) => verdict.outcome === "failed"))
-    return { name: "settle-finish", text: finishSql(s, "", columns), values };
+    return { name: "settle-finish", text: finishSql(s, "", answer), values };
   const of = ({ verdict }: Ended) => (verdict.outcome === "failed" ? fingerprintOfText(verdict.error) : null);
   const at = values.length + 1;
   const letters = `, dead as (
@@ -30,7 +31,7 @@ export function finishing(s: string, ended: Ended[], columns = ""): { name: stri
     select g.id, g.ended_ms, g.task_id, f.fingerprint
     from gone g join unnest($1::bigint[], $${at}::text[]) as f (id, fingerprint) on f.id = g.id where g.outcome = 1
   )`;
-  return { name: "settle-finish-failed", text: finishSql(s, letters, columns), values: [...values, ended.map(of)] };
+  return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
 
 /** What a filter means for letters `d`: parameters $1 to $6. */

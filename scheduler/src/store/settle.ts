@@ -1,6 +1,7 @@
 import type { Settlement } from "../store.ts";
 import { makesRoomSql, unlimitedGroupSql } from "./group-limits.ts";
 import { rated } from "./retry-tokens.ts";
+import { numbers, texts } from "./columns.ts";
 import { notifyReadySql, notifySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
@@ -9,16 +10,17 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
  * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
- * `columns`: more of `gone` to return. `kept`: false where those that went well leave no row; see unkept below.
+ * `answer`: what is told of `gone`. `kept`: false where those that went well leave no row; see unkept below.
  *
  * Not `state = 3`, here and wherever claims come by their numbers: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
  * for the smallest and compare every claim with every verdict: 400 ms for 350 of them. And arrays behind a select, whose
  * length it cannot see: for 2,000 verdicts on 100,000 runs it would read all of these instead of asking the key.
  */
-export const finishSql = (s: string, more = "", columns = "", kept = true) => `
+export const finishSql = (s: string, more = "", answer = endedSql, kept = true) => `
   with i as (
-    select * from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::smallint[]), (select $4::bigint[]),
-                         (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_ms, ended_ms, result, error)
+    select id, fence, coalesce(outcome, 0::smallint) as outcome, started_ms, ended_ms, result, error
+    from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::smallint[]), (select $4::bigint[]),
+                (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_ms, ended_ms, result, error)
   ), gone as (
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
@@ -34,7 +36,10 @@ export const finishSql = (s: string, more = "", columns = "", kept = true) => `
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)
     from gone group by task_id
   )${more}
-  select fence, task_id, linked${columns} from gone`;
+  ${answer}`;
+
+/** All in one row: which ended, and of which tasks that count their places or plan from an end. */
+const endedSql = `select coalesce(array_agg(fence), '{}') as fences, array_agg(distinct task_id) filter (where linked) as linked from gone`;
 
 /*
  * Other runs read the rows of children, of what they go on from, and of what they come after: those are kept all the same.
@@ -46,21 +51,22 @@ const unkept = (s: string) => `
     insert into ${s}.run_trace (ended_ms, run_ids, fences)
     select max(ended_ms), array_agg(id order by id), array_agg(fence order by id) from gone having count(*) > 0`;
 
-/** What `follow` must know of ended runs, and whether others wait for their ends. */
-export const flowColumns = (s: string) => `, slot_ms as "slotMs", origin, parent_id as "parentId",
-  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom"`;
+/** What `follow` must know of each ended run, and whether others wait for its end. */
+export const endedEachSql = (s: string) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId",
+  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom" from gone`;
 
 export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
 ): unknown[] {
+  const outcomes = items.map(({ verdict }) => outcomeNumbers[verdict.outcome]);
   return [
-    items.map(({ runId }) => runId),
-    items.map(({ fence }) => fence),
-    items.map(({ verdict }) => outcomeNumbers[verdict.outcome]),
-    items.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs))),
-    items.map(({ endedMs }) => Math.round(endedMs)),
-    items.map(({ verdict }) => verdict.result),
-    items.map(({ verdict }) => verdict.error),
+    numbers(items.map(({ runId }) => runId)),
+    numbers(items.map(({ fence }) => fence)),
+    outcomes.some((outcome) => outcome !== 0) ? numbers(outcomes) : null,
+    numbers(items.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs)))),
+    numbers(items.map(({ endedMs }) => Math.round(endedMs))),
+    texts(items.map(({ verdict }) => verdict.result)),
+    texts(items.map(({ verdict }) => verdict.error)),
   ];
 }
 
