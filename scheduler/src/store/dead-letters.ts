@@ -18,7 +18,11 @@ export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
  * failure is without one. Ends without a failure pay nothing for it. @param answer what to return of the ended runs, if not
  * all in one row
  */
-export function finishing(s: string, ended: Ended[], answer?: string): { name: string; text: string; values: unknown[] } {
+export function finishing(
+  s: string,
+  ended: Ended[],
+  answer?: string,
+): { name: string; text: string; values: unknown[] } {
   const values = finishValues(ended);
   if (ended[0] && isUnkept(ended[0]))
     return { name: "settle-finish-unkept", text: finishSql(s, "", answer, false), values };

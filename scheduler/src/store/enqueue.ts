@@ -1,9 +1,11 @@
 import { CarillonError } from "../errors.ts";
 import type { Json } from "../json.ts";
 import type { ClaimedRun, Enqueued, EnqueueWrite, LocalClaims, RunStore } from "../store.ts";
+import { numbers, texts } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { unlimitedGroupSql } from "./group-limits.ts";
+import { RunIds } from "./run-ids.ts";
 import { notifyReadySql } from "./signals.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -17,6 +19,8 @@ interface Shape {
   keyed: boolean;
   /** A worker of this process takes what is due at once. */
   here: boolean;
+  /** Of one task only, without keys and for no worker here: they stay in the order of their calls unsorted. */
+  plain?: boolean;
 }
 
 /**
@@ -27,8 +31,10 @@ interface Shape {
  * pauses or edits a task holds its plan's row: a share of that lock sees to it that they find the claim, and ask it
  * back, or else that it is not made; where somebody has the row just now, the run is left for a claim of its own.
  */
-const insertSql = (s: string, { keyed, here }: Shape) => `
-  with i as (
+const insertSql = (s: string, { keyed, here, plain }: Shape) => `
+  with bounded as materialized (
+    select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $11) as yes
+  ), i as (
     select coalesce(i.task_id, ($10::int[])[1]) as task_id, i.payload, i.due_ms, i.key, i.priority, coalesce(i.source, ${enqueued}) as source,
            i.limit_key, i.place, coalesce(i.drawn, nextval('${s}.run_id')) as id
     from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[], $9::bigint[])
@@ -37,7 +43,7 @@ const insertSql = (s: string, { keyed, here }: Shape) => `
     here
       ? `still as materialized (
     select task_id, paused, version, followed from ${s}.plan
-    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $11 and ended_ms is null)
+    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $12 and ended_ms is null)
     order by task_id for share skip locked
   ), `
       : ""
@@ -47,7 +53,7 @@ const insertSql = (s: string, { keyed, here }: Shape) => `
            ${
              here
                ? `, coalesce(t.paused_ms is null and t.gate = 0 and not t.routed and not t.lanes and not still.paused
-           and still.version = t.version and t.group_id = any ($12::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
+           and still.version = t.version and t.group_id = any ($13::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
                : ""
            }
     from ${s}.task t ${here ? "left join still on still.task_id = t.id" : ""}
@@ -58,10 +64,10 @@ const insertSql = (s: string, { keyed, here }: Shape) => `
     select i.id, t.id, t.group_id, t.version, ${here ? "case when mine then 3 else t.state end" : "t.state"}, i.due_ms, $7,
            coalesce(i.priority, t.priority), t.gate, false, i.source, i.key, i.payload,
            coalesce(i.limit_key, case when t.lanes then coalesce(i.key, '') end)
-           ${here ? `, case when mine then $11::bigint end, case when mine then nextval('${s}.fence') end, case when mine then $7::bigint end, mine::int` : ""}
-    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $13 and i.place <= $14 as mine) m" : ""}
-    where (select count(*) from t) = cardinality($10::int[])
-    order by i.place
+           ${here ? `, case when mine then $12::bigint end, case when mine then nextval('${s}.fence') end, case when mine then $7::bigint end, mine::int` : ""}
+    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $14 and i.place <= $15 as mine) m" : ""}
+    where (select count(*) from t) = cardinality($10::int[]) and not (select yes from bounded)
+    ${plain ? "" : "order by i.place"}
     ${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}
     returning id, task_id, due_ms, state, group_id, fence, version, priority
   ), told as (
@@ -70,11 +76,11 @@ const insertSql = (s: string, { keyed, here }: Shape) => `
   ${
     keyed || here
       ? `select coalesce(made.id${keyed ? ", r.id" : ""}) as id, made.id is not null as created, made.state, made.fence, made.version, made.priority,
-         ${here ? "t.followed" : "false"} as linked, (select count(*) from told)
+         ${here ? "t.followed" : "false"} as linked, (select yes from bounded) as bounded, (select count(*) from told)
   from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
        ${here ? "left join t on t.id = i.task_id" : ""}
   order by i.place`
-      : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, (select count(*) from told) from made"
+      : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, (select yes from bounded) as bounded, (select count(*) from told) from made"
   }`;
 
 interface Made {
@@ -85,11 +91,7 @@ interface Made {
   version: number;
   priority: number;
   linked: boolean;
-}
-
-/** What most rows have none of is not sent row by row. */
-function column<Value>(writes: EnqueueWrite[], of: (write: EnqueueWrite) => Value | null): (Value | null)[] | null {
-  return writes.some((write) => of(write) !== null) ? writes.map(of) : null;
+  bounded: boolean;
 }
 
 const enqueued = sourceNumber("enqueue");
@@ -100,16 +102,17 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
   const s = database.schema;
   // One text for each shape, made once: with a name it is compared at each call with what the connection has prepared.
   const inserts = {
+    "run-insert-plain": insertSql(s, { keyed: false, here: false, plain: true }),
     "run-insert": insertSql(s, { keyed: false, here: false }),
     "run-insert-keyed": insertSql(s, { keyed: true, here: false }),
     "run-insert-here": insertSql(s, { keyed: false, here: true }),
     "run-insert-keyed-here": insertSql(s, { keyed: true, here: true }),
   };
-  let drawing: Promise<unknown> = Promise.resolve();
+  const runIds = new RunIds(database);
   return {
     async enqueue(writes, nowMs, local) {
       const undrawn = writes.filter(({ runId }) => runId === undefined).length;
-      const drawn = undrawn === 0 ? [] : await draw(undrawn);
+      const drawn = undrawn === 0 ? [] : await runIds.take(undrawn);
       let next = 0;
       const ids = writes.map(({ runId }) => runId ?? (drawn[next++] as number));
       return database.persist(async (again) => {
@@ -125,6 +128,14 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
             nowMs,
             again ? undefined : local,
           );
+          if (rows === "bounded") {
+            const own = open.filter((place) => writes[place]?.runId === undefined);
+            const fresh = await runIds.fresh(own.length);
+            own.forEach((place, i) => {
+              ids[place] = fresh[i] as number;
+            });
+            continue;
+          }
           open.forEach((place, i) => {
             answers[place] = rows[i] ?? null;
           });
@@ -152,62 +163,49 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
 
   function insertValues(writes: EnqueueWrite[], nowMs: number, ids: number[] | null): unknown[] {
     const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+    // Of those that came with numbers: one operation may have them and they be wanted all the same.
+    const own = ids?.filter((_, place) => writes[place]?.runId === undefined) ?? [];
     return [
-      taskIds.length === 1 ? null : writes.map(({ taskId }) => taskId),
-      column(writes, ({ payload }) => payload),
-      writes.map(({ dueMs }) => Math.round(dueMs)),
-      column(writes, ({ key }) => key),
-      column(writes, ({ priority }) => priority),
-      column(writes, ({ source }) => (source === "enqueue" ? null : sourceNumber(source))),
+      taskIds.length === 1 ? null : numbers(writes.map(({ taskId }) => taskId)),
+      texts(writes.map(({ payload }) => payload)),
+      numbers(writes.map(({ dueMs }) => Math.round(dueMs))),
+      texts(writes.map(({ key }) => key)),
+      numbers(writes.map(({ priority }) => priority)),
+      numbers(writes.map(({ source }) => (source === "enqueue" ? null : sourceNumber(source)))),
       Math.round(nowMs),
-      column(writes, ({ limitKey }) => limitKey ?? null),
-      ids,
-      taskIds,
+      texts(writes.map(({ limitKey }) => limitKey ?? null)),
+      ids && numbers(ids),
+      numbers(taskIds),
+      // They rise.
+      own[0] ?? null,
     ];
   }
 
-  /**
-   * In the order of the calls, so that runs are numbered in it though two statements make them. In one row: as rows of
-   * their own the numbers would cost as much as the runs that are made of them. It waits for no disk: the log of
-   * changes is written in order, so a run that is safe has made its number safe, and a number that nobody used may come again.
-   */
-  function draw(count: number): Promise<number[]> {
-    const drawn = drawing.then(() =>
-      database.persist(() =>
-        database.query<{ ids: number[] }>(
-          "run-ids",
-          `select array_agg(nextval('${s}.run_id')) as ids, set_config('synchronous_commit', 'off', true) from generate_series(1, $1)`,
-          [count],
-        ),
-      ),
-    );
-    // Whoever asked hears of a failure; the next one draws all the same.
-    drawing = drawn.catch(() => undefined);
-    return drawn.then(([row]) => (row?.ids ?? []).map(Number));
-  }
-
-  /** @returns for each its run; null where its key was just taken by another */
+  /** @returns for each its run; null where its key was just taken by another; `bounded`: an operation has these numbers, none is made */
   async function insert(
     ids: number[],
     writes: EnqueueWrite[],
     nowMs: number,
     local: LocalClaims | undefined,
-  ): Promise<(Enqueued | null)[]> {
+  ): Promise<(Enqueued | null)[] | "bounded"> {
     const here = local !== undefined && local.room > 0;
     const keyed = writes.some(({ key }) => key !== null);
     const values = insertValues(writes, nowMs, ids);
     if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
     // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
-    const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
+    const plain = !keyed && !here && writes.every(({ taskId }) => taskId === writes[0]?.taskId);
+    const insert = plain ? "run-insert-plain" : (`run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const);
     const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
     if (!keyed && !here) {
-      const [row] = await database.query<{ made: number; held: number[] | null }>(name, text, values);
+      const [row] = await database.query<{ made: number; held: number[] | null; bounded: boolean }>(name, text, values);
+      if (row?.bounded) return "bounded";
       if (row?.held) await admit(row.held, nowMs);
       if (row?.made !== ids.length) throw removed();
       local?.made([], Math.min(...writes.map(({ dueMs }) => dueMs)));
       return ids.map((runId) => ({ runId, created: true }));
     }
     const rows = await database.query<Made>(name, text, values);
+    if (rows[0]?.bounded) return "bounded";
     const held = new Set(rows.flatMap(({ state }, i) => (state === 0 ? [(writes[i] as EnqueueWrite).taskId] : [])));
     if (held.size > 0) await admit([...held], nowMs);
     if (rows.some(({ id }) => id === null)) await checkTasks(writes);

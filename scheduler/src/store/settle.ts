@@ -1,7 +1,7 @@
 import type { Settlement } from "../store.ts";
+import { numbers, texts } from "./columns.ts";
 import { makesRoomSql, unlimitedGroupSql } from "./group-limits.ts";
 import { rated } from "./retry-tokens.ts";
-import { numbers, texts } from "./columns.ts";
 import { notifyReadySql, notifySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
@@ -52,7 +52,9 @@ const unkept = (s: string) => `
     select max(ended_ms), array_agg(id order by id), array_agg(fence order by id) from gone having count(*) > 0`;
 
 /** What `follow` must know of each ended run, and whether others wait for its end. */
-export const endedEachSql = (s: string) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId",
+export const endedEachSql = (
+  s: string,
+) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId",
   exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom" from gone`;
 
 export function finishValues(

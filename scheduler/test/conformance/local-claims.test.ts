@@ -69,6 +69,22 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(await stage.store.runs.find(made[0]?.runId as number)).toMatchObject({ state: "succeeded", attempt: 1 });
   });
 
+  it("are not what an operation that began before them takes, whatever numbers were drawn ahead", async () => {
+    const task = await stage.task("bounded");
+    const before = await stage.enqueue(task);
+    const filter = { task: "bounded" };
+    const asked = { kind: "cancel" as const, filter, author: "test", reason: "because" };
+    const id = await stage.store.operations.begin(asked, "bounded", stage.nowMs);
+    const offer = offerOf(stage, worker, [task]);
+    const made = await stage.store.runs.enqueue([stage.write(task), stage.write(task)], stage.nowMs, offer.local);
+    expect(offer.claimed.map(({ runId }) => runId)).toEqual(made.map(({ runId }) => runId));
+    while ((await stage.store.operations.step(stage.nowMs, id)).stepped !== null);
+    expect(await stage.store.operations.find(id)).toMatchObject({ state: "done", total: 1, done: 1 });
+    expect(await states([before, ...made.map(({ runId }) => runId)])).toEqual([null, claimed, claimed]);
+    const ends = offer.claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs));
+    expect(await stage.store.claims.settle(worker, ends, stage.nowMs)).toEqual(new Set());
+  });
+
   it("are only as many as there is room for, and only what is due, plain and of these groups", async () => {
     const task = await stage.task("roomy");
     const serial = await stage.task("serial", { overlap: "queue" });
