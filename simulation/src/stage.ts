@@ -1,11 +1,7 @@
 import pg from "pg";
 import { silentLog } from "../../scheduler/src/log.ts";
+import { types } from "../../scheduler/src/store/columns.ts";
 import { openPostgres } from "../../scheduler/src/store/postgres.ts";
-
-export const int8AsNumber: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: "text") =>
-    oid === 20 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-};
 
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
@@ -31,7 +27,7 @@ export class Stage {
   }
 
   static async make(url: string, schema: string, epochMs: number): Promise<Stage> {
-    const client = new pg.Client({ connectionString: url, types: int8AsNumber, options: "-c synchronous_commit=off" });
+    const client = new pg.Client({ connectionString: url, types, options: "-c synchronous_commit=off" });
     await client.connect();
     // Statistics that come by themselves would change plans, and with them the order of rows.
     await client.query("alter system set autovacuum = off");

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import pg from "pg";
+import { types } from "../../scheduler/src/store/columns.ts";
 import type { Plan } from "./plan.ts";
 import { Server } from "./server.ts";
 import { simulate, type Verdict } from "./simulate.ts";
-import { int8AsNumber, Stage } from "./stage.ts";
+import { Stage } from "./stage.ts";
 
 /** Ten minutes in which New York's clocks go from 2:00 on to 3:00, and ten in which they go from 2:00 back to 1:00. */
 const epochs = [Date.UTC(2027, 2, 14, 6, 55), Date.UTC(2027, 10, 7, 5, 55)];
@@ -22,7 +23,7 @@ export class Stages {
     const pairs: { stage: Stage; server: Server }[] = [];
     for (const [i, epochMs] of epochs.entries()) {
       const stage = await Stage.make(near, `simulation_${name}_${i}`, epochMs);
-      pairs.push({ stage, server: new Server({ url: near, channel: stage.channel, types: int8AsNumber }) });
+      pairs.push({ stage, server: new Server({ url: near, channel: stage.channel, types }) });
     }
     return new Stages(pairs);
   }
