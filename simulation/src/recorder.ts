@@ -1,3 +1,4 @@
+import { type ClaimedColumns, claimedRuns } from "../../scheduler/src/store/claimed-columns.ts";
 import type { Applied, Execution, Happening, Operation } from "./history.ts";
 import type { Statement } from "./server.ts";
 import type { Universe } from "./universe.ts";
@@ -52,6 +53,12 @@ export class Recorder {
   ran(who: string, { name, values }: Statement, rows: Record<string, unknown>[], storeMs: number): void {
     if (!kept.has(name)) return;
     const atMs = this.#universe.nowMs;
-    this.applied.push({ atMs, storeMs, who, name, values, rows: name === "session-beat" ? [] : rows });
+    this.applied.push({ atMs, storeMs, who, name, values, rows: told(name, rows) });
   }
+}
+
+/** A claim's runs come in one row, as columns. */
+function told(name: string, rows: Record<string, unknown>[]): Record<string, unknown>[] {
+  if (name === "session-beat") return [];
+  return name === "claim" ? claimedRuns(rows[0] as ClaimedColumns | undefined).map((run) => ({ ...run })) : rows;
 }
