@@ -10,7 +10,8 @@ export type AuditAbout =
   | "worker-key"
   | "group"
   | "secret"
-  | "alarm";
+  | "alarm"
+  | "cluster";
 
 /** One change: written once, in the transaction that makes it, and never changed. */
 export interface AuditEntry {

@@ -24,12 +24,11 @@ import { httpCaller } from "./http-task/handler.ts";
 import { noticePoster } from "./http-task/notice.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
-import { jsonText } from "./json.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
 import { type Log, standardErrorLog } from "./log.ts";
 import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
-import { validatePayload } from "./payload.ts";
+import { payloadText } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
 import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
@@ -40,6 +39,7 @@ import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { handleOf, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
+import { openTracing, type Tracing } from "./tracing/tracing.ts";
 import { untilAnswered } from "./until-answered.ts";
 import type { Witness } from "./witness.ts";
 import { Worker, type WorkerOptions } from "./worker/worker.ts";
@@ -50,6 +50,13 @@ interface Opened {
   embedded: EmbeddedStore | undefined;
   definitions: Definitions;
   enqueuer: Enqueuer;
+  tracing: Tracing | undefined;
+}
+
+interface Looking extends Pick<Opened, "store" | "embedded"> {
+  nowMs: () => number;
+  url: string | undefined;
+  coordination: string | undefined;
 }
 
 /** Whom a change is put down to, and why it was made. */
@@ -255,13 +262,7 @@ export class Carillon {
   }
 
   /** The store, opened: for looking at tasks, runs, slots, members and terms. */
-  async open(): Promise<{
-    store: Store;
-    nowMs: () => number;
-    embedded: EmbeddedStore | undefined;
-    url: string | undefined;
-    coordination: string | undefined;
-  }> {
+  async open(): Promise<Looking> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
       this.#opening = undefined;
@@ -307,7 +308,7 @@ export class Carillon {
 
   async #open(): Promise<Opened> {
     const [{ directory }, { signal }] = [this.#options, this.#stopping];
-    const { schema, failFast } = this.settings;
+    const { schema, migrate, failFast } = this.settings;
     const embedded =
       this.#options.store === undefined
         ? await openEmbedded({ directory, signal, log: (line) => this.#log.info({}, line) })
@@ -315,8 +316,7 @@ export class Carillon {
     try {
       const opened = await openPostgres({
         url: this.#options.store ?? (embedded as EmbeddedStore).url,
-        schema,
-        failFast,
+        ...{ schema, migrate, failFast },
         signal,
         log: this.#log,
         ...(embedded ? { revive: () => embedded.revive() } : {}),
@@ -325,8 +325,9 @@ export class Carillon {
       const store = await this.#measuring.around(await this.#surroundings.around(opened));
       await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
       this.#storeClock.sharpenBy(store.clock);
+      const tracing = await openTracing(store.runs, this.#secrets.redactor);
       const enqueuer = new Enqueuer((writes) => this.#send(store, writes));
-      return { store, embedded, definitions: new Definitions(store.tasks), enqueuer };
+      return { store, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
     } catch (error) {
       await embedded?.release();
       throw error;
@@ -353,7 +354,13 @@ export class Carillon {
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
-    const more = { enqueuer, node: this.#node, readMetrics: () => this.metrics(), listen: settings.listen ?? "" };
+    const more = {
+      enqueuer,
+      node: this.#node,
+      readMetrics: () => this.metrics(),
+      listen: settings.listen ?? "",
+      unready: () => (this.#stopping.signal.aborted ? "stopping" : membership.trusted() ? null : "store"),
+    };
     const http = server && new server.HttpServer({ ...shared, ...more });
     const alarms = await watchAlarms({ ...shared, node: this.#node }, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
@@ -377,13 +384,17 @@ export class Carillon {
   async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
     const ask = () => Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
     const groupIds = await this.#untilAnswered(ask);
+    const { tracing } = (await this.#opening) as Opened;
     return new Worker({
       ...shared,
-      claims: shared.store.claims,
+      claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
       flow: shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       groupIds,
-      handlerOf: (task) => this.#defined.handlerOf(task) ?? this.#undefinedHandler(task),
+      handlerOf: (task) => {
+        const handler = this.#defined.handlerOf(task) ?? this.#undefinedHandler(task);
+        return handler && tracing ? tracing.handler(handler) : handler;
+      },
       listeners: this.#listeners,
     });
   }
@@ -454,23 +465,17 @@ export class Carillon {
     return { author, reason, nowMs: this.#storeClock.now() };
   }
 
-  async #enqueue(
-    task: string,
-    payload: unknown,
-    options: EnqueueOptions,
-    source: "enqueue" | "manual",
-  ): Promise<RunHandle> {
+  async #enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual") {
     checkEnqueueOptions(options);
-    const schema = this.#defined.get(task)?.schema;
-    if (schema) await validatePayload(schema, payload, task);
-    const text = jsonText(payload, `the payload of task ${task}`);
+    const text = await payloadText(this.#defined.get(task)?.schema, payload, task);
     const { store } = await this.open();
-    const { enqueuer, definitions } = (await this.#opening) as Opened;
+    const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
     const taskId = await this.#defined.taskId(task, this.#registry(store, definitions));
     const nowMs = this.#storeClock.now();
     const write = { taskId, payload: text, source, ...writeOfEnqueue(options, nowMs) };
-    if (options.tx) return store.runs.enqueueIn(options.tx, write, nowMs);
-    return enqueuer.add(write);
+    const { tx } = options;
+    const send = (write: EnqueueWrite) => (tx ? store.runs.enqueueIn(tx, write, nowMs) : enqueuer.add(write));
+    return tracing ? tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
   /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */

@@ -172,7 +172,19 @@ export const accessRoutes = {
     query: z.strictObject({
       ...paged,
       about: z
-        .enum(["task", "run", "operation", "calendar", "user", "token", "worker-key", "group", "secret", "alarm"])
+        .enum([
+          "task",
+          "run",
+          "operation",
+          "calendar",
+          "user",
+          "token",
+          "worker-key",
+          "group",
+          "secret",
+          "alarm",
+          "cluster",
+        ])
         .optional(),
       named: text(200).optional().describe("With `about`: which one."),
       who: name(200).optional(),

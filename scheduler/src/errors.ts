@@ -45,6 +45,7 @@ export const errorCodes = {
   STORE_UNREACHABLE: "The store cannot be reached.",
   STORE_REFUSED: "The store refused the connection's credentials or permissions.",
   STORE_NEWER: "The database was migrated by a newer Carillon than this one.",
+  STORE_OLDER: "The database has not been migrated to what this Carillon needs.",
   STORE_UNSUPPORTED: "The server is too old, or lacks something that Carillon needs.",
   STORE_READ_ONLY: "The store accepts no writes: it is a replica, or its folder cannot be written.",
   STORE_FULL: "The store's disk is full.",

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CarillonError } from "./errors.ts";
+import { jsonText } from "./json.ts";
 
 /** @returns what the schema makes of the value @throws PAYLOAD_INVALID listing every issue with its path */
 export async function validatePayload(schema: StandardSchemaV1, value: unknown, task: string): Promise<unknown> {
@@ -19,4 +20,10 @@ export async function validatePayload(schema: StandardSchemaV1, value: unknown, 
           : "",
     },
   );
+}
+
+/** What is enqueued, as the store keeps it: the value itself, once the schema has nothing against it. @throws PAYLOAD_… */
+export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
+  if (schema) await validatePayload(schema, value, task);
+  return jsonText(value, `the payload of task ${task}`);
 }

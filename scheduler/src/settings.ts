@@ -71,6 +71,8 @@ export interface CarillonOptions {
   drain?: Duration;
   /** Stop on SIGTERM and SIGINT; default true. */
   handleSignals?: boolean;
+  /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
+  migrate?: boolean;
   /** Reject when the store is away, instead of waiting for it; default false. */
   failFast?: boolean;
   commands?: CommandOptions;
@@ -110,6 +112,7 @@ export interface Settings {
   rescueGraceMs: number;
   drainMs: number;
   handleSignals: boolean;
+  migrate: boolean;
   failFast: boolean;
   commands: Required<CommandOptions>;
   httpTasks: HttpTaskOptions;
@@ -168,6 +171,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     rescueGraceMs: 50,
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,
+    migrate: options.migrate ?? true,
     failFast: options.failFast ?? false,
     commands: { allow: [], shell: false, rehearse: false, ...options.commands },
     httpTasks: { ...options.httpTasks },
@@ -234,6 +238,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   sessionTimeout: "duration",
   drain: "duration",
   handleSignals: "flag",
+  migrate: "flag",
   failFast: "flag",
   commands: "object",
   httpTasks: "object",

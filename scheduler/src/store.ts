@@ -214,6 +214,15 @@ export interface EnqueueWrite {
   /** null: the task's. */
   priority: number | null;
   source: RunSource;
+  /** Of a traced enqueue: the span, as traceparent writes it. Kept beside the run. */
+  context?: string | undefined;
+}
+
+/** From where a traced run comes. */
+export interface RunOrigin {
+  runId: number;
+  context: string;
+  createdMs: number;
 }
 
 export interface Enqueued {
@@ -288,6 +297,8 @@ export interface RunFilter {
 export interface RunStore {
   /** Repeatable: numbers are drawn first, and a second try recognises its own. @param local takes what is due at once */
   enqueue(writes: EnqueueWrite[], nowMs: number, local?: LocalClaims): Promise<Enqueued[]>;
+  /** Of these, those that were enqueued by somebody who traces. */
+  origins(runIds: number[]): Promise<RunOrigin[]>;
   /** The same inside the caller's transaction. */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */

@@ -24,6 +24,7 @@ const notFound = new Set<ErrorCode>([
   "CALENDAR_UNKNOWN",
   "GROUP_UNKNOWN",
   "KEY_UNKNOWN",
+  "SECRET_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",

@@ -19,6 +19,7 @@ import { type BulkOptions, beginOperation } from "./operations.ts";
 import { serveRemote } from "./remote-worker.ts";
 import { showRun } from "./run-card.ts";
 import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
+import { addSchemaCommands } from "./schema-commands.ts";
 import { addSecrets } from "./secrets.ts";
 import type { CommonOptions } from "./store-choice.ts";
 import { showTask } from "./task-card.ts";
@@ -139,6 +140,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
         .option("--listen <HOST:PORT>", "serve the HTTP API, and workers with a key, here (default: nowhere)")
         .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it");
     }
+    command.option("--no-migrate", "refuse an older schema instead of migrating it: see carillon migrate");
     command.option("--alarms <FILE>", "tell of what goes wrong by webhook and mail, as this YAML file says");
     if (worker) {
       command
@@ -386,6 +388,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   );
 
   addSecrets({ add, family, doing, terminal });
+  addSchemaCommands({ add, doing, program, terminal });
 
   coordinationOption(
     add(

@@ -23,6 +23,7 @@ export interface NodeOptions extends CommonOptions {
   listen?: string;
   behindProxy?: boolean;
   alarms?: string;
+  migrate?: boolean;
   logLevel: LogLevel;
 }
 
@@ -51,6 +52,7 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(listen === undefined ? {} : { listen }),
       ...(behindProxy === undefined ? {} : { behindProxy }),
+      ...(options.migrate === false ? { migrate: false } : {}),
       ...(options.alarms === undefined ? {} : { alarms: readAlarmFile(options.alarms) }),
       commands: {
         ...given.commands,

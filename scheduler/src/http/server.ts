@@ -1,5 +1,10 @@
 import compress from "@fastify/compress";
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RouteHandlerMethod,
+} from "fastify";
 import type { Policy, Principal, Reach, Touches } from "../access.ts";
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { Enqueuer } from "../enqueuer.ts";
@@ -30,6 +35,8 @@ export interface HttpOptions extends PollerOptions {
   behindProxy: boolean;
   /** For Prometheus; whoever asks needs a key like anybody. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
+  /** Why nobody should come here now; null: nothing speaks against it. */
+  unready: () => "stopping" | "store" | null;
   /** The name of this node. */
   node: string;
   /** This process's. */
@@ -136,6 +143,7 @@ export class HttpServer {
     app.post(pollPath, forWorkers, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));
     this.#api.register(app);
+    this.#answerProbes(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {
       // A scraper may have a token of its own, or a worker's key.
@@ -164,6 +172,18 @@ export class HttpServer {
     const address = app.server.address();
     const bound = typeof address === "object" && address !== null ? address.port : port;
     return `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+  }
+
+  /** For whoever starts, stops and balances processes: says nothing but whether, and asks nothing of the store. */
+  #answerProbes(app: FastifyInstance): void {
+    const anyone = { config: { policy: "anyone" as const, touches: "nothing" as const } };
+    const ready: RouteHandlerMethod = (_, reply) => {
+      const why = this.#options.unready();
+      return reply.code(why === null ? 200 : 503).send({ ready: why === null, why });
+    };
+    app.get("/livez", anyone, (_, reply) => reply.send({ live: true }));
+    app.get("/readyz", anyone, ready);
+    app.get("/healthz", anyone, ready);
   }
 
   onSignal(signal: Signal): void {

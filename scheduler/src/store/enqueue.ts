@@ -83,6 +83,10 @@ const insertSql = (s: string, { keyed, here, plain }: Shape) => `
       : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, (select yes from bounded) as bounded, (select count(*) from told) from made"
   }`;
 
+const originSql = (s: string) =>
+  `insert into ${s}.run_origin (run_id, context, created_ms) select id, context, $3 from unnest($1::bigint[], $2::text[]) i (id, context)
+   on conflict do nothing`;
+
 interface Made {
   id: number | null;
   created: boolean;
@@ -98,7 +102,7 @@ const enqueued = sourceNumber("enqueue");
 const ready = 2;
 const claimed = 3;
 
-export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn"> {
+export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn" | "origins"> {
   const s = database.schema;
   // One text for each shape, made once: with a name it is compared at each call with what the connection has prepared.
   const inserts = {
@@ -115,6 +119,9 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       const drawn = undrawn === 0 ? [] : await runIds.take(undrawn);
       let next = 0;
       const ids = writes.map(({ runId }) => runId ?? (drawn[next++] as number));
+      // Before the runs, so that whoever has one finds it; of a number that is not used in the end it is a row too many.
+      if (writes.some(({ context }) => context !== undefined))
+        await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)));
       return database.persist(async (again) => {
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
         const present = again || undrawn < writes.length ? await existing(ids, nowMs) : new Set<number>();
@@ -144,6 +151,13 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       });
     },
 
+    origins: (runIds) =>
+      database.query(
+        "run-origins",
+        `select run_id as "runId", context, created_ms as "createdMs" from ${s}.run_origin where run_id = any($1)`,
+        [runIds],
+      ),
+
     async enqueueIn(client, write, nowMs) {
       for (;;) {
         const { rows } = await client.query(
@@ -152,6 +166,8 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
         );
         const made = rows[0] as unknown as Made;
         if (made.state === 0) await settleGates(client, s, [write.taskId], nowMs, false);
+        if (made.id !== null && made.created && write.context !== undefined)
+          await client.query(originSql(s), originsOf([write], [made.id], nowMs));
         if (made.id !== null) return { runId: Number(made.id), created: made.created };
         const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
           write.taskId,
@@ -160,6 +176,11 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       }
     },
   };
+
+  function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknown[] {
+    const traced = writes.flatMap(({ context }, at) => (context === undefined ? [] : [{ context, id: ids[at] }]));
+    return [traced.map(({ id }) => id), traced.map(({ context }) => context), Math.round(nowMs)];
+  }
 
   function insertValues(writes: EnqueueWrite[], nowMs: number, ids: number[] | null): unknown[] {
     const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];

@@ -18,6 +18,9 @@ const partitioned = {
   run_trace: 1,
 } as const;
 
+/** From where a run comes is asked when it is claimed. */
+const originsKeptMs = 7 * dayMs;
+
 /**
  * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
  * dropped, each under the lightest lock that does it, so running nodes are not held up.
@@ -45,6 +48,9 @@ export function historyStore(database: Database): HistoryStore {
       if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));
       await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
         Math.round(nowMs - keepMs),
+      ]);
+      await database.query("history-origins-drop", `delete from ${s}.run_origin where created_ms < $1`, [
+        Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
       ]);
       await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
         Math.round(nowMs - keepMs),

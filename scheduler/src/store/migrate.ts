@@ -1,7 +1,7 @@
 import { CarillonError } from "../errors.ts";
 import type { SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
-import { migrations } from "./migrations/index.ts";
+import { migrations, servesFrom } from "./migrations/index.ts";
 
 /** Any number all Carillons agree on; the schema's hash makes it one lock a schema. */
 const lockClass = 0x43_41_52_49;
@@ -11,11 +11,17 @@ const lockTimeoutMs = 2_000;
 
 /**
  * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the
- * others find it done. A database that is newer than the code is refused before anything is written.
+ * others find it done. A database that is newer than the code is refused before anything is written, unless whoever migrated
+ * it said that code as old as this may go on beside theirs.
+ * @param mayChange false: an older schema is refused instead
  * @returns the version found and the version now
- * @throws STORE_NEWER, STORE_UNSUPPORTED
+ * @throws STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED
  */
-export async function migrate(database: Database, nowMs: number): Promise<{ from: number; to: number }> {
+export async function migrate(
+  database: Database,
+  nowMs: number,
+  mayChange = true,
+): Promise<{ from: number; to: number }> {
   const s = database.schema;
   const newest = migrations.at(-1)?.number ?? 0;
   const [server] = await database.query<{
@@ -44,9 +50,17 @@ export async function migrate(database: Database, nowMs: number): Promise<{ from
       hint: "Give the URL of the primary server.",
     });
   }
-  const found = server.present === null ? 0 : await version((sql) => database.query<{ number: number }>("", sql));
+  const found = server.present === null ? nothing : await version((sql) => database.query<Found>("", sql));
   refuseNewer(found);
-  if (found === newest) return { from: found, to: newest };
+  if (found.number >= newest) return { from: found.number, to: found.number };
+  if (!mayChange)
+    throw new CarillonError(
+      "STORE_OLDER",
+      `the database is at version ${found.number}, this Carillon needs ${newest}`,
+      {
+        hint: "Run `carillon migrate` first; this process was told not to.",
+      },
+    );
 
   return database.transaction(async (client) => {
     await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
@@ -55,26 +69,40 @@ export async function migrate(database: Database, nowMs: number): Promise<{ from
     await client.query(
       `create table if not exists ${s}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
     );
-    const from = await version((sql) => client.query(sql).then(({ rows }) => rows as { number: number }[]));
+    await client.query(`alter table ${s}.migration add column if not exists serves int`);
+    const from = await version((sql) => client.query(sql).then(({ rows }) => rows as unknown as Found[]));
     refuseNewer(from);
-    for (const migration of migrations.filter(({ number }) => number > from)) {
+    for (const migration of migrations.filter(({ number }) => number > from.number)) {
       await applyMigration(client, s, migration, nowMs);
     }
-    return { from, to: newest };
+    return { from: from.number, to: Math.max(newest, from.number) };
   });
 
-  async function version(ask: (sql: string) => Promise<{ number: number }[]>): Promise<number> {
-    const [row] = await ask(`select coalesce(max(number), 0)::int as number from ${s}.migration`);
-    return row?.number ?? 0;
+  /** The column is younger than the table. */
+  async function version(ask: (sql: string) => Promise<Found[]>): Promise<Found> {
+    const [row] = await ask(
+      `select coalesce(max(number), 0)::int as number,
+              max(coalesce((to_jsonb(m)->>'serves')::int, number)) filter (where number > ${newest})::int as serves
+       from ${s}.migration m`,
+    );
+    return row ?? nothing;
   }
 
-  function refuseNewer(number: number): void {
-    if (number <= newest) return;
+  function refuseNewer({ number, serves }: Found): void {
+    if (number <= newest || (serves ?? number) <= newest) return;
     throw new CarillonError("STORE_NEWER", `the database is at version ${number}, this Carillon knows ${newest}`, {
       hint: "Upgrade this process; an older Carillon must not write to a newer database.",
     });
   }
 }
+
+interface Found {
+  number: number;
+  /** Of what is newer than this code: the oldest code that may work with it. */
+  serves: number | null;
+}
+
+const nothing: Found = { number: 0, serves: null };
 
 async function applyMigration(
   client: SqlClient,
@@ -84,10 +112,11 @@ async function applyMigration(
 ): Promise<void> {
   // Without values, so the whole text goes in one simple query.
   await client.query(migration.sql(schema));
-  await client.query(`insert into ${schema}.migration (number, name, applied_ms) values ($1, $2, $3)`, [
+  await client.query(`insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, $2, $3, $4)`, [
     migration.number,
     migration.name,
     Math.round(nowMs),
+    servesFrom,
   ]);
   if (migration.number === 1) {
     await client.query(`insert into ${schema}.cluster (created_ms) values ($1)`, [Math.round(nowMs)]);

@@ -40,6 +40,8 @@ export interface PostgresOptions {
   answerMs?: number;
   revive?: () => Promise<void>;
   driver?: Driver;
+  /** Default true; false: an older schema is refused. */
+  migrate?: boolean;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
   signal?: AbortSignal;
@@ -47,7 +49,7 @@ export interface PostgresOptions {
 
 /**
  * Opens the store: waits for the server (or fails fast), migrates, makes the first partitions.
- * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_UNSUPPORTED, STORE_READ_ONLY
+ * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_READ_ONLY
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const database = new Database({
@@ -69,7 +71,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   try {
     const prepare = async () => {
       const nowMs = await clock();
-      await migrate(database, nowMs);
+      await migrate(database, nowMs, options.migrate);
       // Makes what the first writer needs. What is old is the leader's to drop: whoever only looks may know no retention.
       await history.rotate(nowMs, null);
     };

@@ -3,7 +3,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
-import { migrations } from "../../src/store/migrations/index.ts";
+import { migrations, servesFrom } from "../../src/store/migrations/index.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -82,6 +82,46 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     });
     await expect(open({ failFast: false }), "waiting would not help").rejects.toMatchObject({ code: "STORE_NEWER" });
     expect(await look()).toEqual(before);
+  });
+
+  it("a database newer than the code is worked with where whoever migrated it says so: nodes N and N−1 together", async () => {
+    const old = await open();
+    const newer = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
+    await sql.query(newer, [newest + 1, newest]);
+    // An addition that this code knows nothing of.
+    await sql.query(`alter table ${schema}.session add column of_tomorrow text not null default 'x'`);
+    const beside = await open();
+    for (const store of [old, beside]) await store.sessions.cluster();
+    await open({ migrate: false });
+    expect((await applied()).at(-1), "nothing was written").toBe(newest + 1);
+    await sql.query(newer, [newest + 2, newest + 1]);
+    await expect(open()).rejects.toMatchObject({ code: "STORE_NEWER" });
+  });
+
+  it("an older database is refused by who is not to migrate, and nothing is written", async () => {
+    await expect(open({ migrate: false })).rejects.toMatchObject({ code: "STORE_OLDER" });
+    expect((await sql.query("select to_regnamespace($1) as there", [schema])).rows).toEqual([{ there: null }]);
+    await open();
+    await open({ migrate: false });
+    await sql.query(`delete from ${schema}.migration where number = $1`, [newest]);
+    await expect(open({ migrate: false })).rejects.toMatchObject({ code: "STORE_OLDER" });
+  });
+
+  it("what nodes of before must live with only adds: else it says that it does not serve them", () => {
+    const takesAway =
+      /\b(?:drop\s+(?:table|column|constraint|sequence)|rename|alter\s+column\s+\w+\s+(?:type|set\s+not\s+null))\b/i;
+    const strict = /add\s+column\s+(?:if\s+not\s+exists\s+)?\w+[^,;]*\bnot\s+null\b(?![^,;]*\bdefault\b)/i;
+    const wrong = migrations
+      .filter(({ number }) => number > servesFrom)
+      .filter(({ sql: text }) => takesAway.test(text("s")) || strict.test(text("s")));
+    expect(
+      wrong.map(({ name }) => name),
+      "raise servesFrom in migrations/index.ts, or add only",
+    ).toEqual([]);
+    expect(servesFrom).toBeLessThanOrEqual(newest);
+    for (const bad of ["alter table s.a drop column b;", "alter table s.a add column b int not null;"])
+      expect(takesAway.test(bad) || strict.test(bad)).toBe(true);
+    expect(strict.test("alter table s.a add column b int not null default 0, add column c text;")).toBe(false);
   });
 
   it.each(["fresh", "migrated"])("a server that accepts no writes is refused (%s)", async (state) => {

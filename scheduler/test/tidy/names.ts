@@ -32,7 +32,8 @@ const givenUp = new Map([
 ]);
 
 /** Others' words, as they write them: peers' interfaces and formats that are imported. */
-const foreign = /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?)/;
+const foreign =
+  /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?|AsyncLocalStorageContextManager|setGlobalContextManager)/;
 
 /** "cronJobName" → cron, job, name. */
 function wordsOf(identifier: string): string[] {

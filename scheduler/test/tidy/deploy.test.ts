@@ -1,0 +1,139 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const parsed = (path: string): Record<string, never>[] =>
+  parseAllDocuments(read(path), { merge: true, strict: true }).map((document) => {
+    expect([path, document.errors, document.warnings]).toEqual([path, [], []]);
+    return document.toJS();
+  });
+
+/** Every value under a key of this name, however deep. */
+function all(value: unknown, name: string): unknown[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, part]) => [...(key === name ? [part] : []), ...all(part, name)]);
+}
+
+const files = ["deploy/compose.yaml", "deploy/kubernetes/carillon.yaml"];
+const [compose = {}] = parsed(files[0] as string) as unknown as [
+  Record<string, Record<string, Record<string, unknown>>>,
+];
+const manifests = parsed(files[1] as string) as unknown as { kind: string; metadata: { name: string } }[];
+const unit = read("deploy/systemd/carillon.service");
+const dockerfile = read("deploy/Dockerfile");
+const texts = [...files.map(read), unit, dockerfile];
+const source = ["cli", "http", "."]
+  .flatMap((folder) =>
+    readdirSync(join(root, "scheduler/src", folder)).map((name) => join("scheduler/src", folder, name)),
+  )
+  .filter((path) => path.endsWith(".ts") && !path.endsWith(".test.ts"))
+  .map(read)
+  .concat(read("scheduler/src/secrets/read-keys.ts"))
+  .join("\n");
+const folder = mkdtempSync(join(tmpdir(), "carillon-deploy-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("what is in deploy/", () => {
+  it("pins every image by its version, and Node's to one that is supported", () => {
+    const images = [...all(compose, "image"), ...all(manifests, "image")] as string[];
+    images.push(...[...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image = ""]) => image));
+    expect(images.length).toBeGreaterThan(10);
+    for (const image of images) expect(image).toMatch(/^[a-z0-9./-]+:\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?$/);
+    const { version } = JSON.parse(read("scheduler/package.json"));
+    for (const image of images.filter((one) => one.startsWith("carillon:"))) expect(image).toBe(`carillon:${version}`);
+    expect(new Set(dockerfile.match(/node:\S+/g))).toHaveLength(1);
+  });
+
+  it("has the parts that the page tells of, and each refers to what is there", () => {
+    const services = Object.keys(compose.services ?? {});
+    expect(services).toEqual([
+      "postgres",
+      "zookeeper-1",
+      "zookeeper-2",
+      "zookeeper-3",
+      "migrate",
+      "node-1",
+      "node-2",
+      "worker",
+    ]);
+    const wanted = all(compose.services, "depends_on").flatMap((one) => Object.keys(one as object));
+    for (const name of wanted) expect(services).toContain(name);
+    const volumes = all(compose.services, "volumes").flat() as string[];
+    for (const volume of volumes.filter((one) => !one.startsWith(".")))
+      expect(Object.keys(compose.volumes ?? {})).toContain(volume.split(":")[0]);
+    for (const secret of all(compose.services, "secrets").flat())
+      expect(Object.keys(compose.secrets ?? {})).toContain(secret);
+    expect(manifests.map(({ kind }) => kind)).toEqual([
+      "Job",
+      "Deployment",
+      "Service",
+      "PodDisruptionBudget",
+      "Deployment",
+    ]);
+    for (const { kind, metadata } of manifests)
+      expect([kind, metadata.name]).toEqual([kind, expect.stringMatching(/^carillon/)]);
+  });
+
+  it("probes routes that there are, at the port that is listened at", () => {
+    const paths = all(manifests, "httpGet").map((one) => (one as { path: string; port: string }).path);
+    expect(paths).toEqual(["/livez", "/livez", "/readyz"]);
+    for (const text of texts)
+      for (const [, port, path] of text.matchAll(/127\.0\.0\.1:(\d+)(\/\w+)/g))
+        paths.push(path as string) && expect(port).toBe("7373");
+    for (const path of paths) expect(source, path).toContain(`app.get("${path}", anyone`);
+    expect(all(manifests, "containerPort")).toEqual([7373]);
+  });
+
+  it("gives options and variables that there are, each told on the page", () => {
+    const page = read("docs/deploying.md");
+    const flags = new Set(
+      texts.flatMap((text) =>
+        [...text.matchAll(/"(--[a-z-]+)"|carillon server (--[a-z-]+)/g)].map(([, a, b]) => a ?? b),
+      ),
+    );
+    flags.delete("--help");
+    flags.delete("--username");
+    expect(flags.size).toBeGreaterThan(5);
+    for (const flag of flags) expect(source, flag).toMatch(new RegExp(`"${flag}[ "]`));
+    const names = new Set(texts.flatMap((text) => text.match(/\bCARILLON_[A-Z_]+\b/g) ?? []));
+    expect(names.size).toBeGreaterThan(3);
+    for (const name of names)
+      expect([name, page.includes(`\`${name}\``), source.includes(name)]).toEqual([name, true, true]);
+    for (const [, name = ""] of page.matchAll(/^\| `(CARILLON_[A-Z_]+)`/gm)) expect(source, name).toContain(name);
+  });
+
+  it("leaves running handlers their time, and lets nothing run as root", () => {
+    const graces = [...all(compose, "stop_grace_period"), ...all(manifests, "terminationGracePeriodSeconds")].map(
+      (one) => Number.parseInt(String(one), 10),
+    );
+    graces.push(Number(/TimeoutStopSec=(\d+)s/.exec(unit)?.[1]));
+    for (const grace of graces) expect(grace).toBeGreaterThan(30);
+    const pods = all(manifests, "template").map(
+      (one) => (one as { spec: { securityContext: object } }).spec.securityContext,
+    );
+    expect(pods).toHaveLength(3);
+    for (const pod of pods) expect(pod).toMatchObject({ runAsNonRoot: true });
+    expect(dockerfile).toMatch(/^USER 1000:1000$/m);
+  });
+
+  it("has a unit that systemd takes", () => {
+    for (const line of [
+      "NoNewPrivileges=yes",
+      "DynamicUser=yes",
+      "ProtectSystem=strict",
+      "SystemCallFilter=@system-service",
+    ])
+      expect(unit.split("\n")).toContain(line);
+    // Where there is no systemd, as in most containers, what stands above is all that can be said.
+    if (spawnSync("systemd-analyze", ["--version"]).status !== 0) return;
+    const path = join(folder, "carillon.service");
+    writeFileSync(path, unit.replace("/usr/bin/carillon", process.execPath).replace(/^Documentation=.*\n/m, ""));
+    expect(execFileSync("systemd-analyze", ["verify", "--man=no", path], { encoding: "utf8", stdio: "pipe" })).toBe("");
+  });
+});
