@@ -95,6 +95,21 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      // Processes on a machine's own clocks are the same on both lines of Node: once is enough.
+      ...(process.env.CARILLON_TEST_BRIEF === "1"
+        ? []
+        : [
+            {
+              extends: true as const,
+              test: {
+                name: "faults",
+                include: ["faults/test/**/*.test.ts"],
+                testTimeout: 180_000,
+                maxWorkers: waiting,
+                sequence: { groupOrder: 1 },
+              },
+            },
+          ]),
       {
         extends: true,
         test: {

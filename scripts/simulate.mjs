@@ -2,18 +2,12 @@
  * `npm run simulate -- [ARGUMENT…]`: makes the clone ready, starts a throw-away PostgreSQL, unless
  * CARILLON_TEST_POSTGRES_URL names one, and becomes the simulation, which reads the arguments.
  */
-import { existsSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { linkPackages } from "./compiled.mjs";
 import { fail, ready, root, Trouble } from "./ready.mjs";
 import { startServers } from "./servers.mjs";
-
-/** The scheduler's compiled copy finds the packages that are the scheduler's alone. @param {string} link */
-function linkPackages(link) {
-  const packages = join(root, "scheduler/node_modules");
-  rmSync(link, { force: true });
-  if (existsSync(packages)) symlinkSync(packages, link);
-}
 
 async function main() {
   ready();

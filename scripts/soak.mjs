@@ -2,17 +2,11 @@
  * `npm run soak -- [ARGUMENT…]`: makes the clone ready and becomes the soak, which reads the arguments and starts and
  * restarts a PostgreSQL of its own.
  */
-import { existsSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { linkPackages } from "./compiled.mjs";
 import { fail, ready, root, Trouble } from "./ready.mjs";
-
-/** The scheduler's compiled copy finds the packages that are the scheduler's alone. @param {string} link */
-function linkPackages(link) {
-  const packages = join(root, "scheduler/node_modules");
-  rmSync(link, { force: true });
-  if (existsSync(packages)) symlinkSync(packages, link);
-}
 
 async function main() {
   ready();

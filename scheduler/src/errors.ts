@@ -49,6 +49,7 @@ export const errorCodes = {
   STORE_UNSUPPORTED: "The server is too old, or lacks something that Carillon needs.",
   STORE_READ_ONLY: "The store accepts no writes: it is a replica, or its folder cannot be written.",
   STORE_FULL: "The store's disk is full.",
+  STORE_CONFLICT: "Another transaction was in the way; nothing was changed.",
   EMBEDDED_UNAVAILABLE: "No PostgreSQL binaries for this platform were found.",
   EMBEDDED_FAILED: "The embedded PostgreSQL could not be started.",
   COORDINATION_UNREACHABLE: "The coordination service cannot be reached.",

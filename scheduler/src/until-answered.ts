@@ -16,7 +16,8 @@ export async function untilAnswered<T>(
     try {
       return await ask();
     } catch (error) {
-      if (!isCarillonError(error, "STORE_UNREACHABLE") || failFast || signal.aborted) throw error;
+      const passes = isCarillonError(error, "STORE_UNREACHABLE") || isCarillonError(error, "STORE_CONFLICT");
+      if (!passes || failFast || signal.aborted) throw error;
       await pause(clock, retryMs, signal);
     }
   }

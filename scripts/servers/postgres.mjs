@@ -100,26 +100,39 @@ async function start({ bin }, folder, { user, durable }) {
   const cluster = ["-D", data, "-U", "carillon", `--pwfile=${passwordFile}`, "-A", "scram-sha-256"];
   await prepare(join(bin, "initdb"), [...cluster, "-E", "UTF8", "--locale=C", "--no-sync"], user, folder);
 
-  const settings = [
-    "listen_addresses=127.0.0.1",
-    `unix_socket_directories=${folder}`,
-    "max_connections=300",
-    "shared_buffers=256MB",
-    "timezone=UTC",
-    ...(durable ? statementCount(bin) : ["fsync=off", "full_page_writes=off"]),
-  ];
   return onFreePort(async (port) => {
-    const options = [...settings, `port=${port}`].flatMap((setting) => ["-c", setting]);
-    const child = await launch(join(bin, "postgres"), ["-D", data, ...options], {
-      user,
-      cwd: folder,
-      log: join(folder, "log"),
-      ready: /ready to accept connections/,
-    });
+    const child = await startPostgres({ bin, version: "" }, folder, { user, durable }, port);
     return {
       url: `postgresql://carillon:${password}@127.0.0.1:${port}/postgres`,
       children: [child],
       signals: ["SIGINT", "SIGQUIT", "SIGKILL"],
     };
   });
+}
+
+/**
+ * Starts it, or starts it again, over the data that is in the folder.
+ * @param {import("./server.mjs").Place} place @param {string} folder @param {import("./server.mjs").Conditions} conditions
+ * @param {number} port
+ */
+export function startPostgres({ bin }, folder, { user, durable }, port) {
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    `unix_socket_directories=${folder}`,
+    "max_connections=300",
+    "shared_buffers=256MB",
+    "timezone=UTC",
+    `port=${port}`,
+    ...(durable ? statementCount(bin) : ["fsync=off", "full_page_writes=off"]),
+  ];
+  return launch(
+    join(bin, "postgres"),
+    ["-D", join(folder, "data"), ...settings.flatMap((setting) => ["-c", setting])],
+    {
+      user,
+      cwd: folder,
+      log: join(folder, "log"),
+      ready: /ready to accept connections/,
+    },
+  );
 }

@@ -21,6 +21,8 @@ export interface Execution {
   stoppedWhy: string | null;
   /** It does not look at its signal. */
   readonly deaf: boolean;
+  /** Its worker tells its server how long ago something was, which makes a time of it by its own reading. */
+  readonly toldAgo?: boolean;
 }
 
 /** Something asked of the cluster. `unknown`: no answer came, or one that says neither. */
@@ -109,6 +111,8 @@ export interface History {
   /** How wrong a process may be about the store's time: by steps of the store's clock, and half of the longest round trip. */
   readonly clockErrorMs: number;
   readonly sessionTimeoutMs: number;
+  /** How much later than it should anything may be done, for want of a processor: 0 on virtual time. */
+  readonly slackMs: number;
   readonly nodes: readonly string[];
   readonly concurrency: number;
   /** A service beside the store tells who lives. */

@@ -1,8 +1,8 @@
 import { seeded } from "../../scheduler/src/random.ts";
-import { checkers } from "./check/checkers.ts";
+import { firstViolation } from "./check/checkers.ts";
 import { Cluster } from "./cluster.ts";
 import { SimulatedCoordination } from "./coordination.ts";
-import { type Checker, type Dump, dumped, type History, type Violation } from "./history.ts";
+import { type Dump, dumped, type History, type Violation } from "./history.ts";
 import { Network } from "./network.ts";
 import { type Plan, recoveryMs } from "./plan.ts";
 import { Recorder } from "./recorder.ts";
@@ -46,7 +46,12 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   const steps = plan.acts.map(({ act }) => (act.kind === "store clock" ? Math.abs(act.stepMs) : 0));
   const history: History = {
     ...{ endMs: plan.endMs, endStoreMs, healMs: plan.healMs, recoveredMs: plan.healMs + recoveryMs, epochMs },
-    ...{ sessionTimeoutMs: plan.sessionTimeoutMs, concurrency: plan.concurrency, coordination: plan.coordination },
+    ...{
+      sessionTimeoutMs: plan.sessionTimeoutMs,
+      slackMs: 0,
+      concurrency: plan.concurrency,
+      coordination: plan.coordination,
+    },
     nodes: plan.nodes.map(({ name }) => name),
     clockErrorMs: Math.min(network.longestMs, farthestMs) + steps.reduce((sum, step) => sum + step, 0) + 5,
     ...{ executions: recorder.executions, operations: recorder.operations, applied: recorder.applied },
@@ -57,17 +62,11 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   let violation: Violation | undefined;
   const [surprise] = recorder.surprises;
   if (surprise) violation = { invariant: "nothing unexpected", what: surprise.what, atMs: surprise.atMs };
-  for (const { invariant, check } of checkers) violation ??= found(invariant, check, history);
+  violation ??= firstViolation(history);
   return {
     ...{ seed: plan.seed, hash: universe.hash(), statements: server.statements - before },
     ...{ violation, history, trace: universe.trace },
   };
-}
-
-/** A checker that stumbles over what it reads has found something nobody thought of. */
-function found(invariant: string, check: Checker["check"], history: History): Violation | undefined {
-  const violation = check(history);
-  return violation && { ...violation, invariant };
 }
 
 async function dump(stage: Stage): Promise<Dump> {

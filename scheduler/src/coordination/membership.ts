@@ -430,7 +430,8 @@ class StoreMembership implements Membership {
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
     // Shown by a service, it proves its life there; a leader needs the store's answers all the same.
-    if (this.#backing() === "witness" && this.#term === null) return shownBeatMs;
+    // But only once the others know: until then they count its silence in the store.
+    if (this.#backing() === "witness" && this.#term === null) return this.#trust.told === "witness" ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));
     return untilBeat(storeClock.now(), beatMs, placeOf(this.#sessionId, identity.role, nodes));
   }

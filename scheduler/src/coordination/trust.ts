@@ -25,6 +25,11 @@ export class Trust {
     return this.#backing === "witness" ? shownUntil : Math.min(shownUntil, this.#storeUntil);
   }
 
+  /** What the last beat that was applied says to the others; "either": they may read another. */
+  get told(): Backing | "either" {
+    return this.#backing;
+  }
+
   heardUntil(): number {
     return this.#heardUntil;
   }

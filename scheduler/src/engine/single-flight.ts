@@ -1,5 +1,7 @@
-import { isCarillonError, messageOf } from "../errors.ts";
+import { type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
+
+const passing: ReadonlySet<ErrorCode> = new Set(["STORE_UNREACHABLE", "STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
  * A service's one verb, never twice at once: calls that come while it runs make it run once more afterwards. A store
@@ -45,7 +47,7 @@ export class SingleFlight {
       try {
         await this.#work();
       } catch (error) {
-        const expected = isCarillonError(error, "STORE_UNREACHABLE") || isCarillonError(error, "FENCE_STALE");
+        const expected = isCarillonError(error) && passing.has(error.code);
         const fields = { service: this.#name, error: messageOf(error) };
         if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");

@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import pg from "pg";
 import { type Clock, pause } from "../clock.ts";
-import { CarillonError, messageOf } from "../errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Random } from "../random.ts";
 import type { SqlClient } from "../store.ts";
@@ -275,6 +275,13 @@ function storeError(error: unknown): unknown {
   }
   if (state === "53100")
     return as("STORE_FULL", `the store's disk is full: ${text}`, "Free space on the database server.");
+  // A deadlock, a serialization failure, a lock that was not to be had: the transaction is certainly rolled back.
+  if (/^(40001|40P01|55P03)$/.test(state))
+    return as(
+      "STORE_CONFLICT",
+      `the store could not, for another transaction: ${text}`,
+      "Nothing was changed: try again.",
+    );
   const gone =
     /^(ECONN|EPIPE|ENOTFOUND|ENOENT|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08|57P0|53[234])/.test(state) ||
     /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/.test(
@@ -298,5 +305,5 @@ function isAway(error: unknown): boolean {
 
 /** Away, or a conflict of two transactions that another try resolves. */
 function isTransient(error: unknown): boolean {
-  return isAway(error) || /^(40001|40P01|55P03)$/.test((error as { code?: string }).code ?? "");
+  return isAway(error) || isCarillonError(error, "STORE_CONFLICT");
 }

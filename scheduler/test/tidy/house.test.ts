@@ -18,7 +18,7 @@ const house = readHouse();
 
 const rules: Record<string, Rule> = {
   "keeps the dependency rule": dependencyRule,
-  "imports nothing from simulation, test, bench or examples": importDirection,
+  "imports nothing from simulation, faults, test, bench or examples": importDirection,
   "takes time and chance as arguments": timeArrives,
   "runs every test": everyTestRuns,
   "leaves nothing unfinished": nothingLeftOver,

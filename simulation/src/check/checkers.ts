@@ -1,4 +1,4 @@
-import type { Checker } from "../history.ts";
+import type { Checker, History, Violation } from "../history.ts";
 import { acknowledged } from "./acknowledged.ts";
 import { attempts } from "./attempts.ts";
 import { audited } from "./audited.ts";
@@ -25,3 +25,11 @@ export const checkers: readonly Checker[] = [
   ...[lostWorkers, attempts, handlersTold, timeouts],
   ...[slotsAccounted, acknowledged, audited, counters, startLag, recovered, quiet],
 ];
+
+export function firstViolation(history: History): Violation | undefined {
+  for (const { invariant, check } of checkers) {
+    const violation = check(history);
+    if (violation) return { ...violation, invariant };
+  }
+  return undefined;
+}

@@ -6,7 +6,7 @@ const toldWithinMs = 1_500;
 /** A handler whose claim is over is told so by its signal: it does not work on as if nothing had been. */
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
-  check({ executions, dump, epochMs, clockErrorMs, happenings }) {
+  check({ executions, dump, epochMs, clockErrorMs, happenings, slackMs }) {
     const lost = new Map<number, number>();
     for (const { fence, outcome, ended_ms } of dump.attempt)
       if (outcome === "lost") lost.set(fence as number, (ended_ms as number) - epochMs);
@@ -16,7 +16,7 @@ export const handlersTold: Checker = {
       const stood = happenings.some(
         ({ atMs, what }) => what.startsWith(`${node} stands still`) && atMs >= startMs - 60_000 && atMs <= endMs,
       );
-      if (!stood && endMs > lostMs + toldWithinMs + clockErrorMs)
+      if (!stood && endMs > lostMs + toldWithinMs + clockErrorMs + slackMs)
         return {
           what: `${node} worked on for ${Math.round(endMs - lostMs)} ms after its claim was taken back`,
           run,

@@ -6,7 +6,7 @@ const boundMs = 1_000;
 /** With everything in order, and room on every worker, a run starts when it is due. */
 export const startLag: Checker = {
   invariant: "3: what is due starts",
-  check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency }) {
+  check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {
     if (concurrency < 20) return undefined;
     const limited = new Set(
       operations.flatMap(({ kind, task, definition }) =>
@@ -19,7 +19,7 @@ export const startLag: Checker = {
         (one) => one.task === task && one.invokedMs < startMs && (one.endedMs ?? startMs) > startMs - 10_000,
       );
       const lateMs = startStoreMs - dueMs;
-      if (!changed && lateMs > boundMs + clockErrorMs)
+      if (!changed && lateMs > boundMs + clockErrorMs + slackMs)
         return { what: `started ${Math.round(lateMs)} ms late with everything in order`, run, task, atMs: startMs };
     }
     return undefined;

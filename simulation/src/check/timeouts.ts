@@ -16,7 +16,7 @@ export const timeouts: Checker = {
       const stood = history.happenings.some(
         ({ atMs, what }) => what.startsWith(`${node} stands still`) && atMs > startMs - 60_000 && atMs <= endMs,
       );
-      if (!stood && endMs - startMs > most * 1.001 + boundMs)
+      if (!stood && endMs - startMs > most * 1.001 + boundMs + history.slackMs)
         return {
           what: `at work for ${Math.round(endMs - startMs)} ms, with a timeout of ${most} ms`,
           run,

@@ -14,7 +14,12 @@ export const verdictsFenced: Checker = {
       if (outcome > 1 || fence === null) continue;
       if (last.get(run) !== fence) return { what: `it ended under fence ${fence}, its last is ${last.get(run)}`, run };
       const execution = byFence.get(fence);
-      if (execution && row.started_ms !== null && row.started_ms !== Math.round(execution.believedMs))
+      if (
+        execution &&
+        !execution.toldAgo &&
+        row.started_ms !== null &&
+        row.started_ms !== Math.round(execution.believedMs)
+      )
         return { what: `its end under fence ${fence} tells of another start than that fence's`, run };
       if (outcome !== 0) continue;
       if (execution?.how !== "returned")

@@ -133,7 +133,16 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     const dump = await dumpOf(store.url, schema);
     const endMs = Date.now();
     const history: History = {
-      ...{ endMs, endStoreMs: endMs, healMs: healedMs, recoveredMs, epochMs: 0, clockErrorMs, sessionTimeoutMs },
+      ...{
+        endMs,
+        endStoreMs: endMs,
+        healMs: healedMs,
+        recoveredMs,
+        epochMs: 0,
+        clockErrorMs,
+        sessionTimeoutMs,
+        slackMs: 0,
+      },
       ...{ nodes: [...nodes, ...workers], concurrency: 100, coordination: plan.coordination !== undefined },
       ...{ executions: log.executions, operations, applied: [], happenings, blocked: 0, dump },
     };

@@ -6,13 +6,17 @@ const mostHeld = 4 * 1024 * 1024;
 /** `end` is the end of the connection: it waits its turn like bytes, so a paused lane keeps it back too. */
 type Held = { readonly due: number } & ({ readonly bytes: Buffer } | { readonly end: () => void });
 
-/** One direction of a proxied connection: cuts it into frames, asks of each how much may pass, and passes that on. */
+/**
+ * One direction of a proxied connection: cuts it into ZooKeeper's frames, or takes pieces as they come, asks of each how
+ * much may pass, and passes that on.
+ */
 export class Lane {
   delayMs = 0;
   bytesPerSecond = Number.POSITIVE_INFINITY;
   readonly #from: Socket;
   readonly #to: Socket;
   readonly #passing: (frame: Buffer | undefined) => number;
+  readonly #framed: boolean;
   #unframed: Buffer[] = [];
   #unframedBytes = 0;
   #first = true;
@@ -27,8 +31,10 @@ export class Lane {
   /**
    * @param passing how many bytes of a frame with its length may pass: all for Infinity, none for 0; after a part of it
    *   the connection ends. It is given the frame without its length, and undefined for the first: that has no header.
+   *   Without frames it is given each piece whole.
    */
-  constructor(from: Socket, to: Socket, passing: (frame: Buffer | undefined) => number) {
+  constructor(from: Socket, to: Socket, passing: (frame: Buffer | undefined) => number, framed = true) {
+    this.#framed = framed;
     this.#from = from;
     this.#to = to;
     this.#passing = passing;
@@ -50,6 +56,10 @@ export class Lane {
   }
 
   #arrive(bytes: Buffer): void {
+    if (!this.#framed) {
+      this.#let(bytes, this.#passing(bytes));
+      return;
+    }
     this.#unframed.push(bytes);
     this.#unframedBytes += bytes.length;
     let rest = this.#unframed[0] ?? bytes;
@@ -64,12 +74,16 @@ export class Lane {
       const passing = this.#passing(this.#first ? undefined : frame.subarray(4));
       this.#first = false;
       if (this.#dead) return;
-      const due = performance.now() + this.delayMs;
-      if (passing > 0) this.#hold({ due, bytes: frame.subarray(0, passing) });
-      if (passing > 0 && passing < size) this.#hold({ due, end: () => this.#from.resetAndDestroy() });
+      this.#let(frame, passing);
     }
     this.#unframed = rest.length > 0 ? [rest] : [];
     this.#unframedBytes = rest.length;
+  }
+
+  #let(bytes: Buffer, passing: number): void {
+    const due = performance.now() + this.delayMs;
+    if (passing > 0) this.#hold({ due, bytes: bytes.subarray(0, passing) });
+    if (passing > 0 && passing < bytes.length) this.#hold({ due, end: () => this.#from.resetAndDestroy() });
   }
 
   #hold(held: Held): void {

@@ -1,0 +1,40 @@
+import { RedisServer } from "../../scheduler/test/support/redis-server.ts";
+import { Ensemble } from "../../zookeeper/test/support/ensemble.ts";
+import { Line } from "./line.ts";
+
+export const coordinations = ["postgres", "redis", "zookeeper"] as const;
+export type Coordination = (typeof coordinations)[number];
+
+/** What the processes coordinate by, beside the store. */
+export type Service =
+  | { readonly kind: "postgres" }
+  | { readonly kind: "redis"; readonly redis: RedisServer }
+  | { readonly kind: "zookeeper"; readonly ensemble: Ensemble };
+
+/** ZooKeeper ends sessions on whole ticks. */
+const tickTime = 250;
+
+export async function startService(kind: Coordination): Promise<Service> {
+  if (kind === "redis") return { kind, redis: await RedisServer.start() };
+  if (kind === "zookeeper") return { kind, ensemble: await Ensemble.start({ servers: 3, tickTime }) };
+  return { kind };
+}
+
+export async function stopService(service: Service): Promise<void> {
+  if (service.kind === "redis") await service.redis.close();
+  if (service.kind === "zookeeper") await service.ensemble.stop();
+}
+
+/** One process's lines to it, a server each. */
+export function linesTo(service: Service): Promise<Line[]> {
+  if (service.kind === "redis") return Promise.all([Line.to(`127.0.0.1:${service.redis.port}`)]);
+  if (service.kind === "zookeeper") return Promise.all(service.ensemble.servers.map(({ address }) => Line.to(address)));
+  return Promise.resolve([]);
+}
+
+/** By way of these lines. @param place of one cluster's own */
+export function urlBy(service: Service, lines: readonly Line[], place: string): string | undefined {
+  const addresses = lines.map(({ at }) => at).join(",");
+  if (service.kind === "redis") return `redis://${addresses}?prefix=${place}`;
+  return service.kind === "zookeeper" ? `zookeeper://${addresses}/${place}` : undefined;
+}

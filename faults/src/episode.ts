@@ -1,0 +1,82 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { mix } from "../../scheduler/src/random.ts";
+import { firstViolation } from "../../simulation/src/check/checkers.ts";
+import type { History, Violation } from "../../simulation/src/history.ts";
+import { Dice } from "../../simulation/src/plan.ts";
+import { Cluster, type ClusterOptions } from "./cluster.ts";
+import type { Fault, Heal } from "./faults/fault.ts";
+
+/** One fault, or several at the same time. */
+export type Strike = readonly Fault[];
+
+export const nameOf = (strike: Strike): string => strike.map(({ name }) => name).join("+");
+
+export interface EpisodePlan extends ClusterOptions {
+  readonly strikes: readonly Strike[];
+  /** Undisturbed work before each, and after the last. */
+  readonly settleMs: number;
+  readonly onStrike?: (strike: Strike, recoveryMs: number | undefined) => void;
+}
+
+export interface Episode {
+  readonly history: History;
+  readonly violation: Violation | undefined;
+  readonly recoveries: readonly { readonly strike: Strike; readonly tookMs: number | undefined }[];
+  readonly schema: string;
+}
+
+/** After the faults have ended everything has to be in order within this. */
+export const recoveryMs = 30_000;
+const joinMs = 60_000;
+
+/** One cluster, struck by one after the other, each healed and recovered from; then everything that happened is checked. */
+export async function play(plan: EpisodePlan): Promise<Episode> {
+  const cluster = new Cluster(plan);
+  const dice = new Dice(mix(plan.seed, 0xfa17));
+  const recoveries: { strike: Strike; tookMs: number | undefined }[] = [];
+  try {
+    await cluster.begin();
+    cluster.healed();
+    await cluster.recovered(joinMs);
+    for (const strike of plan.strikes) {
+      await pause(plan.settleMs);
+      const tookMs = await inflict(cluster, strike, dice);
+      recoveries.push({ strike, tookMs });
+      plan.onStrike?.(strike, tookMs);
+      if (tookMs === undefined) break;
+    }
+    const history = await cluster.end(plan.settleMs);
+    return { history, violation: judge(cluster, history), recoveries, schema: cluster.schema };
+  } finally {
+    await cluster.close();
+  }
+}
+
+/** @returns how long it took until all was well again */
+async function inflict(cluster: Cluster, strike: Strike, dice: Dice): Promise<number | undefined> {
+  cluster.happened(`fault ${nameOf(strike)}`);
+  const heals: Heal[] = [];
+  let leftMs = 0;
+  for (const fault of strike) {
+    // Shorter than a session lasts, or longer.
+    const forMs = cluster.sessionTimeoutMs * (dice.chance(0.35) ? dice.between(0.2, 0.8) : dice.between(1.1, 2.2));
+    heals.push(await fault.inflict(cluster, dice, forMs));
+    if (!fault.momentary) leftMs = Math.max(leftMs, forMs);
+    // The second comes in the midst of the first.
+    if (fault !== strike.at(-1)) await pause(dice.between(0, forMs / 2));
+  }
+  await pause(leftMs);
+  for (const heal of heals) await heal();
+  cluster.healed();
+  return cluster.recovered(recoveryMs);
+}
+
+function judge(cluster: Cluster, history: History): Violation | undefined {
+  const broken = history.happenings.find(
+    ({ what }) => / error (?:unexpected: |.*(?:a service failed|by a bug))/.test(what) && !/disk is full/.test(what),
+  );
+  const [surprise = broken] = cluster.surprises;
+  // What broke first says more than that it did not recover from it.
+  const violation = firstViolation(history);
+  return violation ?? (surprise && { invariant: "16: it recovers, and nothing unexpected happens", ...surprise });
+}

@@ -1,0 +1,73 @@
+import type { Dice } from "../../simulation/src/plan.ts";
+import { all, type Direction, TcpProxy } from "../../zookeeper/test/support/tcp-proxy.ts";
+
+/** What can be wrong with a line. `late`: what waited arrives after all; else it is lost with its connection. */
+export type Trouble =
+  | { readonly kind: "cut" }
+  | { readonly kind: "silent"; readonly way: Direction; readonly late: boolean }
+  | { readonly kind: "slow"; readonly ms: number; readonly bytesPerSecond: number }
+  /** So often an answer never comes, or comes in part, though what was asked was done. */
+  | { readonly kind: "answers lost"; readonly chance: number; readonly part: boolean; readonly dice: Dice };
+
+/** A line of one process to one server. */
+export class Line {
+  readonly #proxy: TcpProxy;
+
+  private constructor(proxy: TcpProxy) {
+    this.#proxy = proxy;
+  }
+
+  /** @param address `host:port` */
+  static async to(address: string): Promise<Line> {
+    return new Line(await TcpProxy.before(address));
+  }
+
+  /** What to connect to instead of the server. */
+  get at(): string {
+    return this.#proxy.address;
+  }
+
+  /** The same URL by way of this line. */
+  url(of: string): string {
+    const url = new URL(of);
+    url.host = this.at;
+    return url.href;
+  }
+
+  /** @returns mends it */
+  trouble(trouble: Trouble): () => void {
+    const proxy = this.#proxy;
+    switch (trouble.kind) {
+      case "cut":
+        proxy.refuse();
+        return () => proxy.accept();
+      case "silent":
+        proxy.pause(trouble.way);
+        return () => {
+          if (!trouble.late) proxy.reset();
+          proxy.resume(trouble.way);
+        };
+      case "slow":
+        proxy.delay(trouble.ms);
+        proxy.throttle(trouble.bytesPerSecond);
+        return () => {
+          proxy.delay(0);
+          proxy.throttle(Number.POSITIVE_INFINITY);
+        };
+      case "answers lost":
+        proxy.onReply = (pair, bytes) => {
+          if (!trouble.dice.chance(trouble.chance) || !bytes || bytes.length < 2) return all();
+          if (trouble.part) return Math.ceil(bytes.length / 2);
+          proxy.end(pair);
+          return 0;
+        };
+        return () => {
+          proxy.onReply = all;
+        };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#proxy.close();
+  }
+}

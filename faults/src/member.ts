@@ -1,0 +1,191 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { mortal } from "../../zookeeper/test/support/afterlife.ts";
+import type { Line } from "./line.ts";
+import type { Act, Asked, Order, Told } from "./order.ts";
+
+const program = fileURLToPath(new URL("subject.js", import.meta.url));
+const patienceMs = 90_000;
+
+export type Done = Extract<Told, { kind: "done" }>;
+
+export interface MemberOptions {
+  readonly order: Omit<Order, "life">;
+  readonly store: Line | undefined;
+  readonly coordination: readonly Line[];
+  readonly servers: readonly Line[];
+  /** Into the history. */
+  readonly happened: (what: string) => void;
+  /** It ended, and nobody had ended it. */
+  readonly unexpected: (what: string) => void;
+}
+
+/** One process under test, from life to life, and its lines. */
+export class Member {
+  readonly name: string;
+  readonly store: Line | undefined;
+  readonly coordination: readonly Line[];
+  readonly servers: readonly Line[];
+  readonly #options: MemberOptions;
+  readonly #asked = new Map<string, (done: Done | undefined) => void>();
+  #child: ChildProcess | undefined;
+  #life = 0;
+  #ending = false;
+  #started = false;
+  #paused = false;
+
+  constructor(options: MemberOptions) {
+    this.#options = options;
+    this.name = options.order.name;
+    this.store = options.store;
+    this.coordination = options.coordination;
+    this.servers = options.servers;
+  }
+
+  get role(): Order["role"] {
+    return this.#options.order.role;
+  }
+
+  get alive(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** It has joined, and nobody is ending it. */
+  get able(): boolean {
+    return this.alive && this.#started && !this.#ending;
+  }
+
+  /** Where it serves remote workers. */
+  get address(): string | undefined {
+    return this.#options.order.listen;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? Number.NaN;
+  }
+
+  get lines(): readonly Line[] {
+    return [...(this.store ? [this.store] : []), ...this.coordination, ...this.servers];
+  }
+
+  /** A new process; it joins in its own time. */
+  begin(): void {
+    this.#life++;
+    this.#ending = this.#started = false;
+    this.#options.happened(`${this.name} begins its life ${this.#life}`);
+    const order: Order = { ...this.#options.order, life: this.#life };
+    const child = mortal(fork(program, [JSON.stringify(order)], { stdio: ["ignore", 2, 2, "ipc"] }));
+    this.#child = child;
+    child.on("message", (told: Told) => {
+      if (told.kind === "started") this.#started = true;
+      if (told.kind === "done") this.#answer(told.id, told);
+    });
+    // The channel breaks with the process, whose exit tells.
+    child.on("error", () => undefined);
+    child.once("exit", (code, signal) => {
+      if (this.#child === child) this.#started = this.#paused = false;
+      if (!this.#ending && this.#child === child)
+        this.#options.unexpected(`${this.name} ended by itself with ${signal ?? code}`);
+      for (const id of [...this.#asked.keys()]) this.#answer(id, undefined);
+    });
+  }
+
+  /** @throws when it does not join in a long time */
+  async joined(): Promise<void> {
+    const deadline = performance.now() + patienceMs;
+    while (!this.#started) {
+      if (performance.now() > deadline) throw new Error(`${this.name} did not join within ${patienceMs} ms`);
+      await pause(20);
+    }
+  }
+
+  /** Asks it to do something. @returns undefined: it died before it answered */
+  async do(id: string, act: Act): Promise<Done | undefined> {
+    return new Promise((resolve) => {
+      this.#asked.set(id, resolve);
+      this.tell({ kind: "do", id, act });
+    });
+  }
+
+  tell(asked: Asked): void {
+    // To one that has just died nothing can be said, and its exit has told whoever waits.
+    if (this.#child?.connected) this.#child.send(asked, () => undefined);
+  }
+
+  async kill(forMs: number): Promise<void> {
+    if (!this.alive) return;
+    this.#ending = true;
+    this.#options.happened(`${this.name} is killed, for ${Math.round(forMs)} ms`);
+    await this.end();
+  }
+
+  /** Nothing of it goes on. */
+  async end(): Promise<void> {
+    const child = this.#child;
+    this.#ending = true;
+    if (!this.alive || !child) return;
+    const gone = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  /** In order, and within a while by force: a stop waits for a store that is away. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (!this.alive || !child) return;
+    this.#ending = true;
+    this.#options.happened(`${this.name} is stopped, and started again`);
+    const gone = new Promise((resolve) => child.once("exit", resolve));
+    this.tell({ kind: "stop" });
+    const late = await Promise.race([gone.then(() => false), pause(20_000, true)]);
+    if (late) this.#options.happened(`${this.name} is killed, for it did not stop in time`);
+    if (late) await this.end();
+  }
+
+  /** No thread of it runs when this returns. */
+  async stand(forMs: number): Promise<void> {
+    if (!this.alive || this.#paused) return;
+    this.#paused = true;
+    this.#options.happened(`${this.name} stands still for ${Math.round(forMs)} ms`);
+    this.#child?.kill("SIGSTOP");
+    while (this.alive && this.#paused && !isStopped(this.pid)) await pause(1);
+  }
+
+  goOn(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#options.happened(`${this.name} goes on`);
+    this.#child?.kill("SIGCONT");
+  }
+
+  block(ms: number): void {
+    this.#options.happened(`${this.name} stands still for ${Math.round(ms)} ms: its event loop is blocked`);
+    this.tell({ kind: "block", ms });
+  }
+
+  async close(): Promise<void> {
+    await this.end();
+    await Promise.all(this.lines.map((line) => line.close()));
+  }
+
+  #answer(id: string, done: Done | undefined): void {
+    const resolve = this.#asked.get(id);
+    this.#asked.delete(id);
+    resolve?.(done);
+  }
+}
+
+/** Linux tells; elsewhere the signal is taken to have come through. */
+function isStopped(pid: number): boolean {
+  const path = `/proc/${pid}/stat`;
+  if (!existsSync("/proc/self/stat")) return true;
+  if (!existsSync(path)) return true; // it has ended
+  const stat = readFileSync(path, "latin1");
+  return stat.slice(stat.lastIndexOf(")") + 2)[0] === "T";
+}

@@ -1,0 +1,69 @@
+import type { TaskDefinition } from "../../scheduler/src/task.ts";
+import type { Execution, Operation } from "../../simulation/src/history.ts";
+
+export type Role = "node" | "worker" | "remote worker";
+
+/** What a process is to be; every line that it has goes through a proxy. */
+export interface Order {
+  readonly name: string;
+  readonly life: number;
+  readonly role: Role;
+  readonly store: string;
+  readonly coordination: string | undefined;
+  readonly schema: string;
+  /** Of a node: where it serves remote workers. Of these: the servers. */
+  readonly listen: string | undefined;
+  readonly servers: readonly string[];
+  readonly key: string;
+  readonly sessionTimeoutMs: number;
+  readonly concurrency: number;
+  readonly tasks: readonly string[];
+  /** Decides how long handlers take, and how they end. */
+  readonly seed: number;
+  /** Every process appends to it, a line at a time. */
+  readonly log: string;
+}
+
+export type Act =
+  | { readonly kind: "save"; readonly task: string; readonly definition: TaskDefinition }
+  | { readonly kind: "pause task" | "resume task" | "remove task"; readonly task: string }
+  | { readonly kind: "enqueue"; readonly task: string; readonly dueMs: number; readonly key: string | null }
+  | { readonly kind: "cancel"; readonly task: string; readonly run: number };
+
+export type Asked =
+  | { readonly kind: "stop" }
+  /** Its event loop is held for so long. */
+  | { readonly kind: "block"; readonly ms: number }
+  /** Its wall clock shows so much more than before. */
+  | { readonly kind: "step clock"; readonly ms: number }
+  | { readonly kind: "do"; readonly id: string; readonly act: Act };
+
+export type Told =
+  | { readonly kind: "started" }
+  | { readonly kind: "stopped" }
+  | ({ readonly kind: "done"; readonly id: string } & Pick<Operation, "outcome" | "answer" | "run" | "created">);
+
+/** A line of the processes' log. `at`: milliseconds of the machine's monotonic clock, which all of its processes share. */
+export type Noted =
+  | ({ readonly kind: "start"; readonly at: number } & Omit<
+      Execution,
+      "startMs" | "startStoreMs" | "endMs" | "how" | "stoppedWhy"
+    >)
+  | {
+      readonly kind: "end";
+      readonly at: number;
+      readonly fence: number;
+      readonly how: Execution["how"];
+      readonly why: string | null;
+    }
+  | {
+      readonly kind: "log";
+      readonly at: number;
+      readonly node: string;
+      readonly level: "info" | "warn" | "error";
+      readonly text: string;
+    }
+  /** The processor was elsewhere, for so many ms up to now. */
+  | { readonly kind: "stalled"; readonly at: number; readonly node: string; readonly ms: number };
+
+export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;

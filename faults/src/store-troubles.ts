@@ -1,0 +1,29 @@
+import type pg from "pg";
+
+/** As PostgreSQL has it: what a full disk refuses, and what two transactions do to each other. */
+const codes = { "disk full": "53100", "serialization failure": "40001", deadlock: "40P01" } as const;
+export type StoreTrouble = keyof typeof codes;
+
+const tables = ["run", "run_history", "attempt", "session", "leadership", "plan", "slot", "task", "tally_delta"];
+
+/** Triggers before every write, which refuse it while they are told to. */
+export async function armStore(client: pg.Client, schema: string): Promise<void> {
+  await client.query(`
+    create table ${schema}.trouble (code text not null, chance float8 not null);
+    create function ${schema}.trouble() returns trigger language plpgsql as $trouble$
+    declare
+      trouble ${schema}.trouble;
+    begin
+      select * into trouble from ${schema}.trouble where random() < chance limit 1;
+      if found then raise exception 'could not write: as the harness has it' using errcode = trouble.code; end if;
+      return null;
+    end $trouble$;
+    ${tables.map((table) => `create trigger trouble before insert or update or delete on ${schema}.${table} for each statement execute function ${schema}.trouble();`).join("\n")}
+  `);
+}
+
+/** @param chance of a statement to be refused */
+export const refuse = (schema: string, trouble: StoreTrouble, chance: number): string =>
+  `insert into ${schema}.trouble values ('${codes[trouble]}', ${chance})`;
+
+export const accept = (schema: string): string => `delete from ${schema}.trouble`;

@@ -1,0 +1,37 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+
+const program = fileURLToPath(new URL("../../scripts/faults.mjs", import.meta.url));
+
+/** The closing line. */
+async function faults(...args: string[]): Promise<Record<string, unknown>> {
+  const child = spawn(process.execPath, [program, "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  let told = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    told += text;
+  });
+  const [code] = await once(child, "close");
+  const line = told.trim().split("\n").at(-1) ?? "";
+  if (!line.startsWith("{")) throw new Error(`the harness ended with ${code}, and said: ${told}`);
+  return JSON.parse(line) as Record<string, unknown>;
+}
+
+it.concurrent("finds nothing broken after a few faults together", async () => {
+  const strikes = ["leader-killed+worker-paused", "redis-killed+store-cut+servers-silent"];
+  const {
+    violations,
+    not_recovered,
+    strikes: struck,
+    broken,
+  } = await faults(...strikes, "--coordination", "redis", "--seed", "7");
+  expect({ violations, not_recovered, struck, broken }).toEqual({ violations: 0, not_recovered: 0, struck: 2 });
+});
+
+it.concurrent("finds a lock out whose holder is stopped and whose fence nobody looks at, and no other", async () => {
+  const { unfenced, fenced } = (await faults("--locks")) as Record<"unfenced" | "fenced", Record<string, unknown>>;
+  expect(unfenced?.violation).toMatchObject({ invariant: expect.stringContaining("8: ") });
+  expect(fenced?.violation).toBeUndefined();
+  expect(fenced?.refused).toBeGreaterThan(0);
+});

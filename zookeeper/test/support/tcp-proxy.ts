@@ -1,0 +1,173 @@
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { Lane } from "./lane.ts";
+
+export type Direction = "both" | "toServer" | "toClient";
+
+export interface Pair {
+  readonly client: Socket;
+  readonly upstream: Socket;
+  readonly toServer: Lane;
+  readonly toClient: Lane;
+}
+
+/** How much of a frame, or of a piece, may pass: see Lane. */
+export type Passing = (pair: Pair, bytes: Buffer | undefined) => number;
+
+/** Everything passes. */
+export const all = () => Number.POSITIVE_INFINITY;
+
+/** A TCP proxy in front of one server with faults that are switched at run time. It changes no byte. */
+export class TcpProxy {
+  readonly #server: Server;
+  readonly #pairs = new Set<Pair>();
+  readonly #framed: boolean;
+  #target: { host: string; port: number };
+  #refusing = false;
+  #paused = { toServer: false, toClient: false };
+  #delayMs = { toServer: 0, toClient: 0 };
+  #bytesPerSecond = Number.POSITIVE_INFINITY;
+  /** What of what is asked passes, and of what is answered. */
+  onRequest: Passing = all;
+  onReply: Passing = all;
+  /** Connections accepted so far. */
+  accepted = 0;
+
+  /** @param framed what passes is looked at frame by frame, as ZooKeeper writes them */
+  protected constructor(target: string, framed: boolean) {
+    this.#target = parse(target);
+    this.#framed = framed;
+    this.#server = createServer((client) => this.#accept(client));
+  }
+
+  /** @param target `host:port` of the server */
+  static async before(target: string): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target, false);
+    await proxy.listen();
+    return proxy;
+  }
+
+  protected async listen(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(0, "127.0.0.1", resolve);
+    });
+  }
+
+  /** `host:port` for clients. */
+  get address(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    return `127.0.0.1:${address.port}`;
+  }
+
+  /** Connections that are open now. */
+  get open(): number {
+    return this.#pairs.size;
+  }
+
+  /** From now on new connections go to another server. */
+  retarget(target: string): void {
+    this.#target = parse(target);
+  }
+
+  /** A network that hangs: bytes wait here, no connection ends. New connections are accepted and wait too. */
+  pause(direction: Direction = "both"): void {
+    this.#setPaused(direction, true);
+  }
+
+  /** What waited goes on, in order. */
+  resume(direction: Direction = "both"): void {
+    this.#setPaused(direction, false);
+  }
+
+  #setPaused(direction: Direction, paused: boolean): void {
+    for (const lane of lanesOf(direction)) {
+      this.#paused[lane] = paused;
+      for (const pair of this.#pairs) pair[lane].pause(paused);
+    }
+  }
+
+  /** Each byte arrives so much later, of connections that are there and that come; 0 ends it. */
+  delay(ms: number, direction: Direction = "both"): void {
+    for (const lane of lanesOf(direction)) {
+      this.#delayMs[lane] = ms;
+      for (const pair of this.#pairs) pair[lane].delayMs = ms;
+    }
+  }
+
+  /** In each direction and connection; Infinity ends it. */
+  throttle(bytesPerSecond: number): void {
+    this.#bytesPerSecond = bytesPerSecond;
+    for (const { toServer, toClient } of this.#pairs) {
+      for (const lane of [toServer, toClient]) lane.bytesPerSecond = bytesPerSecond;
+    }
+  }
+
+  /** Every connection ends at once with a reset; what was on its way is lost. */
+  reset(): void {
+    for (const pair of this.#pairs) this.end(pair);
+  }
+
+  /** Resets what is open and what comes, until `accept`. */
+  refuse(): void {
+    this.#refusing = true;
+    this.reset();
+  }
+
+  accept(): void {
+    this.#refusing = false;
+  }
+
+  async close(): Promise<void> {
+    this.refuse();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #accept(client: Socket): void {
+    this.accepted++;
+    if (this.#refusing) {
+      client.resetAndDestroy();
+      return;
+    }
+    const upstream = connect(this.#target.port, this.#target.host);
+    const toServer = new Lane(client, upstream, (bytes) => this.onRequest(pair, bytes), this.#framed);
+    const toClient = new Lane(upstream, client, (bytes) => this.onReply(pair, bytes), this.#framed);
+    const pair: Pair = { client, upstream, toServer, toClient };
+    for (const direction of lanesOf("both")) {
+      const lane = pair[direction];
+      lane.delayMs = this.#delayMs[direction];
+      lane.bytesPerSecond = this.#bytesPerSecond;
+      lane.pause(this.#paused[direction]);
+    }
+    this.#pairs.add(pair);
+    for (const socket of [client, upstream]) {
+      socket.setNoDelay(true);
+      socket.on("error", () => undefined); // `close` follows, and the lane passes that on
+      socket.on("close", () => {
+        if (client.closed && upstream.closed) this.#pairs.delete(pair);
+      });
+    }
+  }
+
+  /** With a reset. */
+  end(pair: Pair): void {
+    if (!this.#pairs.delete(pair)) return;
+    pair.toServer.abandon();
+    pair.toClient.abandon();
+    pair.client.resetAndDestroy();
+    pair.upstream.resetAndDestroy();
+  }
+}
+
+function lanesOf(direction: Direction): readonly ("toServer" | "toClient")[] {
+  return direction === "both" ? ["toServer", "toClient"] : [direction];
+}
+
+function parse(target: string): { host: string; port: number } {
+  const [host = "127.0.0.1", port = ""] = target.split(":");
+  return { host, port: Number(port) };
+}
