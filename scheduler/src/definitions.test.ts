@@ -24,10 +24,30 @@ function stored() {
     asked.push(taskIds);
     return taskIds.flatMap((taskId) => records.get(taskId) ?? []);
   };
-  return { put, asked, records, definitions: new Definitions({ byIds } as unknown as TaskStore) };
+  const tasks = { byIds } as unknown as TaskStore;
+  return { put, asked, records, tasks, definitions: new Definitions(tasks) };
 }
 
 describe("definitions", () => {
+  it("of more tasks than fit are those asked for last, and the others are read anew", async () => {
+    const { put, asked, tasks } = stored();
+    const definitions = new Definitions(tasks, 20);
+    for (let taskId = 1; taskId <= 100; taskId++) put(taskId, 1);
+    for (let taskId = 1; taskId <= 100; taskId++) {
+      await definitions.ensure([
+        { taskId, version: 1 },
+        { taskId: 1, version: 1 },
+      ]);
+      expect(definitions.get(taskId)?.definition.name).toBe(`t${taskId}`);
+      expect(definitions.size).toBeLessThanOrEqual(20);
+    }
+    expect(asked, "the first was asked for all the time").toHaveLength(100);
+    await definitions.ensure([{ taskId: 99, version: 1 }]);
+    expect(asked).toHaveLength(100);
+    await definitions.ensure([{ taskId: 50, version: 1 }]);
+    expect(asked.slice(100)).toEqual([[50]]);
+  });
+
   it("are read once, all that are missing in one question, again only for a newer version", async () => {
     const { put, asked, definitions } = stored();
     put(1, 1);

@@ -1,3 +1,4 @@
+import { limits } from "./limits.ts";
 import type { Schedule } from "./schedule.ts";
 import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskRecord, TaskStore } from "./store.ts";
@@ -12,45 +13,63 @@ export interface KnownTask {
 
 /**
  * Definitions by task and version, read from the store when first wanted. A version never changes, so what is here is
- * right for as long as it is asked for by version; only the newest of each task is kept.
+ * right for as long as it is asked for by version; only the newest of each task is kept, and of a million tasks those
+ * that were asked for last: what has not been for as long as half of `limits.definitionsKept` others is read anew.
  */
 export class Definitions {
   readonly #tasks: Pick<TaskStore, "byIds">;
-  readonly #known = new Map<number, KnownTask>();
+  /** Asked for since the last change of generations, and in the one before. */
+  #young = new Map<number, KnownTask>();
+  #old = new Map<number, KnownTask>();
 
-  constructor(tasks: Pick<TaskStore, "byIds">) {
+  readonly #kept: number;
+
+  constructor(tasks: Pick<TaskStore, "byIds">, kept: number = limits.definitionsKept) {
     this.#tasks = tasks;
+    this.#kept = kept;
   }
 
   /** Reads those that are not here, or are older than the version wanted, in one statement. */
   async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
     const missing = new Set<number>();
     for (const { taskId, version } of wanted) {
-      if ((this.#known.get(taskId)?.version ?? 0) < version) missing.add(taskId);
+      if ((this.get(taskId)?.version ?? 0) < version) missing.add(taskId);
     }
     if (missing.size === 0) return;
     for (const record of await this.#tasks.byIds([...missing])) this.remember(record);
   }
 
   get size(): number {
-    return this.#known.size;
+    return this.#young.size + this.#old.size;
   }
 
   /** Reads anew those of the changed tasks that are here in an older version; the others are read when first wanted. */
   async follow(changed: { taskId: number; version: number }[]): Promise<void> {
-    await this.ensure(changed.filter(({ taskId }) => this.#known.has(taskId)));
+    await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
   remember({ taskId, version, definition, calendar }: TaskRecord): KnownTask {
-    const present = this.#known.get(taskId);
+    const present = this.get(taskId);
     if (present && present.version >= version) return present;
     const known = { taskId, version, definition, schedule: plannedSchedule(definition, calendar) };
-    this.#known.set(taskId, known);
+    this.#keep(known);
     return known;
   }
 
-  /** The newest known version; undefined before `ensure`. */
+  /** The newest known version; undefined before `ensure`, and long after it. */
   get(taskId: number): KnownTask | undefined {
-    return this.#known.get(taskId);
+    const young = this.#young.get(taskId);
+    if (young) return young;
+    const old = this.#old.get(taskId);
+    if (old) this.#keep(old);
+    return old;
+  }
+
+  #keep(known: KnownTask): void {
+    this.#old.delete(known.taskId);
+    this.#young.set(known.taskId, known);
+    if (this.#young.size < this.#kept / 2) return;
+    this.#old = this.#young;
+    this.#young = new Map();
   }
 }

@@ -22,6 +22,8 @@ export const limits = {
   inputBytesPerPoll: 8 * 1024 * 1024,
   /** Of one user; and namespaces of one token. */
   grants: 1_000,
+  /** In the memory of one process, some 1 to 2 kB each; half of them are sure to be there, and those of more tasks are read anew. */
+  definitionsKept: 250_000,
   lockNameLength: 200,
   /** Of one semaphore. */
   permits: 1_000,
