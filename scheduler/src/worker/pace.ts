@@ -16,6 +16,11 @@ export class Pace {
     this.#durationMs += (ms - this.#durationMs) / 20;
   }
 
+  /** What runs keeps others waiting for so long: without this, all that is given back would be claimed again until one ends. */
+  tookAtLeast(ms: number): void {
+    this.#durationMs = Math.max(this.#durationMs, ms);
+  }
+
   /** How many it can expect to have started after so many ms, those that run now included. */
   startable(ms: number): number {
     return this.#concurrency + Math.ceil((this.#concurrency * ms) / Math.max(this.#durationMs, shortestMs));

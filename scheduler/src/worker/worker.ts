@@ -484,7 +484,8 @@ export class Worker implements RunHost {
   /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
   #giveBackOverdue(): void {
     if (this.#overdue.size === 0) return;
-    for (const run of this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency))
-      this.#do(run, run.on("give back"));
+    const tooMany = this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency);
+    if (tooMany.length > 0) this.#pace.tookAtLeast(overdueMs);
+    for (const run of tooMany) this.#do(run, run.on("give back"));
   }
 }

@@ -1,0 +1,39 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { expect, it } from "vitest";
+import { carillon } from "../../src/carillon.ts";
+import { silentLog } from "../../src/log.ts";
+import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+it("a backlog of runs that take long is claimed and given back once, not over and over until one ends", async () => {
+  const { url } = postgres();
+  const schema = `slow_${randomBytes(4).toString("hex")}`;
+  const sql = new pg.Client({ connectionString: url });
+  await sql.connect();
+  const count = async (text: string) => Number((await sql.query(text)).rows[0].n);
+  const claims = () => count(`select last_value as n from ${schema}.fence`);
+  const claimed = () => count(`select count(*) as n from ${schema}.run where state = 3`);
+  const tower = carillon({ store: url, schema, handleSignals: false, log: silentLog, concurrency: 2, drain: "5s" });
+  let end: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const slow = tower.task("slow", {}, () => ended);
+  try {
+    await tower.open();
+    await Promise.all(Array.from({ length: 1_000 }, () => slow.enqueue(null)));
+    await tower.start();
+    await until("more to be claimed than can run", async () => (await claimed()) > 500);
+    await until("what cannot run to be given back", async () => (await claimed()) < 50);
+    const before = await claims();
+    // As long as it takes to give back once more.
+    await new Promise((resolve) => setTimeout(resolve, 1_600));
+    expect((await claims()) - before).toBeLessThan(50);
+  } finally {
+    end();
+    await tower.stop();
+    await sql.query(`drop schema if exists ${schema} cascade`);
+    await sql.end();
+  }
+});
