@@ -22,7 +22,8 @@ export function afterSpec(task: string, given: AfterOption): AfterSpec {
   } = typeof given === "object" && given !== null && !Array.isArray(given) ? given : { tasks: given };
   const unknown = Object.keys(rest)[0];
   if (unknown !== undefined) throw invalid(task, `after has no ${JSON.stringify(unknown)}`, "It has tasks and on.");
-  const names = typeof tasks === "string" ? [tasks] : tasks;
+  // A hole in a list is no name either.
+  const names = typeof tasks === "string" ? [tasks] : Array.isArray(tasks) ? Array.from(tasks) : tasks;
   if (!Array.isArray(names) || names.length === 0 || !names.every((name) => typeof name === "string" && name !== ""))
     throw invalid(task, "after must name one task or more", 'For example after: ["fetch", "parse"].');
   if (new Set(names).size > limits.upstreamTasks)

@@ -60,9 +60,9 @@ export function calendarContent(given: { zone: string; weekend: number[]; holida
   const zone = zoneOf(given.zone).name;
   for (const name of ["weekend", "holidays"] as const)
     if (!Array.isArray(given[name])) throw invalid(`${name} is ${shownValue(given[name])}`, "Give a list.");
-  const weekend = [...new Set(given.weekend)].sort((a, b) => a - b);
-  if (!Array.from(weekend).every((day) => Number.isInteger(day) && day >= 0 && day <= 6))
+  if (!Array.from(given.weekend).every((day) => Number.isInteger(day) && day >= 0 && day <= 6))
     throw invalid(`${shownValue(given.weekend)} are no days of the week`, "Give numbers from 0 (Sunday) to 6.");
+  const weekend = [...new Set(given.weekend)].sort((a, b) => a - b);
   if (weekend.length === 7) throw invalid("every day is weekend, so no day is worked", "Leave at least one.");
   const days = [...new Set(Array.from(given.holidays, dayOfText))].sort((a, b) => a - b);
   if (days.length > limits.calendarDays)
