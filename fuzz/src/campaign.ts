@@ -34,6 +34,9 @@ export interface Feeding {
 
 /** Nothing that a person or another program sends may take longer. */
 const hangMs = 1_000;
+/** Of the longest text that is made. */
+const longHangMs = 10_000;
+const sayAfterMs = 2_000;
 const partInputs = 1_000;
 /** Kept for good by a target after its first inputs: caches fill, and are then full. */
 const keptBytesMax = 48 * 1024 * 1024;
@@ -52,7 +55,15 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
   const found: Found[] = [];
   let slowestMs = 0;
   let fed = 0;
+  let partNow = seed;
+  let saidMs = began;
+  const alive = () => {
+    if (performance.now() - saidMs < sayAfterMs) return;
+    saidMs = performance.now();
+    onPart?.(partNow);
+  };
   const timed = async (input: unknown): Promise<void> => {
+    alive();
     onInput?.(input);
     const answer = await inTime(() => target.feed(input), target.withinMs);
     slowestMs = Math.max(slowestMs, answer);
@@ -62,7 +73,8 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
     for (let part = 0; fed < inputs && found.length === 0; part++) {
       const numRuns = Math.min(partInputs, inputs - fed);
       const partSeed = mix(seed, part) >>> 1;
-      onPart?.(partSeed);
+      partNow = partSeed;
+      alive();
       const bug = await unhandled(() => search(target, timed, { seed: partSeed, numRuns }));
       fed += numRuns;
       if (bug) found.push(bug);
@@ -74,7 +86,7 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
         found.push(
           told(target, `keeps ${Math.round(grew / 1e6)} MB of its inputs`, "", `--seed ${seed} --inputs ${inputs}`),
         );
-      const slow = isLong(inputs) ? superlinear(target, seed, inputs) : undefined;
+      const slow = isLong(inputs) ? superlinear(target, seed, inputs, alive) : undefined;
       if (slow) found.push(slow);
     }
   } finally {
@@ -167,7 +179,7 @@ function heapBytes(): number {
 }
 
 /** A part of a good text, many times over: four times as long may take some more than four times as long, not sixteen. */
-function superlinear(target: Target, seed: number, inputs: number): Found | undefined {
+function superlinear(target: Target, seed: number, inputs: number, alive: () => void): Found | undefined {
   const { grown } = target;
   if (!grown) return undefined;
   const pumps = fc.sample(
@@ -175,6 +187,7 @@ function superlinear(target: Target, seed: number, inputs: number): Found | unde
     { seed, numRuns: growths },
   );
   for (const { text, at: anywhere, length } of pumps) {
+    alive();
     const at = anywhere % (text.length + 1);
     const piece = text.slice(at, at + length) || " ";
     const pumped = (size: number) =>
@@ -193,7 +206,7 @@ function superlinear(target: Target, seed: number, inputs: number): Found | unde
     } catch (error) {
       return told(target, stackOf(error), input, how);
     }
-    if (wholeMs > hangMs || wholeMs > 10 * quarterMs)
+    if (wholeMs > longHangMs || wholeMs > 10 * quarterMs)
       return told(
         target,
         `takes ${Math.round(quarterMs)} ms for ${quarter.length} characters and ${Math.round(wholeMs)} ms for ${whole.length}`,

@@ -93,6 +93,7 @@ function goodHistory(): History & { dump: { [Table in keyof Dump]: Row[] } } {
       recoveredMs: t0 + 60_000,
       epochMs: 0,
       clockErrorMs: 100,
+      slackMs: 0,
       sessionTimeoutMs: 6_000,
     },
     ...{

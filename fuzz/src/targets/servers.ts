@@ -112,7 +112,8 @@ function ask(
 function judge(answer: Answer | undefined, what: string): void {
   if (!answer) return;
   const { status, text } = answer;
-  hold(status < 500, () => `${what} answered ${status}: ${text.slice(0, 500)}`);
+  // 503 is of what this server lacks, and has a code that says what.
+  hold(status < 500 || status === 503, () => `${what} answered ${status}: ${text.slice(0, 500)}`);
   if (status < 400) return;
   const { code } = JSON.parse(text) as { code?: string };
   hold(code !== undefined && Object.hasOwn(errorCodes, code), () => `${what} answered ${status} with the code ${code}`);

@@ -26,7 +26,11 @@ export function nameTasks(prefix: string, entries: readonly Nameable[]): string[
   for (let collided = true; collided; ) {
     collided = false;
     const sharers = new Map<string, number[]>();
-    for (const at of entries.keys()) sharers.set(nameAt(at), [...(sharers.get(nameAt(at)) ?? []), at]);
+    for (const at of entries.keys()) {
+      const group = sharers.get(nameAt(at));
+      if (group) group.push(at);
+      else sharers.set(nameAt(at), [at]);
+    }
     for (const group of sharers.values()) {
       if (group.length < 2) continue;
       for (const at of group) {
@@ -37,10 +41,14 @@ export function nameTasks(prefix: string, entries: readonly Nameable[]): string[
     }
   }
   const used = new Set<string>();
+  // Where the search for a free number goes on: thousands of entries may be alike.
+  const counts = new Map<string, number>();
   return entries.map((_, at) => {
     const base = nameAt(at);
     let name = base;
-    for (let count = 2; used.has(name); count++) name = `${base}-${count}`;
+    let count = counts.get(base) ?? 2;
+    for (; used.has(name); count++) name = `${base}-${count}`;
+    counts.set(base, count);
     used.add(name);
     return name;
   });

@@ -41,6 +41,7 @@ export class Findings {
   readonly tasks: ImportedTask[] = [];
   readonly remarks: Remark[] = [];
   readonly #names = new Set<string>();
+  readonly #counts = new Map<string, number>();
 
   problem = (source: string, message: string, hint = ""): void => this.#remark("problem", source, message, hint);
   lost = (source: string, message: string, hint = ""): void => this.#remark("lost", source, message, hint);
@@ -92,7 +93,10 @@ export class Findings {
       .slice(0, limits.taskNameLength - 10);
     const base = plain === "" ? "task" : plain;
     let name = base;
-    for (let count = 2; this.#names.has(name); count++) name = `${base}-${count}`;
+    // Where the last search for a free number ended: thousands may be called alike.
+    let count = this.#counts.get(base) ?? 2;
+    for (; this.#names.has(name); count++) name = `${base}-${count}`;
+    this.#counts.set(base, count);
     return name;
   }
 
