@@ -75,7 +75,8 @@ function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Ma
     ...{ hours: round((endedMs - beganMs) / hourMs), faults: faults.length, violations: violations.length, seed },
     ...{ slots_due: sums.slotsDue, runs: sums.runs, enqueued: sums.enqueued, missed: sums.missed },
     ...{ skipped: sums.skipped, executions: sums.executions, attempts_lost: sums.attemptsLost },
-    recovery_max_ms: Math.max(0, ...faults.map(({ recoveredMs }) => recoveredMs)),
+    recovery_max_ms: Math.max(0, ...faults.filter(({ judged }) => judged).map(({ recoveredMs }) => recoveredMs)),
+    faults_not_judged: faults.filter(({ judged }) => !judged).length,
     ...{ store: title, slope_per_hour: slopes, median: levels },
     ...(violations.length > 0 ? { broken: violations.slice(0, 20) } : {}),
   };
