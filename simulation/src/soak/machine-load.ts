@@ -6,17 +6,18 @@ export class MachineLoad {
   readonly #timer: NodeJS.Timeout;
   #lookedMono = performance.now();
   #stoodMs = 0;
-  #worstMs = 0;
+  /** The longest wait of all. */
+  worstMs = 0;
 
   constructor() {
     this.#timer = setInterval(() => this.#look(), lookMs);
     this.#timer.unref();
   }
 
-  /** Since the last time that it was asked: all that it waited longer than a look takes, and the longest wait. */
-  take(): { stoodMs: number; worstMs: number } {
-    const taken = { stoodMs: Math.round(this.#stoodMs), worstMs: Math.round(this.#worstMs) };
-    this.#stoodMs = this.#worstMs = 0;
+  /** All that it waited, in ms, since the last time that it was asked. */
+  take(): number {
+    const taken = Math.round(this.#stoodMs);
+    this.#stoodMs = 0;
     return taken;
   }
 
@@ -30,7 +31,7 @@ export class MachineLoad {
     this.#lookedMono = nowMono;
     if (lateMs < noticedMs) return;
     this.#stoodMs += lateMs;
-    this.#worstMs = Math.max(this.#worstMs, lateMs);
+    this.worstMs = Math.max(this.worstMs, Math.round(lateMs));
   }
 }
 

@@ -127,7 +127,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       await fault.run(stage);
       const healedMs = Date.now();
       const recoveredMs = await recovery(sampler, over.signal);
-      const { stoodMs } = machine.take();
+      const stoodMs = machine.take();
       const judged = stoodMs <= stoodMsMax;
       faults.push({ atMs, name: fault.name, recoveredMs, judged });
       say(
@@ -138,9 +138,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     await until(Math.max(healMs, Date.now()), over.signal);
     say("healed; waiting for the end of what is under way");
     const [healedMs, recoveredMs] = [Date.now(), Date.now() + quietMs];
-    machine.take();
     await until(recoveredMs + settleMs, over.signal);
-    const { worstMs } = machine.take();
     over.abort();
     await failed;
     await tower.stop();
@@ -157,7 +155,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
         clockErrorMs,
         sessionTimeoutMs,
         // Its processes have more to do than this one, and wait longer.
-        slackMs: 4 * worstMs,
+        slackMs: 4 * machine.worstMs,
       },
       ...{ nodes: [...nodes, ...workers], concurrency: 100, coordination: plan.coordination !== undefined },
       ...{ executions: log.executions, operations, applied: [], happenings, blocked: 0, dump },
