@@ -74,7 +74,8 @@ export interface AccessStore {
 
   signIn(userId: number, hash: Buffer, expiresMs: number, nowMs: number): Promise<void>;
   signOut(hash: Buffer): Promise<void>;
-  signInOf(hash: Buffer): Promise<Credential | null>;
+  /** Each in its place. */
+  signInsOf(hashes: Buffer[]): Promise<(Credential | null)[]>;
 
   /** Newest first. @param userId null: everyone's */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
@@ -88,7 +89,8 @@ export interface AccessStore {
   ): Promise<Token>;
   /** Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
-  tokenOf(tokenId: number): Promise<(Credential & { hash: Buffer }) | null>;
+  /** Each in its place. */
+  tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
   /** Forgets sign-ins that are over, and answers that nobody asks for again. */
   sweep(nowMs: number): Promise<void>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, name, page, paged, reason, route, taskName, text, time } from "./contract-route.ts";
+import { id, name, page, paged, reason, route, taskName, text, time, versionNumber } from "./contract-route.ts";
 import { limits } from "./limits.ts";
 
 const days = {
@@ -42,7 +42,7 @@ export const calendarRoutes = {
       etag: "gives",
     },
     summary: "A calendar's days",
-    query: z.strictObject({ version: id.optional().describe("As it was then.") }),
+    query: z.strictObject({ version: versionNumber.optional().describe("As it was then.") }),
     answer: calendar,
     errors: ["CALENDAR_UNKNOWN"],
   }),

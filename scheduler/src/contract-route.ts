@@ -54,6 +54,11 @@ export const text = (longest: number) =>
 export const name = (longest: number) => text(longest).min(1);
 export const taskName = name(limits.taskNameLength);
 export const id = z.int().min(1);
+/** Of a task or a calendar. */
+export const versionNumber = z
+  .int()
+  .min(1)
+  .max(2 ** 31 - 1);
 export const time = z.iso.datetime({ offset: true }).describe("ISO 8601 with an offset or Z.");
 export const maybeTime = time.nullable();
 export const spanMs = z.number().describe("Milliseconds.");

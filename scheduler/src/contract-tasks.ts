@@ -13,6 +13,7 @@ import {
   text,
   texts,
   time,
+  versionNumber,
 } from "./contract-route.ts";
 import { limits } from "./limits.ts";
 import { namespaceLength } from "./namespace.ts";
@@ -248,7 +249,7 @@ export const taskRoutes = {
   diffTask: route({
     ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/diff", noun, policy: "viewer", params },
     summary: "What differs between two versions",
-    query: z.strictObject({ from: id, to: id.optional().describe("Default: the present one.") }),
+    query: z.strictObject({ from: versionNumber, to: versionNumber.optional().describe("Default: the present one.") }),
     answer: z.strictObject({ from: id, to: id, changes: z.array(change) }),
     errors: [...unknown, "VERSION_UNKNOWN"],
   }),
@@ -323,7 +324,7 @@ export const taskRoutes = {
     summary: "Go back: edited parts to what the code says, or all of it to an earlier version",
     body: z.strictObject({
       parts: z.array(name(50)).min(1).max(50).optional().describe("Default: all that were edited."),
-      version: id.optional().describe("Instead: what the task was at this version."),
+      version: versionNumber.optional().describe("Instead: what the task was at this version."),
       reason,
     }),
     answer: changed,

@@ -24,7 +24,9 @@ export function holidaysOfIcs(text: string, window: IcsWindow): string[] {
   try {
     root = new ICAL.Component(ICAL.parse(text) as ConstructorParameters<typeof ICAL.Component>[0]);
   } catch (cause) {
-    throw invalid(`this is no calendar: ${messageOf(cause).slice(0, 200)}`, "An ICS file begins with BEGIN:VCALENDAR.");
+    // Of what is no calendar at all the parser tells where it broke itself.
+    const why = cause instanceof TypeError ? "" : `: ${messageOf(cause).slice(0, 200)}`;
+    throw invalid(`this is no calendar${why}`, "An ICS file begins with BEGIN:VCALENDAR.");
   }
   if (root.name !== "vcalendar") throw invalid("this is no calendar", "An ICS file begins with BEGIN:VCALENDAR.");
   const days = new Set<number>();

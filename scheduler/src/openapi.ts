@@ -8,7 +8,7 @@ import { problem } from "./worker-protocol.ts";
 type Schema = { [name: string]: unknown };
 
 /** Refusals that any route may give, by status. */
-const always = [400, 401, 403, 503];
+const always = [400, 401, 403, 429, 503];
 const refusals: Record<number, string> = {
   400: "The request is not what this page says.",
   401: "Nobody is signed in, or the token is not known, expired or revoked.",

@@ -74,7 +74,7 @@ export class Api {
     // As many requests wait on it as there are; Node would take more than ten for a leak.
     setMaxListeners(0, this.#stopping.signal);
     this.#options = options;
-    this.#principals = new Principals(store.access, clock, now);
+    this.#principals = new Principals(store.access, clock, now, log);
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
     this.#handlers = {
@@ -150,11 +150,11 @@ export class Api {
     if (authorization !== undefined) {
       const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
       if (token === undefined) throw needed("the Authorization header has no bearer token");
-      return { ...(await this.#principals.ofToken(token)), cookie: null };
+      return { ...(await this.#principals.ofToken(token, request.ip)), cookie: null };
     }
     const cookie = readCookie(request, cookieName(this.#options.behindProxy));
     if (cookie === null) throw needed("nobody is signed in");
-    return { ...(await this.#principals.ofSignIn(cookie)), cookie };
+    return { ...(await this.#principals.ofSignIn(cookie, request.ip)), cookie };
   }
 
   async #answer(routeId: RouteId, shape: RouteShape, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {

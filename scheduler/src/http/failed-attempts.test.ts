@@ -19,7 +19,7 @@ function ticking() {
 describe("failed attempts", () => {
   test("turn an address away for the rest of a minute, and are told once in each", () => {
     const { at, clock, log, lines } = ticking();
-    const attempts = new FailedAttempts(clock, log);
+    const attempts = new FailedAttempts(clock, log, "worker keys");
     for (let minute = 0; minute < 2; minute++) {
       for (let n = 0; n < 19; n++) attempts.failed("10.0.0.1");
       expect(attempts.turnedAwayMs("10.0.0.1")).toBe(0);
@@ -35,7 +35,7 @@ describe("failed attempts", () => {
 
   test("of more addresses than fit in memory turn all new ones away, until windows end", () => {
     const { at, clock, log } = ticking();
-    const attempts = new FailedAttempts(clock, log);
+    const attempts = new FailedAttempts(clock, log, "worker keys");
     for (let n = 0; n < 20_000; n++) attempts.failed(`net ${n}`);
     expect(attempts.turnedAwayMs("net 9999")).toBe(0);
     expect(attempts.turnedAwayMs("net 10000")).toBe(60_000);

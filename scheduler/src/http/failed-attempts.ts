@@ -18,12 +18,15 @@ interface Window {
 export class FailedAttempts {
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #what: string;
   /** In the order in which their windows end. */
   readonly #windows = new Map<string, Window>();
 
-  constructor(clock: Clock, log: Log) {
+  /** @param what is tried, for the log */
+  constructor(clock: Clock, log: Log, what: string) {
     this.#clock = clock;
     this.#log = log;
+    this.#what = what;
   }
 
   /** @returns for how long yet strangers from this network are turned away; 0: they are not */
@@ -45,7 +48,7 @@ export class FailedAttempts {
       if (window.failures === failuresMost)
         this.#log.warn(
           { network, failures: failuresMost, forMs: Math.round(window.endsMono - nowMono) },
-          "too many worker keys from there were wrong: others that are not known yet wait",
+          `too many ${this.#what} from there were wrong: others that are not known yet wait`,
         );
     } else if (this.#windows.size < addressesMost) {
       this.#windows.set(network, { endsMono: nowMono + windowMs, failures: 1 });

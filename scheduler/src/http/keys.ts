@@ -29,7 +29,7 @@ export class Keys {
   constructor(store: WorkerStore, clock: Clock, log: Log) {
     this.#store = store;
     this.#clock = clock;
-    this.#failed = new FailedAttempts(clock, log);
+    this.#failed = new FailedAttempts(clock, log, "worker keys");
   }
 
   /**

@@ -1,54 +1,74 @@
 import { timingSafeEqual } from "node:crypto";
 import { narrowed, type Principal } from "../access.ts";
 import type { AccessStore, Credential } from "../access-store.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
+import type { Log } from "../log.ts";
 import { hashOfSecret, parseToken } from "../worker-key.ts";
+import { FailedAttempts, networkOf } from "./failed-attempts.ts";
+import { Gathered } from "./gathered.ts";
 
 /** What was changed at another server is known here after this. */
 const freshMs = 2_000;
 const rememberedMax = 10_000;
+const readsPerStatement = 100;
+/** Strangers from where too many were wrong are looked up together, no oftener than this, and so many wait for it. */
+const strangersEveryMs = 1_000;
+const strangersMost = 500;
 
 interface Known {
-  credential: Credential | null;
+  credential: Credential;
   readMono: number;
 }
 
-/** Who a request comes from, by its token or its sign-in. */
+/**
+ * Who a request comes from, by its token or its sign-in. What is not known costs a read of the store until too many from the same
+ * network were none; from then on strangers from there wait for their turn, a good one among them no longer than a second.
+ */
 export class Principals {
-  readonly #store: AccessStore;
   readonly #clock: Clock;
   readonly #nowMs: () => number;
+  readonly #failed: FailedAttempts;
   readonly #known = new Map<string, Known>();
+  readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
+  readonly #signIns: Gathered<Buffer, Credential | null>;
+  #turn: Promise<void> | undefined;
+  #inLine = 0;
 
-  constructor(store: AccessStore, clock: Clock, nowMs: () => number) {
-    this.#store = store;
+  constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log) {
     this.#clock = clock;
     this.#nowMs = nowMs;
+    this.#failed = new FailedAttempts(clock, log, "tokens and sign-ins");
+    this.#tokens = new Gathered((tokenIds) => store.tokensOf(tokenIds), readsPerStatement);
+    this.#signIns = new Gathered((hashes) => store.signInsOf(hashes), readsPerStatement);
   }
 
-  /** @throws SIGN_IN_NEEDED */
-  async ofToken(text: string): Promise<{ who: Principal; expiresMs: number }> {
+  /** @param address whom it comes from @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
+  async ofToken(text: string, address: string): Promise<{ who: Principal; expiresMs: number }> {
     const given = parseToken(text);
+    // It costs nothing to say so, so it is not counted.
     if (!given) throw needed("that is no token");
     const hash = hashOfSecret(given.secret);
-    const credential = await this.#read(`${given.keyId} ${hash.toString("latin1")}`, async () => {
-      const found = await this.#store.tokenOf(given.keyId);
+    const credential = await this.#read(`${given.keyId} ${hash.toString("latin1")}`, address, async () => {
+      const found = await this.#tokens.ask(given.keyId);
       return found && timingSafeEqual(found.hash, hash) ? found : null;
     });
+    const turnedAwayMs = credential ? 0 : this.#failed.turnedAwayMs(networkOf(address));
+    if (turnedAwayMs > 0) throw tooMany(turnedAwayMs);
     return this.#judge(credential, "the token");
   }
 
-  /** @param secret of the cookie @throws SIGN_IN_NEEDED */
-  async ofSignIn(secret: string): Promise<{ who: Principal; expiresMs: number }> {
+  /** @param secret of the cookie @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
+  async ofSignIn(secret: string, address: string): Promise<{ who: Principal; expiresMs: number }> {
     const hash = hashOfSecret(secret);
-    const credential = await this.#read(hash.toString("latin1"), () => this.#store.signInOf(hash));
+    // A browser whose sign-in has ended is told so however often it asks: that is how its page comes to ask for a password.
+    const credential = await this.#read(hash.toString("latin1"), address, () => this.#signIns.ask(hash));
     return this.#judge(credential, "the sign-in");
   }
 
   /** Something changed here: what is remembered may be wrong. */
   forget(): void {
-    this.#known.clear();
+    for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
   #judge(credential: Credential | null, what: string): { who: Principal; expiresMs: number } {
@@ -66,17 +86,44 @@ export class Principals {
     return { who, expiresMs };
   }
 
-  async #read(key: string, read: () => Promise<Credential | null>): Promise<Credential | null> {
+  async #read(key: string, address: string, ask: () => Promise<Credential | null>): Promise<Credential | null> {
     const known = this.#known.get(key);
-    const now = this.#clock.monotonic();
-    if (known && now - known.readMono < freshMs) return known.credential;
-    const credential = await read();
-    if (this.#known.size >= rememberedMax) this.#known.clear();
+    if (known && this.#clock.monotonic() - known.readMono < freshMs) return known.credential;
+    const network = networkOf(address);
+    // Who was known here once has shown the secret: nobody's wrong guesses hold them up.
+    if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
+    const readMono = this.#clock.monotonic();
+    const credential = await ask();
+    if (credential) {
+      if (this.#known.size >= rememberedMax && !known) this.#known.clear();
+      this.#known.set(key, { credential, readMono });
+      return credential;
+    }
     // What is not there is not remembered: there is no end of that.
-    if (credential) this.#known.set(key, { credential, readMono: now });
-    return credential;
+    this.#known.delete(key);
+    this.#failed.failed(network);
+    return null;
+  }
+
+  async #inTurn(): Promise<void> {
+    if (this.#inLine >= strangersMost) throw tooMany(strangersEveryMs);
+    this.#inLine++;
+    try {
+      this.#turn ??= pause(this.#clock, strangersEveryMs).finally(() => {
+        this.#turn = undefined;
+      });
+      await this.#turn;
+    } finally {
+      this.#inLine--;
+    }
   }
 }
 
 export const needed = (what: string): CarillonError =>
   new CarillonError("SIGN_IN_NEEDED", what, { hint: "Send Authorization: Bearer TOKEN, or sign in." });
+
+const tooMany = (waitMs: number) =>
+  new CarillonError("TOO_MANY_ATTEMPTS", "too many tokens or sign-ins from this address were wrong", {
+    hint: "Look for a program there with a wrong token. One with a good token is let in.",
+    retryAfterMs: waitMs,
+  });

@@ -20,6 +20,7 @@ import { Api } from "./api.ts";
 import { makeFirstUser } from "./first-user.ts";
 import { strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
+import { refuseOddBodies } from "./json-bodies.ts";
 import { Keys } from "./keys.ts";
 import { unpacking } from "./packed.ts";
 import { Poller, type PollerOptions } from "./poller.ts";
@@ -118,6 +119,7 @@ export class HttpServer {
       request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
     };
     app.removeContentTypeParser("text/plain");
+    refuseOddBodies(app);
     await app.register(compress, { global: false });
     app.setErrorHandler((error, request, reply) => {
       const known = asCarillonError(error);

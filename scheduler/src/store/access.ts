@@ -196,16 +196,19 @@ export function accessStore(database: Database): AccessStore {
       await database.query("access-sign-out", `delete from ${s}.sign_in where hash = $1`, [hash]);
     },
 
-    async signInOf(hash): Promise<Credential | null> {
-      const [row] = await database.query<User & { expiresMs: number }>(
-        "access-sign-in-of",
-        `select ${userFields("u")}, i.expires_ms as "expiresMs" from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
-         where i.hash = $1 and u.removed_ms is null`,
-        [hash],
+    async signInsOf(hashes) {
+      const rows = await database.query<User & { expiresMs: number; hash: Buffer }>(
+        "access-sign-ins-of",
+        `select ${userFields("u")}, i.expires_ms as "expiresMs", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
+         where i.hash = any($1) and u.removed_ms is null`,
+        [hashes],
       );
-      if (!row) return null;
-      const { expiresMs, ...user } = row;
-      return { user, expiresMs, token: null };
+      return hashes.map((wanted): Credential | null => {
+        const row = rows.find(({ hash }) => hash.equals(wanted));
+        if (!row) return null;
+        const { expiresMs, hash: _, ...user } = row;
+        return { user, expiresMs, token: null };
+      });
     },
 
     tokens: (userId, beforeId, limit) =>
@@ -258,10 +261,11 @@ export function accessStore(database: Database): AccessStore {
       });
     },
 
-    async tokenOf(tokenId) {
-      const [row] = await database.query<
+    async tokensOf(tokenIds) {
+      const rows = await database.query<
         User & {
           hash: Buffer;
+          tokenId: number;
           tName: string;
           tRole: Token["role"];
           scopes: Token["scopes"];
@@ -270,14 +274,18 @@ export function accessStore(database: Database): AccessStore {
           revokedMs: number | null;
         }
       >(
-        "access-token-of",
-        `select ${userFields("u")}, t.hash, t.name as "tName", t.role as "tRole", t.scopes, t.namespaces, t.expires_ms as "expiresMs",
-                t.revoked_ms as "revokedMs" from ${tokensFrom} where t.id = $1 and u.removed_ms is null`,
-        [tokenId],
+        "access-tokens-of",
+        `select ${userFields("u")}, t.hash, t.id as "tokenId", t.name as "tName", t.role as "tRole", t.scopes, t.namespaces,
+                t.expires_ms as "expiresMs", t.revoked_ms as "revokedMs"
+         from ${tokensFrom} where t.id = any($1) and u.removed_ms is null`,
+        [tokenIds],
       );
-      if (!row) return null;
-      const { hash, tName: name, tRole: role, scopes, namespaces, expiresMs, revokedMs, ...user } = row;
-      return { user, hash, expiresMs, token: { name, role, scopes, namespaces, revokedMs } };
+      return tokenIds.map((wanted) => {
+        const row = rows.find(({ tokenId }) => tokenId === wanted);
+        if (!row) return null;
+        const { hash, tokenId: _, tName: name, tRole: role, scopes, namespaces, expiresMs, revokedMs, ...user } = row;
+        return { user, hash, expiresMs, token: { name, role, scopes, namespaces, revokedMs } };
+      });
     },
 
     async sweep(nowMs) {

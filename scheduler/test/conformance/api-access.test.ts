@@ -25,16 +25,18 @@ describe("every route", () => {
     const [{ userId } = { userId: 0 }] = await stage.store.access.tokens(null, Number.MAX_SAFE_INTEGER, 1);
     await stage.store.access.revokeToken(userId, "test", { author: "test", reason: "", nowMs: 5 });
     const foreign = stage.tokens.admin.replace(/.{5}$/, "aaaaa");
-    for (const routeId of closed) {
+    // From an address for each: of one, so many wrong tokens would be turned away.
+    const server = await stage.serve({ behindProxy: true });
+    for (const [n, routeId] of closed.entries()) {
+      const given = asked(routeId);
+      const from = { ...given, headers: { ...given.headers, "x-forwarded-for": `10.1.${n}.1` } };
       for (const token of [undefined, "nonsense", expired, revoked, foreign, key]) {
-        const { status, body } = await stage.ask(shapeOf(routeId).method, pathOf(routeId), {
-          ...asked(routeId),
-          ...(token === undefined ? {} : { token }),
-        });
+        const by = { ...from, ...(token === undefined ? {} : { token }) };
+        const { status, body } = await stage.ask(shapeOf(routeId).method, pathOf(routeId), by, server);
         expect([routeId, token, status, body.code]).toEqual([routeId, token, 401, "SIGN_IN_NEEDED"]);
       }
-      const cookie = { ...asked(routeId), headers: { cookie: `carillon=${"a".repeat(43)}` } };
-      expect((await stage.ask(shapeOf(routeId).method, pathOf(routeId), cookie)).status).toBe(401);
+      const cookie = { ...from, headers: { ...from.headers, cookie: `__Host-carillon=${"a".repeat(43)}` } };
+      expect((await stage.ask(shapeOf(routeId).method, pathOf(routeId), cookie, server)).status).toBe(401);
     }
   });
 

@@ -1,0 +1,226 @@
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { carillon } from "../../src/carillon.ts";
+import { type RouteId, routeIds, shapeOf } from "../../src/contract.ts";
+import { writes } from "../../src/contract-route.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { lineOf, placesOf, requestWith } from "../support/requests.ts";
+import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
+
+const stage = new ApiStage();
+let token = "";
+beforeAll(async () => {
+  await stage.open();
+  token = stage.tokens.admin;
+  await stage.client().createTask({ task: "there", options: { command: { argv: ["/usr/bin/true"] } } });
+});
+afterAll(() => stage.close());
+
+/** What a page, a shell, a database, a log or a parser might take for something else; it can be kept as it is. */
+const texts = [
+  `<script>alert(1)</script><img src=x onerror=alert(1)>"'\`javascript:alert(1)//`,
+  `'; drop table task; -- " or 1=1 /* $1 \\ %_ \${7*7} {{7*7}}`,
+  "\u0001\u0007\u001b[31m\u001b]0;x\u0007\r\nset-cookie: a=b\u0085\u2028\u202e\ufeff\u007f",
+  "__proto__",
+  "constructor",
+  "../../../etc/passwd\\..\\%2e%2e/%00",
+  "ünïcödé 𝕋𝕖𝕩𝕥 👩‍👩‍👧 \u0000".replace("\u0000", "0"),
+];
+/** What cannot be kept: it is refused. */
+const refused = ["a\0b", "half \ud83d of a pair", "\udc00"];
+const long = { params: "x".repeat(1_000), query: "x".repeat(5_000), body: "x".repeat(70_000) };
+/** Most of it at once, short enough for the fields of names. */
+const mixed = [texts[0]?.slice(0, 60), texts[1]?.slice(0, 60), texts[2]?.slice(0, 40), texts[5]]
+  .join(" ")
+  .slice(0, 190);
+const numbers = [-1, 2 ** 31, Number.MAX_SAFE_INTEGER, 1.5];
+const jsons = [{ __proto__: null, constructor: { prototype: { polluted: 1 } } }, nested(1_000), [...texts, 1e308]];
+
+function nested(depth: number): unknown {
+  let made: unknown = 1;
+  for (let n = 0; n < depth; n++) made = n % 2 ? [made] : { a: made };
+  return made;
+}
+
+/** Requests whose names are of what is there, so that they get as far as the store. */
+const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
+  enqueueRuns: { body: { runs: [{ task: "there" }] } },
+  previewOperation: { body: { kind: "pause", filter: { task: "there" } } },
+  beginOperation: { body: { kind: "resume", filter: { task: "there" } } },
+  createUser: { body: { name: "someone", password: "a long enough password", role: "viewer" } },
+  createTask: { params: { task: "there" }, body: { options: {} } },
+};
+/** These would end the session of the test, or lock it out by design. */
+const left = new Set<RouteId>(["signIn", "signOut", "changePassword", "revokeToken"]);
+const leaks = /node_modules|\.ts:\d|at \w+ \(|select |insert into|syntax error|pg_|of undefined|of null/i;
+
+describe("every route", () => {
+  test("takes anything in every place of a request without a bug, and tells nothing of itself", async () => {
+    const asked: { routeId: RouteId; line: { path: string; body?: unknown }; what: unknown }[] = [];
+    for (const routeId of routeIds) {
+      const shape = shapeOf(routeId);
+      if (left.has(routeId) || shape.event) continue;
+      const params = shape.params && "task" in shape.params.shape ? { params: { task: "there" } } : {};
+      for (const place of placesOf(routeId)) {
+        const values =
+          place.kind === "number"
+            ? numbers
+            : place.kind === "json"
+              ? jsons
+              : [mixed, "__proto__", "a\0b", "half \ud83d", long[place.part]];
+        for (const what of values)
+          asked.push({
+            ...{ routeId, what },
+            line: lineOf(routeId, requestWith(routeId, place, what, { ...params, ...right[routeId] })),
+          });
+      }
+    }
+    expect(asked.length).toBeGreaterThan(1_000);
+    const statuses = new Map<number, number>();
+    const wrong: string[] = [];
+    const next = asked[Symbol.iterator]();
+    const askSome = async () => {
+      for (const { routeId, line, what } of next) {
+        const headers = { "if-match": "*" };
+        const by = {
+          token,
+          headers,
+          ...(writes(shapeOf(routeId)) && line.body !== undefined ? { body: line.body } : {}),
+        };
+        const found = await wrongOf(stage.ask(shapeOf(routeId).method, line.path, by), what);
+        if (found !== undefined)
+          wrong.push(`${routeId} ${line.path.slice(0, 99)} ${JSON.stringify(what)?.slice(0, 99)}: ${found}`);
+      }
+    };
+    const wrongOf = async (asking: ReturnType<ApiStage["ask"]>, what: unknown): Promise<string | undefined> => {
+      try {
+        const { status, body } = await asking;
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        const told =
+          status >= 400 ? String(body.detail).replaceAll(typeof what === "string" ? what.slice(0, 20) : "-", "") : "";
+        return status === 500 || leaks.test(told) ? `${status} ${told}` : undefined;
+      } catch (error) {
+        // An answer that the OpenAPI page does not have.
+        return String(error).slice(0, 500);
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, askSome));
+    expect(wrong).toEqual([]);
+    expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 201, 400, 404]));
+    expect(stage.lines.filter(({ message }) => /by a bug/.test(message))).toEqual([]);
+    expect(({} as { polluted?: number }).polluted).toBeUndefined();
+    expect(await stage.rows("select count(*) > 0 as there from $s.task")).toEqual([{ there: true }]);
+  });
+
+  test("gives back what can be kept as it came, and refuses what cannot", async () => {
+    const api = stage.client();
+    for (const [n, text] of texts.entries()) {
+      const task = `kept-${n}`;
+      const options = {
+        command: { argv: ["/usr/bin/printf", text] },
+        description: text,
+        slotPayload: { [`a${text}`]: text },
+      };
+      await api.createTask({ task, options, reason: text });
+      const { definition, description } = await api.getTask({ task });
+      expect([definition.command, definition.slotPayload, description]).toMatchObject([
+        { argv: ["/usr/bin/printf", text] },
+        { [`a${text}`]: text },
+        text,
+      ]);
+      expect((await api.listTaskVersions({ task })).items).toMatchObject([{ reason: text }]);
+      const { run } = await api.runTask({ task, payload: [text], key: text, in: "1d", reason: text });
+      expect(await api.getRun({ run })).toMatchObject({ payload: [text], key: text });
+      await api.cancelRun({ run, reason: text });
+      expect((await api.getRun({ run })).error).toMatchObject({ message: text });
+      expect((await api.listAudit({ about: "run", named: String(run) })).items).toMatchObject([
+        { why: text },
+        { why: text },
+      ]);
+    }
+    for (const text of [...refused, "deep"]) {
+      const given = { task: "kept-0", payload: text === "deep" ? nested(1_000) : { [text]: 1 } };
+      await expect(api.runTask(given)).rejects.toMatchObject({ code: "REQUEST_INVALID" });
+    }
+    const { run } = await api.runTask({ task: "kept-0", payload: "[".repeat(5_000), in: "1d" });
+    expect((await api.getRun({ run })).payload).toHaveLength(5_000);
+  });
+});
+
+describe("guesses", () => {
+  test("10,000 at sign-ins are refused, few of them by a hash, while slots are on time", async () => {
+    const late: number[] = [];
+    const schema = `guess_${stage.schema}`;
+    const tower = carillon({ store: postgres().url, schema, listen: "127.0.0.1:0", handleSignals: false });
+    tower.task("beat", { schedule: { type: "every", everyMs: 250, mode: "rate" } }, (run) => {
+      late.push(Date.now() - (run.slot as Date).getTime());
+    });
+    try {
+      await tower.start();
+      await until("it beats", () => late.length > 2);
+      const before = late.length;
+      const began = performance.now();
+      const statuses = await guesses(String(tower.listening), 20, 500);
+      const took = performance.now() - began;
+      expect([...statuses.keys()].sort()).toEqual([401, 429]);
+      expect(statuses.get(401)).toBeLessThan(40);
+      // A slot that was due meanwhile has run, none much later than one has to wait for a turn of a busy event loop.
+      await until("slots go on", () => late.length > before + Math.floor(took / 250) - 1);
+      expect(Math.max(...late.slice(before))).toBeLessThan(2_000);
+    } finally {
+      await tower.stop();
+      await stage.sql.query(`drop schema if exists ${schema} cascade`);
+    }
+  });
+
+  test("at tokens cost the store next to nothing soon, and hold up nobody who has a good one", async () => {
+    const from = (n: number) => ({ "x-forwarded-for": `10.9.${n}.1` });
+    const server = await stage.serve({ behindProxy: true });
+    const wrong = stage.tokens.admin.replace(/.{43}$/, "a".repeat(43));
+    const ask = (given: string, n = 1) => stage.ask("GET", "/v1/me", { token: given, headers: from(n) }, server);
+    const codes: string[] = [];
+    for (let n = 0; n < 21; n++) codes.push((await ask(wrong)).body.code);
+    expect(codes.slice(0, 19)).toEqual(Array(19).fill("SIGN_IN_NEEDED"));
+    const { status, body, headers } = await ask(wrong);
+    expect([status, body.code, Number(headers.get("retry-after"))]).toEqual([
+      ...[429, "TOO_MANY_ATTEMPTS", expect.toSatisfy((s: number) => s >= 1 && s <= 60)],
+    ]);
+    // One that was never seen there waits for its turn beside the guesses; one that was, or from elsewhere, does not wait.
+    const flood = Promise.all(Array.from({ length: 100 }, () => ask(wrong)));
+    expect((await ask(stage.tokens.viewer)).status).toBe(200);
+    expect((await ask(stage.tokens.viewer)).status).toBe(200);
+    expect((await ask(wrong, 2)).body.code).toBe("SIGN_IN_NEEDED");
+    expect((await flood).every((one) => one.status === 429)).toBe(true);
+  });
+});
+
+/** Sign-ins by names and passwords that are wrong, many behind each other on each line. @returns how many had which status */
+async function guesses(address: string, lines: number, each: number): Promise<Map<number, number>> {
+  const [host, port] = address.split(":");
+  const statuses = new Map<number, number>();
+  const line = (of: number) =>
+    new Promise<void>((resolve, reject) => {
+      const socket = connect({ host: host as string, port: Number(port) });
+      let left = each;
+      let heard = "";
+      socket.on("data", (data) => {
+        heard += data.toString("latin1");
+        const found = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) /g)];
+        // A status that is cut in two is read when its rest is there.
+        heard = heard.slice(-12);
+        if (/HTTP\/1\.1 \d{3} /.test(heard)) heard = "";
+        for (const [, status] of found) statuses.set(Number(status), (statuses.get(Number(status)) ?? 0) + 1);
+        left -= found.length;
+        if (left === 0) socket.end(resolve);
+      });
+      socket.once("error", reject);
+      for (let n = 0; n < each; n++) {
+        const body = JSON.stringify({ name: n % 2 ? "admin" : `user-${of}-${n}`, password: `guess number ${n}` });
+        const head = `POST /v1/sign-in HTTP/1.1\r\nhost: ${address}\r\ncontent-type: application/json`;
+        socket.write(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+      }
+    });
+  await Promise.all(Array.from({ length: lines }, (_, of) => line(of)));
+  return statuses;
+}
