@@ -58,6 +58,12 @@ const userParams = z.strictObject({ user: userName });
 const noun = "access" as const;
 
 export const accessRoutes = {
+  howToSignIn: route({
+    ...{ touches: "nothing", method: "GET", path: "/v1/sign-in", noun, policy: "anyone" },
+    summary: "How one may sign in here: by a password, and where a provider is named, by going to its path",
+    answer: z.strictObject({ provider: z.strictObject({ label: z.string(), path: z.string() }).nullable() }),
+    errors: [],
+  }),
   signIn: route({
     ...{ touches: "nothing", method: "POST", path: "/v1/sign-in", noun, policy: "anyone" },
     summary: "Sign in with a password; the cookie that is set is for browsers",

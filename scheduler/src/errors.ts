@@ -71,6 +71,7 @@ export const errorCodes = {
   KEY_NAME_TAKEN: "A worker key has this name already.",
   SIGN_IN_NEEDED: "The request does not say who asks, or by something that holds no more.",
   SIGN_IN_REFUSED: "The name or the password is wrong.",
+  PROVIDER_UNREACHABLE: "The sign-in provider does not answer.",
   TOO_MANY_ATTEMPTS: "Too many attempts to sign in failed, or too many tokens from this address were wrong.",
   ACCESS_DENIED: "Whoever asks may not do this.",
   ORIGIN_REFUSED: "A page from elsewhere asked for a change.",

@@ -7,6 +7,7 @@ import { checkListen } from "./listen.ts";
 import type { Log } from "./log.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { Preset } from "./preset.ts";
+import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider-options.ts";
 import { checkName } from "./task.ts";
 
 export interface CommandOptions {
@@ -90,6 +91,8 @@ export interface CarillonOptions {
   metrics?: boolean;
   /** Whom to tell of what goes wrong; see docs/alarms.md. Default: nobody but the log. */
   alarms?: AlarmOptions;
+  /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
+  provider?: ProviderOptions;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -120,6 +123,7 @@ export interface Settings {
   behindProxy: boolean;
   metrics: boolean;
   alarms: AlarmSettings | null;
+  provider: ProviderSettings | null;
 }
 
 /** Of every Carillon. */
@@ -179,6 +183,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     behindProxy: options.behindProxy ?? false,
     metrics: options.metrics ?? options.listen !== undefined,
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
+    provider: options.provider === undefined ? null : providerSettings(options.provider),
   };
   if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
@@ -247,5 +252,6 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   behindProxy: "flag",
   metrics: "flag",
   alarms: "object",
+  provider: "object",
   log: "object",
 };

@@ -1,4 +1,3 @@
-import type { AlarmOptions } from "../alarm-options.ts";
 import { ruleWords } from "../alarms.ts";
 import { CarillonError } from "../errors.ts";
 import { yamlDocuments } from "../yaml-documents.ts";
@@ -76,12 +75,15 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
   });
 }
 
-/** The alarms of a node, from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it. */
-export function readAlarmFile(file: string): AlarmOptions {
-  const [read] = yamlDocuments(textOfFile(file, "Give the path of a YAML file; see docs/alarms.md."));
+/**
+ * Options of a node from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it.
+ * @param page where their shape is told
+ */
+export function readOptionFile<Options>(file: string, page: string): Options {
+  const [read] = yamlDocuments(textOfFile(file, `Give the path of a YAML file; see ${page}.`));
   if (read && "problem" in read)
-    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: "See docs/alarms.md." });
-  return fromEnvironment(read?.content) as AlarmOptions;
+    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: `See ${page}.` });
+  return fromEnvironment(read?.content) as Options;
 }
 
 function fromEnvironment(value: unknown): unknown {
@@ -92,7 +94,7 @@ function fromEnvironment(value: unknown): unknown {
   if (name === undefined) return value;
   const found = process.env[name];
   if (found) return found;
-  throw new CarillonError("OPTION_INVALID", `the variable ${name}, which alarms are to be read from, is not set`, {
+  throw new CarillonError("OPTION_INVALID", `the variable ${name}, which a file of options names, is not set`, {
     hint: `Set ${name}.`,
   });
 }

@@ -138,7 +138,8 @@ export function commands(terminal: Terminal, ended: Handle): Command {
       command
         .option("--observer", "never lead, only step in where the leader left something out")
         .option("--listen <HOST:PORT>", "serve the HTTP API, and workers with a key, here (default: nowhere)")
-        .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it");
+        .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it")
+        .option("--provider <FILE>", "let an OpenID Connect provider sign people in, as this YAML file says");
     }
     command.option("--no-migrate", "refuse an older schema instead of migrating it: see carillon migrate");
     command.option("--alarms <FILE>", "tell of what goes wrong by webhook and mail, as this YAML file says");

@@ -1,7 +1,7 @@
 import { Carillon } from "../carillon.ts";
 import type { Log } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
-import { readAlarmFile } from "./alarms.ts";
+import { readOptionFile } from "./alarms.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./node-log.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
@@ -23,6 +23,7 @@ export interface NodeOptions extends CommonOptions {
   listen?: string;
   behindProxy?: boolean;
   alarms?: string;
+  provider?: string;
   migrate?: boolean;
   logLevel: LogLevel;
 }
@@ -53,7 +54,8 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(listen === undefined ? {} : { listen }),
       ...(behindProxy === undefined ? {} : { behindProxy }),
       ...(options.migrate === false ? { migrate: false } : {}),
-      ...(options.alarms === undefined ? {} : { alarms: readAlarmFile(options.alarms) }),
+      ...(options.alarms === undefined ? {} : { alarms: readOptionFile(options.alarms, "docs/alarms.md") }),
+      ...(options.provider === undefined ? {} : { provider: readOptionFile(options.provider, "docs/access.md") }),
       commands: {
         ...given.commands,
         allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],

@@ -6,19 +6,22 @@ import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { checkNamespace } from "../namespace.ts";
 import { checkPassword, hashPassword, isPassword } from "../password.ts";
+import type { ProviderSettings } from "../provider-options.ts";
 import { iso, isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
 import { checkName } from "../task.ts";
 import { hashOfSecret, keyText, makeSecret, tokenText } from "../worker-key.ts";
 import type { WorkerKey } from "../worker-store.ts";
 import type { Call, Some } from "./call.ts";
+import { signInMs } from "./guard.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
 import type { Principals } from "./principals.ts";
 import { changeOf } from "./task-calls.ts";
 import type { Throttle } from "./throttle.ts";
 
 const dayMs = 86_400_000;
-const signInMs = dayMs;
+/** Where a browser begins to sign in by the provider. */
+export const providerPath = "/v1/sign-in/provider";
 const tokenMs = 90 * dayMs;
 const longestTokenMs = 366 * dayMs;
 
@@ -64,7 +67,12 @@ const signedIn = ({ who }: Call): Principal => {
   return who;
 };
 
-export function accessCalls(store: Store, principals: Principals, throttle: Throttle): Some<keyof typeof accessRoutes> {
+export function accessCalls(
+  store: Store,
+  principals: Principals,
+  throttle: Throttle,
+  provider: ProviderSettings | null,
+): Some<keyof typeof accessRoutes> {
   const { access } = store;
   const refused = () =>
     new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
@@ -85,6 +93,8 @@ export function accessCalls(store: Store, principals: Principals, throttle: Thro
   };
 
   return {
+    howToSignIn: async () => ({ provider: provider && { label: provider.label, path: providerPath } }),
+
     async signIn({ name, password }, call) {
       const user = await judged(name, password, call.address);
       const secret = makeSecret();

@@ -12,6 +12,7 @@ import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
 import { describeApi } from "../openapi.ts";
 import { operationUnknown } from "../operations.ts";
+import type { ProviderSettings } from "../provider-options.ts";
 import { runUnknown } from "../run.ts";
 import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal, Store } from "../store.ts";
@@ -41,6 +42,8 @@ export interface ApiOptions {
   /** The name of this node. */
   node: string;
   behindProxy: boolean;
+  /** Who signs people in beside passwords. */
+  provider: ProviderSettings | null;
   /** This process's. */
   enqueuer: Enqueuer;
   secretKeys: SecretKeys;
@@ -85,7 +88,7 @@ export class Api {
       ...clusterCalls(store, node, this.#events.follow),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
-      ...accessCalls(store, this.#principals, new Throttle(clock)),
+      ...accessCalls(store, this.#principals, new Throttle(clock), options.provider),
     };
   }
 
@@ -110,6 +113,16 @@ export class Api {
     app.get(openapiPath, { config: { policy: "anyone", touches: "nothing" } }, (request, reply) =>
       sendText(request, reply, description),
     );
+  }
+
+  /** Loaded where there is one: all others start without it. */
+  async registerProvider(app: FastifyInstance): Promise<void> {
+    const { provider, store, clock, storeClock, log, behindProxy } = this.#options;
+    if (!provider) return;
+    const { Provider } = await import("./provider.ts");
+    const onChanged = () => this.#principals.forget();
+    const nowMs = () => storeClock.now();
+    new Provider(provider, { access: store.access, clock, nowMs, log, behindProxy, onChanged }).register(app);
   }
 
   onSignal(signal: Signal): void {

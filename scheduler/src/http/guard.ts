@@ -50,16 +50,29 @@ const refused = (from: string) =>
 /** Of a browser's sign-in. Behind TLS the name itself keeps other hosts from setting it. */
 export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
 
-export function readCookie(request: FastifyRequest, name: string): string | null {
+/** A user's day in one browser. */
+export const signInMs = 86_400_000;
+
+export const readCookie = (request: FastifyRequest, name: string): string | null =>
+  readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
+
+/** @param shape what is not of it is not ours */
+export function readCookieOf(request: FastifyRequest, name: string, shape: RegExp): string | null {
   for (const part of (request.headers.cookie ?? "").split(";")) {
     const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());
-    if (key === name && /^[A-Za-z0-9_-]{43}$/.test(value)) return value;
+    if (key === name && shape.test(value)) return value;
   }
   return null;
 }
 
-export function cookieText(name: string, value: string | null, maxAgeMs: number, behindProxy: boolean): string {
-  const parts = [`${name}=${value ?? ""}`, "Path=/", "HttpOnly", "SameSite=Strict"];
+export function cookieText(
+  name: string,
+  value: string | null,
+  maxAgeMs: number,
+  behindProxy: boolean,
+  sameSite: "Strict" | "Lax" = "Strict",
+): string {
+  const parts = [`${name}=${value ?? ""}`, "Path=/", "HttpOnly", `SameSite=${sameSite}`];
   parts.push(`Max-Age=${value === null ? 0 : Math.floor(maxAgeMs / 1_000)}`);
   if (behindProxy) parts.push("Secure");
   return parts.join("; ");

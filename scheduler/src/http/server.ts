@@ -11,6 +11,7 @@ import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { parseListen } from "../listen.ts";
+import type { ProviderSettings } from "../provider-options.ts";
 import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal } from "../store.ts";
 import { version } from "../version.ts";
@@ -34,6 +35,7 @@ export interface HttpOptions extends PollerOptions {
   listen: string;
   /** A proxy before it ends TLS. */
   behindProxy: boolean;
+  provider: ProviderSettings | null;
   /** For Prometheus; whoever asks needs a key like anybody. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
   /** Why nobody should come here now; null: nothing speaks against it. */
@@ -145,6 +147,7 @@ export class HttpServer {
     app.post(pollPath, forWorkers, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));
     this.#api.register(app);
+    await this.#api.registerProvider(app);
     this.#answerProbes(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { type Carillon, carillon } from "../../src/carillon.ts";
+import type { CarillonOptions } from "../../src/settings.ts";
 import type { Store } from "../../src/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task.ts";
 import { hashOfSecret, keyText, makeSecret } from "../../src/worker-key.ts";
@@ -19,7 +20,9 @@ export class RemoteStage {
   store: Store = undefined as unknown as Store;
 
   /** The first, or another one of the same cluster. */
-  async serve(options: { sessionTimeout?: number; behindProxy?: boolean } = {}): Promise<Carillon> {
+  async serve(
+    options: Pick<CarillonOptions, "sessionTimeout" | "behindProxy" | "listen" | "provider"> = {},
+  ): Promise<Carillon> {
     const { log, lines } = recordingLog();
     const server = carillon({
       store: postgres().url,

@@ -1,0 +1,160 @@
+import { createServer } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Carillon } from "../../src/carillon.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { SignInProvider, SmallBrowser } from "../support/sign-in-provider.ts";
+
+const stage = new ApiStage();
+const provider = new SignInProvider();
+let server: Carillon;
+let home = "";
+const attempt = "carillon-attempt";
+
+beforeAll(async () => {
+  await Promise.all([stage.open(), provider.open()]);
+  // The provider is told where the server is before it listens there.
+  const port = await new Promise<number>((resolve) => {
+    const holder = createServer().listen(0, "127.0.0.1", () => {
+      const { port: free } = holder.address() as { port: number };
+      holder.close(() => resolve(free));
+    });
+  });
+  home = `http://127.0.0.1:${port}`;
+  const { issuer, clientId, clientSecret } = provider;
+  server = await stage.serve({
+    listen: `127.0.0.1:${port}`,
+    provider: {
+      ...{ issuer, clientId, clientSecret, url: home, label: "the house", scopes: ["profile"] },
+      rules: [
+        { claim: "groups", has: "ops", role: "operator" },
+        { claim: "groups", has: "billing", role: "editor", in: "billing" },
+        { claim: "groups", has: "audit", role: "viewer", in: ["billing", "payroll"] },
+      ],
+    },
+  });
+});
+afterAll(async () => {
+  await stage.close();
+  await provider.close();
+});
+
+const begin = () => `${home}/v1/sign-in/provider`;
+const back = (browser: SmallBrowser, user: string) => browser.throughProvider(begin(), user);
+const me = (browser: SmallBrowser) =>
+  stage.ask("GET", "/v1/me", { headers: { cookie: `carillon=${browser.cookie(home, "carillon") ?? ""}` } }, server);
+async function signedIn(user: string, browser = new SmallBrowser()) {
+  const answer = await browser.go(await back(browser, user));
+  return { browser, answer, code: answer.status >= 400 ? ((await answer.json()) as { code: string }).code : undefined };
+}
+
+describe("a provider", () => {
+  test("that does not answer is said to, and the next try asks it again", async () => {
+    const answer = await fetch(begin(), { redirect: "manual" });
+    expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, "PROVIDER_UNREACHABLE"]);
+    provider.serve(`${home}/v1/sign-in/provided`);
+    expect(await stage.client("viewer", server).howToSignIn()).toEqual({
+      provider: { label: "the house", path: "/v1/sign-in/provider" },
+    });
+    expect(await stage.client("viewer").howToSignIn()).toEqual({ provider: null });
+  });
+
+  test("signs a user in whom it knows and a rule lets in, without a password here", async () => {
+    provider.groups.set("ann", ["billing", "audit"]);
+    const browser = new SmallBrowser();
+    const first = await browser.go(`${begin()}?redirect=https://evil.example/`);
+    const to = new URL(first.headers.get("location") as string);
+    expect([first.status, to.origin, Object.fromEntries(to.searchParams)]).toMatchObject([
+      ...[302, provider.issuer],
+      {
+        ...{ response_type: "code", client_id: "carillon", code_challenge_method: "S256", scope: "openid profile" },
+        ...{ redirect_uri: `${home}/v1/sign-in/provided`, state: expect.stringMatching(/^[\w-]{43}$/) },
+        nonce: expect.stringMatching(/^[\w-]{43}$/),
+      },
+    ]);
+    const { answer } = await signedIn("ann", browser);
+    expect([answer.status, answer.headers.get("location")]).toEqual([303, "/"]);
+    const [gone, made] = answer.headers.getSetCookie();
+    expect(gone).toMatch(/^carillon-attempt=; .*HttpOnly; SameSite=Lax; Max-Age=0/);
+    expect(made).toMatch(/^carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=86400$/);
+    expect((await me(browser)).body).toMatchObject({
+      ...{ user: "ann", role: null },
+      grants: [
+        { namespace: "billing", role: "editor" },
+        { namespace: "payroll", role: "viewer" },
+      ],
+    });
+    const admin = stage.client();
+    expect((await admin.listUsers({ limit: 200 })).items.find(({ name }) => name === "ann")).toMatchObject({
+      ...{ provided: true, createdBy: "the provider the house" },
+    });
+    expect((await admin.listAudit({ about: "user", named: "ann" })).items).toMatchObject([{ act: "create" }]);
+    const guess = await stage.ask("POST", "/v1/sign-in", { body: { name: "ann", password: "none" } }, server);
+    expect(guess.body.code).toBe("SIGN_IN_REFUSED");
+  });
+
+  test("is the one that says what its users may: at each sign-in anew, here too at once", async () => {
+    const { browser } = await signedIn("ann");
+    provider.groups.set("ann", ["ops"]);
+    await signedIn("ann");
+    expect((await me(browser)).body).toMatchObject({ role: "operator", grants: [{ namespace: "*" }] });
+    const { items } = await stage.client().listAudit({ about: "user", named: "ann" });
+    expect(items).toMatchObject([{ act: "change", after: { role: "operator" } }, { act: "create" }]);
+  });
+
+  test("lets nobody in whom no rule lets in, who is locked out, or whose name is somebody else's here", async () => {
+    expect(await signedIn("zoe")).toMatchObject({ code: "SIGN_IN_REFUSED" });
+    const admin = stage.client();
+    const names = async () => (await admin.listUsers({ limit: 200 })).items.map(({ name }) => name);
+    expect(await names()).not.toContain("zoe");
+    await admin.createUser({ name: "bob", password: "a long enough password", role: "admin" });
+    provider.groups.set("bob", ["ops"]);
+    expect(await signedIn("bob")).toMatchObject({ code: "USER_NAME_TAKEN" });
+    await admin.changeUser({ user: "ann", disabled: true });
+    expect(await signedIn("ann")).toMatchObject({ code: "SIGN_IN_REFUSED" });
+    await admin.changeUser({ user: "ann", disabled: false });
+    expect((await signedIn("ann")).answer.status).toBe(303);
+  });
+
+  test("is believed only by the browser that asked, for what it asked, once", async () => {
+    const refusedOf = async (browser: SmallBrowser, url: string) => {
+      const answer = await browser.go(url);
+      expect(browser.cookie(home, "carillon")).toBeUndefined();
+      return [answer.status, ((await answer.json()) as { code: string }).code];
+    };
+    const refused = [401, "SIGN_IN_REFUSED"];
+    // Somebody else's way back, laid before a browser that asked for nothing, and one that asked for its own.
+    const theirs = await back(new SmallBrowser(), "ann");
+    expect(await refusedOf(new SmallBrowser(), theirs)).toEqual(refused);
+    const asked = new SmallBrowser();
+    await asked.go(begin());
+    expect(await refusedOf(asked, theirs)).toEqual(refused);
+    for (const part of [0, 1, 2]) {
+      const browser = new SmallBrowser();
+      const url = await back(browser, "ann");
+      const parts = (browser.cookie(home, attempt) as string).split(".");
+      // Another state, another nonce, another verifier of the challenge.
+      parts[part] = "a".repeat(43);
+      browser.setCookie(home, attempt, parts.join("."));
+      expect([part, await refusedOf(browser, url)]).toEqual([part, refused]);
+    }
+    const twice = new SmallBrowser();
+    const url = await back(twice, "ann");
+    const kept = twice.cookie(home, attempt) as string;
+    expect((await twice.go(url)).status).toBe(303);
+    const again = new SmallBrowser();
+    again.setCookie(home, attempt, kept);
+    expect(await refusedOf(again, url)).toEqual(refused);
+    const denied = new SmallBrowser();
+    const state = new URL(await back(denied, "ann")).searchParams.get("state");
+    expect(await refusedOf(denied, `${home}/v1/sign-in/provided?error=access_denied&state=${state}`)).toEqual(refused);
+  });
+
+  test("is not asked again and again for the same address", async () => {
+    const codes = new Set<string>();
+    for (let n = 0; n < 25; n++)
+      codes.add(
+        ((await (await fetch(`${home}/v1/sign-in/provided?code=a&state=${n}`)).json()) as { code: string }).code,
+      );
+    expect([...codes]).toEqual(["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS"]);
+  });
+});

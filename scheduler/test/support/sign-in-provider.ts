@@ -1,0 +1,106 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import Provider from "oidc-provider";
+
+/** A true OpenID Connect provider on this machine, which takes any password and says of each user what it is told to. */
+export class SignInProvider {
+  readonly clientId = "carillon";
+  readonly clientSecret = "a secret between the two of them";
+  readonly groups = new Map<string, string[]>();
+  #answer: RequestListener = (_, response) => void response.writeHead(503).end();
+  readonly #server = createServer((request, response) => this.#answer(request, response));
+
+  get issuer(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Listens; it answers 503 until it knows its client. */
+  async open(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return this;
+  }
+
+  serve(redirectUri: string): void {
+    const provider = new Provider(this.issuer, {
+      clients: [
+        {
+          ...{ client_id: this.clientId, client_secret: this.clientSecret, redirect_uris: [redirectUri] },
+          ...{ grant_types: ["authorization_code"], response_types: ["code"] },
+        },
+      ],
+      cookies: { keys: ["of this test"] },
+      // Said, so that it does not wonder aloud.
+      ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
+      pkce: { required: () => true },
+      claims: { openid: ["sub"], profile: ["preferred_username", "groups"], email: ["email"] },
+      findAccount: (_, id) => ({
+        accountId: id,
+        claims: async () => ({ sub: `id-of-${id}`, preferred_username: id, groups: this.groups.get(id) ?? [] }),
+      }),
+    });
+    this.#answer = provider.callback();
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+interface Cookie {
+  name: string;
+  value: string;
+  path: string;
+}
+
+/** As much of a browser as it takes: cookies of each host by their paths, and one step at a time. */
+export class SmallBrowser {
+  readonly #cookies = new Map<string, Cookie[]>();
+
+  async go(url: string, form?: Record<string, string>): Promise<Response> {
+    const { origin, pathname } = new URL(url);
+    const own = (this.#cookies.get(origin) ?? []).filter(({ path }) => pathname.startsWith(path));
+    const response = await fetch(url, {
+      redirect: "manual",
+      headers: { cookie: own.map(({ name, value }) => `${name}=${value}`).join("; ") },
+      ...(form ? { method: "POST", body: new URLSearchParams(form) } : {}),
+    });
+    for (const text of response.headers.getSetCookie()) this.#keep(origin, text);
+    return response;
+  }
+
+  cookie(origin: string, name: string): string | undefined {
+    return this.#cookies.get(origin)?.find((one) => one.name === name)?.value;
+  }
+
+  setCookie(origin: string, name: string, value: string): void {
+    this.#keep(origin, `${name}=${value}; path=/`);
+  }
+
+  #keep(origin: string, text: string): void {
+    const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(text) ?? [];
+    const path = /; ?path=([^;]+)/i.exec(text)?.[1] ?? "/";
+    const others = (this.#cookies.get(origin) ?? []).filter((one) => one.name !== name || one.path !== path);
+    this.#cookies.set(origin, value === "" ? others : [...others, { name, value, path }]);
+  }
+
+  /** From the server's page to the provider's and through its forms, to where it sends the browser back. */
+  async throughProvider(begin: string, user: string): Promise<string> {
+    let at = begin;
+    for (let steps = 0; steps < 12; steps++) {
+      const { pathname } = new URL(at);
+      const form = pathname.startsWith("/interaction/") ? await this.#formOf(at, user) : undefined;
+      const response = await this.go(at, form);
+      const to = response.headers.get("location");
+      if (to === null) throw new Error(`${at} answered ${response.status}: ${(await response.text()).slice(0, 300)}`);
+      at = new URL(to, at).href;
+      if (new URL(at).pathname === "/v1/sign-in/provided") return at;
+    }
+    throw new Error(`still at ${at}`);
+  }
+
+  async #formOf(url: string, user: string): Promise<Record<string, string>> {
+    const page = await (await this.go(url)).text();
+    return /value="consent"/.test(page) ? { prompt: "consent" } : { prompt: "login", login: user, password: "any" };
+  }
+}
