@@ -71,8 +71,8 @@ type Place =
 const names: Record<Place, [there: string | number, absent: string | number]> = {
   rule: ["failed", "late"],
   channel: ["ours-mail", "ours-none"],
-  message: [1, nobody],
-  silence: [1, nobody],
+  message: [888_888_881, nobody],
+  silence: [888_888_881, nobody],
   secret: ["ours-token", "ours-none"],
   task: ["ours/settle", "ours/absent"],
   calendar: ["ours/bank", "ours/absent"],

@@ -239,7 +239,7 @@ describe("runs", () => {
       token: stage.tokens.admin,
       body: '{"payload":"\\u0000"}',
     });
-    expect(nul.body).toMatchObject({ status: 400, code: "PAYLOAD_NOT_JSON" });
+    expect(nul.body).toMatchObject({ status: 400, code: "REQUEST_INVALID" });
   });
 
   test("give their log by pages and as it is written", async () => {
