@@ -123,8 +123,10 @@ async function endedRuns(database: Database, browse: Asked, ends: number[]): Pro
   const of = (where: string) => `(select r.id, r.ended_ms from ${s}.run_history r where ${where}
     and r.ended_ms >= $1 and r.ended_ms < $2 and r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)
     order by r.ended_ms desc, r.id desc limit ${size})`;
-  const ofTask = (end: number) => (end === 0 ? "r.task_id = $5 and" : "r.task_id = $5 and r.outcome <> 0 and");
-  const pieces = ends.map((end) => of(`${taskId === null ? "" : ofTask(end)} r.outcome = ${end}`));
+  // Not `outcome = 0`: of 10 million the planner then read all that went well, newest first, for the one in a thousand of this task.
+  const ofTask = (end: number) =>
+    end === 0 ? "r.task_id = $5 and r.outcome + 0 = 0" : `r.task_id = $5 and r.outcome <> 0 and r.outcome = ${end}`;
+  const pieces = ends.map((end) => of(taskId === null ? `r.outcome = ${end}` : ofTask(end)));
   const rows = await database.query<RunRow>(
     nameOf("ended", ends, browse, size),
     `${runRecordSql(s, "run_history", brief)} join (
