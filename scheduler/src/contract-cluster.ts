@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, maybeTime, name, page, paged, reason, route, taskName, texts, time } from "./contract-route.ts";
+import { id, maybeTime, name, page, paged, reason, route, spanMs, taskName, texts, time } from "./contract-route.ts";
 import { runSummary } from "./contract-runs.ts";
 
 const member = {
@@ -19,6 +19,14 @@ const member = {
   started: time,
   seen: time,
   silent: z.boolean().describe("Its beat stood still for longer than its timeout."),
+  tasks: z
+    .array(z.string())
+    .nullable()
+    .describe("That it has handlers for, of a worker that said so; null: any of its groups."),
+  settings: z
+    .looseObject({ retentionMs: spanMs, horizonMs: spanMs, claimAheadMs: spanMs })
+    .nullable()
+    .describe("That must agree with those of others, as far as it told them."),
 };
 
 const term = z

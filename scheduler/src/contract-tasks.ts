@@ -160,15 +160,17 @@ export const taskSummary = z
     words: z.string().describe("The schedule in words."),
     next: maybeTime.describe("The next slot; null when none is to come."),
     paused: z.strictObject({ at: time, by: z.string(), why: z.string() }).nullable(),
+    edited: z.array(z.string()).describe("Parts that were edited by hand; they stay so whatever the code says."),
     counters: counters.describe("Of ended runs and missed slots; exact."),
   })
   .meta({ id: "TaskSummary" });
 
 export const task = taskSummary
   .extend({
+    id: id.describe("Its number, by which jitter is drawn."),
     description: z.string(),
     changed: time,
-    edited: z.array(z.string()).describe("Parts that were edited by hand; they stay so whatever the code says."),
+    bundle: z.string().nullable().describe("Whose files define it."),
     definition,
   })
   .meta({ id: "Task" });
@@ -237,6 +239,16 @@ export const taskRoutes = {
     ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}", noun, policy: "viewer", params, etag: "gives" },
     summary: "One task with its definition",
     answer: task,
+    errors: unknown,
+  }),
+  listFollowers: route({
+    ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}/followers", noun, policy: "viewer", params },
+    summary: "The tasks that come after this one, by name",
+    answer: z.strictObject({
+      followers: z.array(
+        z.strictObject({ task: taskName, on: z.enum(["success", "failure", "any"]), with: z.array(taskName) }),
+      ),
+    }),
     errors: unknown,
   }),
   listTaskVersions: route({

@@ -102,6 +102,8 @@ export const errorCodes = {
   STOPPED: "This Carillon has been stopped.",
   TIMEOUT: "The work did not finish in its time.",
   CANCELLED: "The work was cancelled.",
+  PROFILE_UNKNOWN: "No profile has this name.",
+  CONFIG_INVALID: "A file or a variable that the command line is configured by cannot be read, or says what cannot be.",
   USAGE: "The command line is wrong.",
 } as const;
 

@@ -2,6 +2,7 @@
 import { iso, isoTime } from "./run-object.ts";
 import { compileSchedule } from "./schedule.ts";
 import type { Counters, TaskRecord } from "./store.ts";
+import { editedParts } from "./task-edits.ts";
 import { nextOf } from "./upcoming-slots.ts";
 
 export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
@@ -25,6 +26,7 @@ export function taskObject(record: TaskRecord, counters: Counters | undefined, n
       by: record.paused.by,
       why: record.paused.why,
     },
+    edited: editedParts(record.definition) as string[],
     counters: counters ?? noCounters,
   };
 }

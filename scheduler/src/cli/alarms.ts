@@ -1,38 +1,35 @@
+import type { AlarmRecord, OutboxRow } from "../alarm-store.ts";
 import { ruleWords } from "../alarms.ts";
 import { CarillonError } from "../errors.ts";
+import { iso, isoTime } from "../run-object.ts";
 import { yamlDocuments } from "../yaml-documents.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { withCluster } from "./reach.ts";
 import { textOfFile } from "./read-tasks.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
+import { fromEnvironment } from "./variables.ts";
 
 const messagesShown = 10;
+const openObject = ({ openedMs, lastMs, runId, ...rest }: AlarmRecord) => ({
+  ...{ ...rest, run: runId, opened: isoTime(openedMs), last: isoTime(lastMs) },
+});
+const messageObject = ({ createdMs, sentMs, ...rest }: OutboxRow) => ({
+  ...{ ...rest, created: isoTime(createdMs), sent: iso(sentMs) },
+});
 
 /** What is wrong now, and the last messages: sent, waiting, or given up. */
 export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const [open, messages] = [await store.alarms.open(), await store.alarms.outbox(messagesShown)];
-    const now = nowMs();
-    const iso = (ms: number) => new Date(ms).toISOString();
+  return withCluster(options, async ({ cluster }) => {
+    const { open, messages } = await cluster.alarms(messagesShown);
+    const now = cluster.nowMs();
     if (terminal.json) {
-      terminal.object({
-        open: open.map(({ openedMs, lastMs, runId, ...rest }) => ({
-          ...rest,
-          run: runId,
-          opened: iso(openedMs),
-          last: iso(lastMs),
-        })),
-        messages: messages.map(({ createdMs, sentMs, ...rest }) => ({
-          ...rest,
-          created: iso(createdMs),
-          sent: sentMs === null ? null : iso(sentMs),
-        })),
-      });
+      terminal.object({ open: open.map(openObject), messages: messages.map(messageObject) });
       return exitCodes.ok;
     }
-    if (open.length === 0) terminal.line(`no alarm is open in ${place}`);
+    if (open.length === 0) terminal.line(`no alarm is open in ${cluster.place}`);
     terminal.table(
       [
         { title: "ALARM" },
@@ -84,17 +81,4 @@ export function readOptionFile<Options>(file: string, page: string): Options {
   if (read && "problem" in read)
     throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: `See ${page}.` });
   return fromEnvironment(read?.content) as Options;
-}
-
-function fromEnvironment(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(fromEnvironment);
-  if (typeof value === "object" && value !== null)
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, fromEnvironment(one)]));
-  const [, name] = typeof value === "string" ? (/^env:([A-Za-z_]\w*)$/.exec(value) ?? []) : [];
-  if (name === undefined) return value;
-  const found = process.env[name];
-  if (found) return found;
-  throw new CarillonError("OPTION_INVALID", `the variable ${name}, which a file of options names, is not set`, {
-    hint: `Set ${name}.`,
-  });
 }

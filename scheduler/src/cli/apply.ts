@@ -9,8 +9,10 @@ import { compileSchedule } from "../schedule.ts";
 import type { FieldChange } from "../written-task.ts";
 import { partText } from "./edit-task.ts";
 import { changesExit, type ExitCode, exitCodes } from "./exit-codes.ts";
+import { operator } from "./operator.ts";
+import { requireStore } from "./reach.ts";
 import { readTaskFiles, tellProblems } from "./read-tasks.ts";
-import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import { type CommonOptions, type Opened, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { cut, pad, plain, widthOf } from "./text.ts";
 import { ageText } from "./times.ts";
@@ -68,6 +70,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
     else printApplied(applied, terminal);
     return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
   };
+  requireStore(options, options.plan ? "diff" : "apply");
   return withStore(options, work, { make: !options.plan });
 }
 

@@ -4,7 +4,8 @@ import { CarillonError, messageOf } from "../errors.ts";
 import { holidaysOfIcs } from "../ics.ts";
 import { limits } from "../limits.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone } from "./times.ts";
@@ -23,7 +24,7 @@ const words = (text: string) => text.split(",").flatMap((word) => (word.trim() =
 
 export async function setCalendar(name: string, options: SetCalendarOptions, terminal: Terminal): Promise<ExitCode> {
   const files = await Promise.all((options.ics ?? []).map(readIcs));
-  return withStore(options, async ({ store, nowMs }) => {
+  return withCluster(options, async ({ cluster: { calendars, nowMs } }) => {
     const zone = options.zone ?? localZone().name;
     const today = Math.floor(nowMs() / dayMs);
     // What is past explains itself in the ledger; a little of it is kept for backfills.
@@ -33,8 +34,7 @@ export async function setCalendar(name: string, options: SetCalendarOptions, ter
       weekend: options.weekend === undefined ? [0, 6] : words(options.weekend).map(weekdayOf),
       holidays: [...words(options.days ?? ""), ...files.flatMap((text) => holidaysOfIcs(text, window))],
     };
-    const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-    const { calendar, changed, tasks } = await store.calendars.set(name, content, change);
+    const { calendar, changed, tasks } = await calendars.set(name, content, options.reason ?? "");
     if (terminal.json) terminal.object({ calendar, changed, tasks });
     else if (!changed) terminal.line(`${plain(name)} is so already, at version ${calendar.version}`);
     else {
@@ -64,8 +64,8 @@ function contentText({ holidays, weekend, zone }: CalendarContent): string {
 }
 
 export function listCalendars(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const calendars = await store.calendars.list();
+  return withCluster(options, async ({ cluster: { place, nowMs, ...cluster } }) => {
+    const calendars = await cluster.calendars.list();
     if (terminal.json) {
       terminal.object(
         calendars.map(({ changedMs, ...rest }) => ({ ...rest, changed: new Date(changedMs).toISOString() })),
@@ -97,8 +97,8 @@ export function showCalendar(
   options: CommonOptions & { version?: number },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const calendar = await store.calendars.find(name, options.version);
+  return withCluster(options, async ({ cluster: { calendars, nowMs } }) => {
+    const calendar = await calendars.find(name, options.version);
     const { changedMs, ...rest } = calendar;
     if (terminal.json) {
       terminal.object({ ...rest, changed: new Date(changedMs).toISOString() });
@@ -123,8 +123,8 @@ export function showCalendar(
 }
 
 export function removeCalendar(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    await store.calendars.remove(name, { author: operator(), reason: "", nowMs: nowMs() });
+  return withCluster(options, async ({ cluster }) => {
+    await cluster.calendars.remove(name);
     if (terminal.json) terminal.object({ calendar: name, removed: true });
     else terminal.line(`${plain(name)} is removed`);
     return exitCodes.ok;

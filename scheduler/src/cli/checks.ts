@@ -165,12 +165,16 @@ function versions({ members: all }: ClusterFacts): Check {
   return remark("versions", `members run ${seen.join(" and ")}`, "Right while you upgrade; bring all to one version.");
 }
 
+const called = ({ name, definition: { group } }: ClusterFacts["tasks"][number]) => ({ name, group });
+
 function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
   const active = tasks.filter(({ paused }) => paused === null);
   const without = active.filter(({ definition }) => groupWorkers(all, definition.group, nowMs).length === 0);
-  const unhandled = active.filter((task) => !without.includes(task) && workersOf(all, task, nowMs).length === 0);
+  const unhandled = active.filter(
+    (task) => !without.includes(task) && workersOf(all, called(task), nowMs).length === 0,
+  );
   const unfit = active.filter((task) => {
-    const workers = workersOf(all, task, nowMs);
+    const workers = workersOf(all, called(task), nowMs);
     return workers.length > 0 && eligible(task.definition, workers.map(asLive)).length === 0;
   });
   if (without.length === 0 && unhandled.length > 0)

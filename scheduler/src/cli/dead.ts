@@ -1,7 +1,8 @@
 import { CarillonError } from "../errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { type BulkOptions, filterOf } from "./operations.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
@@ -11,9 +12,9 @@ const reasonText = (reason: { code: string; words: string } | null) =>
   reason === null ? "(dropped by retention)" : `${reason.code === "" ? "" : `${reason.code}: `}${reason.words}`;
 
 export function listDead(options: BulkOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const now = nowMs();
-    const groups = await store.deadLetters.groups(filterOf(options, now));
+  return withCluster(options, async ({ cluster }) => {
+    const now = cluster.nowMs();
+    const groups = await cluster.dead.groups(filterOf(options, now));
     const letters = groups.reduce((sum, group) => sum + group.letters, 0);
     if (terminal.json) {
       terminal.object({
@@ -28,7 +29,7 @@ export function listDead(options: BulkOptions, terminal: Terminal): Promise<Exit
       return exitCodes.ok;
     }
     if (groups.length === 0) {
-      terminal.aside(`No dead letters in ${place}.`);
+      terminal.aside(`No dead letters in ${cluster.place}.`);
       return exitCodes.ok;
     }
     const { style } = terminal;
@@ -64,15 +65,15 @@ export function showDead(
   options: CommonOptions & { limit: number },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const [group] = await store.deadLetters.groups({ fingerprint });
+  return withCluster(options, async ({ cluster }) => {
+    const [group] = await cluster.dead.groups({ fingerprint });
     if (!group) {
       throw new CarillonError("RUN_UNKNOWN", `no dead letter has the fingerprint ${JSON.stringify(fingerprint)}`, {
         hint: "See carillon dead list. What was redriven or dismissed is shown by carillon runs show.",
       });
     }
-    const letters = await store.deadLetters.letters({ fingerprint }, options.limit);
-    const last = await store.runs.find(group.lastRunId);
+    const letters = await cluster.dead.letters({ fingerprint }, options.limit);
+    const last = await cluster.runs.find(group.lastRunId);
     if (terminal.json) {
       const { firstMs, lastMs, lastRunId, ...rest } = group;
       const listed = letters.map(({ runId, endedMs, task }) => ({ run: runId, task, ended: iso(endedMs) }));
@@ -88,7 +89,7 @@ export function showDead(
     terminal.line();
     terminal.table(
       [{ title: "RUN", align: "right" }, { title: "TASK", least: 8 }, { title: "ENDED" }],
-      letters.map(({ runId, task, endedMs }) => [String(runId), plain(task), ageText(endedMs, nowMs())]),
+      letters.map(({ runId, task, endedMs }) => [String(runId), plain(task), ageText(endedMs, cluster.nowMs())]),
     );
     return exitCodes.ok;
   });

@@ -1,6 +1,7 @@
 import { CarillonError } from "../errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** The operator's word on a run whose worker was lost. */
@@ -12,8 +13,8 @@ export function decideRun(
 ): Promise<ExitCode> {
   if (how !== "retry" && how !== "fail")
     throw new CarillonError("USAGE", `${JSON.stringify(how)} is no decision`, { hint: "Give retry or fail." });
-  return withStore(options, async ({ tower }) => {
-    await tower.decide(runId, how, options.reason, operator());
+  return withCluster(options, async ({ cluster }) => {
+    await cluster.runs.decide(runId, how, options.reason ?? "");
     if (terminal.json) terminal.object({ run: runId, decided: how });
     else terminal.line(how === "retry" ? `run ${runId} will run again` : `run ${runId} has failed`);
     return exitCodes.ok;

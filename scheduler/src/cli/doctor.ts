@@ -8,6 +8,7 @@ import { inspectPostgres } from "../store/inspect.ts";
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
 import { type Check, checkCluster, checkNode, checkServer } from "./checks.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { requireStore } from "./reach.ts";
 import {
   type CommonOptions,
   chosenCoordination,
@@ -26,6 +27,7 @@ export interface DoctorOptions extends CommonOptions {
 
 /** Looks at everything and changes nothing; an embedded store that stands still is started for the look. */
 export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "doctor");
   const { schema } = settingsOf(lookingOptions(options));
   const checks = [checkNode(process.versions.node), ...(await storeChecks(options, schema))];
   const problems = checks.filter(({ verdict }) => verdict === "problem").length;
@@ -36,7 +38,7 @@ export async function doctor(options: DoctorOptions, terminal: Terminal): Promis
 
 async function storeChecks(options: DoctorOptions, schema: string): Promise<Check[]> {
   const url = chosenUrl(options);
-  const directory = options.directory ?? defaultDirectory;
+  const { directory = defaultDirectory } = lookingOptions(options);
   if (url === undefined && !existsSync(directory)) {
     const advice = "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start carillon dev here.";
     return [{ what: "store", verdict: "problem", found: `${resolve(directory)} does not exist`, advice }];

@@ -4,11 +4,14 @@ import { CarillonError } from "../errors.ts";
 import { at, compileSchedule, cron, every, manual, type ScheduleSpec, validateSchedule } from "../schedule.ts";
 import type { TaskRecord } from "../store.ts";
 import type { TaskDefinition, TaskOptions } from "../task.ts";
-import { edited, editedParts, partCalled, reverted, type TaskPart } from "../task-edits.ts";
+import { editedParts, partCalled, type TaskPart } from "../task-edits.ts";
 import { differences } from "../task-versions.ts";
+import type { Cluster, EditChange } from "./cluster.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { partsToSet } from "./parts-to-set.ts";
 import { afterText } from "./policy-text.ts";
-import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 
@@ -19,29 +22,26 @@ export interface EditOptions extends CommonOptions {
   expectVersion?: number;
 }
 
-/** What `--set PART=VALUE` takes; a value in { } or [ ] is JSON. */
-export const partsToSet =
-  "description, group, schedule (a cron, every 5m, at TIME, manual), zone, slotPayload (JSON), priority, timeout (or none), " +
-  "retry, overlap, misfire, onWorkerLost, grace, history, command (JSON), http (JSON), calendar (JSON, or none), " +
-  "blackout (JSON, or none), after (TASK,TASK…, JSON with on, or none)";
-
 export function editTask(name: string, options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   const { set = [] } = options;
   if (set.length === 0)
     throw new CarillonError("USAGE", "nothing to change was given", { hint: `Give --set PART=VALUE: ${partsToSet}.` });
-  return withStore(options, (opened) =>
-    change(name, options, opened, terminal, ({ definition }) => edited(definition, optionsOf(set, definition))),
+  return withCluster(options, ({ cluster }) =>
+    change(name, options, cluster, terminal, (record, given) =>
+      cluster.tasks.edit(record, optionsOf(set, record.definition), given),
+    ),
   );
 }
 
 /** Puts back what the code (or an import) says of parts that were edited; of all, when none is named. */
 export function revertTask(name: string, names: string[], options: EditOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, (opened) =>
-    change(name, options, opened, terminal, ({ definition }) => {
+  return withCluster(options, ({ cluster }) =>
+    change(name, options, cluster, terminal, (record, given) => {
+      const { definition } = record;
       const there = editedParts(definition);
       const wanted = names.length === 0 ? there : names.map((one) => partCalled(one) ?? (one as TaskPart));
       const wrong = wanted.find((part) => !there.includes(part));
-      if (wrong === undefined) return reverted(definition, wanted);
+      if (wrong === undefined) return cluster.tasks.revert(record, wanted, given);
       throw new CarillonError("USAGE", `${JSON.stringify(wrong)} of task ${name} was not edited`, {
         hint: there.length === 0 ? "Nothing of it was." : `Edited are: ${there.join(", ")}.`,
       });
@@ -52,14 +52,13 @@ export function revertTask(name: string, names: string[], options: EditOptions, 
 async function change(
   name: string,
   options: EditOptions,
-  { tower, store }: Opened,
+  cluster: Cluster,
   terminal: Terminal,
-  make: (record: TaskRecord) => TaskDefinition,
+  make: (record: TaskRecord, given: EditChange) => Promise<{ record: TaskRecord; changed: boolean }>,
 ): Promise<ExitCode> {
-  const before = await store.tasks.byName(name);
+  const { record: before } = await cluster.tasks.find(name);
   const expectedVersion = options.expectVersion ?? before.version;
-  const by = { author: operator(), reason: options.reason ?? "" };
-  const { record, changed } = await tower.save(make(before), { expectedVersion, ...by });
+  const { record, changed } = await make(before, { expectedVersion, reason: options.reason ?? "" });
   const parts = changed ? (differences(before.definition, record.definition) as (TaskPart | "asDefined")[]) : [];
   const [was, is] = [before.definition, record.definition];
   if (terminal.json) {

@@ -46,15 +46,24 @@ const failed = new Set<ErrorCode>([
   "KEY_FORBIDDEN",
   "KEY_THROTTLED",
   "CLAIM_FOREIGN",
-  "SERVER_UNREACHABLE",
   "LISTEN_FAILED",
+]);
+
+/** It cannot be reached, or refuses whoever asks. */
+const server = new Set<ErrorCode>([
+  "SERVER_UNREACHABLE",
+  "SERVER_BUSY",
+  "SIGN_IN_NEEDED",
+  "SIGN_IN_REFUSED",
+  "ACCESS_DENIED",
+  "TOO_MANY_ATTEMPTS",
 ]);
 
 /** Of a command that ended by an error. What is none of ours is a bug. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!isCarillonError(error)) return exitCodes.bug;
   if (notFound.has(error.code)) return exitCodes.notFound;
-  if (/^(STORE|EMBEDDED|COORDINATION)_/.test(error.code)) return exitCodes.store;
+  if (/^(STORE|EMBEDDED|COORDINATION)_/.test(error.code) || server.has(error.code)) return exitCodes.store;
   // Every other code names something wrong in what was given: an option, a file, a schedule, a payload.
   return failed.has(error.code) ? exitCodes.failed : exitCodes.usage;
 }

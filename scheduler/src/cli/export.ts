@@ -5,7 +5,8 @@ import { editedParts } from "../task-edits.ts";
 import { writeYaml } from "../task-files/write.ts";
 import { writtenTask } from "../written-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface ExportOptions extends CommonOptions {
@@ -16,10 +17,8 @@ export interface ExportOptions extends CommonOptions {
 
 /** The tasks as they are now, edits by hand among them; all, when nothing is said. */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store }) => {
-    const found = names.length > 0 ? await store.tasks.byNames(names) : await store.tasks.list();
-    const missing = names.find((name) => !found.some((record) => record.name === name));
-    if (missing !== undefined) await store.tasks.byName(missing);
+  return withCluster(options, async ({ cluster }) => {
+    const found = await cluster.tasks.records(names.length > 0 ? names : undefined);
     const tasks = found
       .filter(({ definition }) => options.group === undefined || definition.group === options.group)
       .filter(({ bundle }) => options.bundle === undefined || bundle === options.bundle)

@@ -1,12 +1,15 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { listAlarms } from "./alarms.ts";
-import { applyFiles } from "./apply.ts";
-import { cronWords } from "./cron-words.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { exportTasks } from "./export.ts";
-import { importers, importTasks } from "./import-tasks.ts";
+import { imports as importsThere } from "./imports.ts";
+import { late } from "./late.ts";
 import type { CommandParts } from "./operation-commands.ts";
-import { simulateTasks } from "./simulate.ts";
+
+const listAlarms = late(() => import("./alarms.ts"), "listAlarms");
+const applyFiles = late(() => import("./apply.ts"), "applyFiles");
+const cronWords = late(() => import("./cron-words.ts"), "cronWords");
+const exportTasks = late(() => import("./export.ts"), "exportTasks");
+const importTasks = late(() => import("./import-tasks.ts"), "importTasks");
+const simulateTasks = late(() => import("./simulate.ts"), "simulateTasks");
 
 const onlyPlans = (args: string[]) => args.includes("diff") || (args.includes("apply") && args.includes("--plan"));
 
@@ -122,7 +125,7 @@ export function addImporters(
   { add, doing, terminal }: Pick<CommandParts, "add" | "doing" | "terminal">,
   imports: Command,
 ): void {
-  for (const [kind, { what, example }] of Object.entries(importers)) {
+  for (const [kind, { what, example }] of Object.entries(importsThere)) {
     add(imports, `${kind} <file...>`, what, example)
       .option("--zone <ZONE>", "of crons that name none, such as Europe/Berlin: where the old scheduler runs")
       .option("--group <NAME>", "the workers that are to run the tasks")
@@ -130,7 +133,7 @@ export function addImporters(
       .option("--output <FILE>", "write the file there instead of to standard output")
       .action(
         doing(([files], options: Parameters<typeof importTasks>[2]) =>
-          importTasks(kind, files as unknown as string[], options, terminal),
+          importTasks(kind as keyof typeof importsThere, files as unknown as string[], options, terminal),
         ),
       );
   }

@@ -1,14 +1,15 @@
 import { checkGroupLimit, type GroupRecord, waitingMost } from "../group-store.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
 
 export function listGroups(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const now = nowMs();
-    const groups = await store.groups.list(now);
+  return withCluster(options, async ({ cluster }) => {
+    const now = cluster.nowMs();
+    const groups = await cluster.groups.list();
     if (terminal.json) terminal.object(groups.map(asJson));
     else if (groups.length === 0) terminal.aside("There are no groups yet: a task or a worker names the first.");
     else print(groups, now, terminal);
@@ -25,9 +26,8 @@ export async function limitGroup(
 ): Promise<ExitCode> {
   const runs = text === "none" ? null : Number(text);
   checkGroupLimit(runs);
-  return withStore(options, async ({ store, nowMs }) => {
-    const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-    const { changed } = await store.groups.limit(name, runs, change);
+  return withCluster(options, async ({ cluster }) => {
+    const { changed } = await cluster.groups.limit(name, runs, options.reason ?? "");
     if (terminal.json) terminal.object({ group: name, limit: runs, changed });
     else {
       const words = runs === null ? "as many runs at once as its workers take" : `at most ${runs} runs at once`;

@@ -9,7 +9,9 @@ import { keepEdits } from "../task-edits.ts";
 import { writtenTask } from "../written-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { writeImported } from "./import-tasks.ts";
-import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import { operator } from "./operator.ts";
+import { requireStore } from "./reach.ts";
+import { type CommonOptions, type Opened, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { localZone } from "./times.ts";
@@ -139,7 +141,10 @@ async function save(found: Found[], options: ImportOptions): Promise<(Found & { 
     }
     return exitCodes.ok;
   };
-  if (found.length > 0) await withStore(options, work, { make: true });
+  if (found.length > 0) {
+    requireStore(options, "import crontab without --output");
+    await withStore(options, work, { make: true });
+  }
   return saved;
 }
 

@@ -8,6 +8,7 @@ import { writeYaml } from "../task-files/write.ts";
 import { zoneName } from "../zone.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { writeOut } from "./export.ts";
+import type { imports } from "./imports.ts";
 import { textOfFile } from "./read-tasks.ts";
 import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -17,35 +18,25 @@ import { localZone } from "./times.ts";
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
 /** Where a cron's zone is not said: Kubernetes counts in UTC, the others where their machine is. */
-export const importers: Record<string, { from: Importer; what: string; example: string; zone: () => string }> = {
+const importers: Record<keyof typeof imports, { from: Importer; zone: () => string }> = {
   quartz: {
     from: importQuartz,
-    what: "Turn Quartz's XML scheduling data (and quartz.properties) into a file of tasks.",
-    example: "carillon import quartz quartz.properties quartz_data.xml --zone Europe/Berlin --output tasks.yaml",
     zone: () => localZone().name,
   },
   "xxl-job": {
     from: fromXxl,
-    what: "Turn rows of XXL-JOB's xxl_job_info, as JSON, into a file of tasks.",
-    example: "carillon import xxl-job xxl_job_info.json --zone Asia/Shanghai --output tasks.yaml",
     zone: () => localZone().name,
   },
   kubernetes: {
     from: importKubernetes,
-    what: "Turn manifests of Kubernetes CronJobs into a file of tasks.",
-    example: "kubectl get cronjobs -A -o yaml | carillon import kubernetes - > tasks.yaml",
     zone: () => "UTC",
   },
   bullmq: {
     from: importBullmq,
-    what: "Turn what BullMQ's getJobSchedulers() gives, as JSON, into a file of tasks.",
-    example: "carillon import bullmq schedulers.json --output tasks.yaml",
     zone: () => localZone().name,
   },
   "pg-boss": {
     from: importPgBoss,
-    what: "Turn rows of pg-boss's table of schedules, as JSON, into a file of tasks.",
-    example: "carillon import pg-boss schedules.json --output tasks.yaml",
     zone: () => "UTC",
   },
 };
@@ -59,12 +50,12 @@ export interface ImportFileOptions extends CommonOptions {
 
 /** Touches no store: what came of it is looked at, mended and applied. */
 export async function importTasks(
-  kind: string,
+  kind: keyof typeof imports,
   files: string[],
   options: ImportFileOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const { from, zone } = importers[kind] as (typeof importers)[string];
+  const { from, zone } = importers[kind];
   const sources = files.map((path) => ({
     path,
     text: textOfFile(path, `Give the path of what ${kind} exported, or - for standard input.`),

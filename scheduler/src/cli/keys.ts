@@ -1,15 +1,15 @@
 import { limits } from "../limits.ts";
 import { checkName } from "../task.ts";
-import { hashOfSecret, keyText, makeSecret } from "../worker-key.ts";
-import type { WorkerKey } from "../worker-store.ts";
+import type { ListedKey } from "./cluster.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
 
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-const keyObject = ({ name, groups, createdMs, createdBy, revokedMs }: WorkerKey) => ({
+const keyObject = ({ name, groups, createdMs, createdBy, revokedMs }: ListedKey) => ({
   name,
   groups,
   created: iso(createdMs),
@@ -25,13 +25,10 @@ export async function createKey(
   checkName("a key's name", name, 100);
   const groups = [...new Set(options.group ?? ["default"])];
   for (const group of groups) checkName("a group", group, limits.groupNameLength);
-  return withStore(
+  return withCluster(
     options,
-    async ({ store, nowMs }) => {
-      const secret = makeSecret();
-      const key = { name, groups, hash: hashOfSecret(secret), createdBy: operator() };
-      const made = await store.workers.createKey(key, nowMs());
-      const text = keyText(made.keyId, secret);
+    async ({ cluster }) => {
+      const { key: made, text } = await cluster.access.createKey(name, groups);
       if (terminal.json) terminal.object({ ...keyObject(made), key: text });
       else {
         terminal.line(text);
@@ -44,12 +41,12 @@ export async function createKey(
 }
 
 export function listKeys(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const keys = await store.workers.keys();
+  return withCluster(options, async ({ cluster }) => {
+    const keys = await cluster.access.keys();
     if (terminal.json) terminal.object(keys.map(keyObject));
     else if (keys.length === 0) terminal.aside("There are no worker keys. Make one: carillon keys create NAME");
     else {
-      const now = nowMs();
+      const now = cluster.nowMs();
       const { style } = terminal;
       terminal.table(
         [
@@ -73,8 +70,8 @@ export function listKeys(options: CommonOptions, terminal: Terminal): Promise<Ex
 }
 
 export function revokeKey(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const revoked = await store.workers.revokeKey(name, { author: operator(), reason: "", nowMs: nowMs() });
+  return withCluster(options, async ({ cluster }) => {
+    const revoked = await cluster.access.revokeKey(name);
     if (terminal.json) terminal.object(keyObject(revoked));
     else terminal.line(`${plain(name)} is revoked: its workers are locked out, and what they run is taken back`);
     return exitCodes.ok;

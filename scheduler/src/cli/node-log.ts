@@ -1,11 +1,9 @@
 import pino from "pino";
 import type { Log } from "../log.ts";
+import { type LogLevel, logLevels } from "./log-levels.ts";
 import type { Style } from "./style.ts";
 import { plain } from "./text.ts";
 import { clockText, localZone } from "./times.ts";
-
-export const logLevels = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof logLevels)[number];
 
 /**
  * One JSON object a line on standard output, written before the call returns, so that a crash loses none. From here on

@@ -1,7 +1,8 @@
 import { storeAlone } from "../coordination/agreement.ts";
 import type { Leadership, Member, Term } from "../store.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import { withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, spanText, timeText } from "./times.ts";
@@ -17,11 +18,10 @@ interface Cluster {
 
 /** Who takes part, and who led when and why that ended. */
 export function listNodes(options: CommonOptions & { terms: number }, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const { members, leadership } = await store.sessions.members();
-    const { coordination } = await store.sessions.cluster();
-    // One at least: it says since when the present one leads.
-    const terms = await store.sessions.terms(Math.max(1, options.terms));
+  return withCluster(options, async ({ cluster: { place, nowMs, ...asked } }) => {
+    const { members, leadership } = await asked.members();
+    const coordination = await asked.coordination();
+    const terms = await asked.terms(options.terms);
     const cluster = { members, leadership, terms, coordination, nowMs: nowMs() };
     if (terminal.json) terminal.object(asJson(cluster, options.terms));
     else {

@@ -1,21 +1,24 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
 import { liveStates, outcomes } from "../run.ts";
-import { listCalendars, removeCalendar, setCalendar, showCalendar } from "./calendars.ts";
-import { listDead, showDead } from "./dead.ts";
 import type { ExitCode } from "./exit-codes.ts";
-import {
-  type BackfillOptions,
-  type BulkOptions,
-  backfillTask,
-  beginOperation,
-  listOperations,
-  showOperation,
-  stopOperation,
-  waitForOperation,
-} from "./operations.ts";
+import { late } from "./late.ts";
+import type { BackfillOptions, BulkOptions } from "./operations.ts";
 import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
+
+const listCalendars = late(() => import("./calendars.ts"), "listCalendars");
+const removeCalendar = late(() => import("./calendars.ts"), "removeCalendar");
+const setCalendar = late(() => import("./calendars.ts"), "setCalendar");
+const showCalendar = late(() => import("./calendars.ts"), "showCalendar");
+const listDead = late(() => import("./dead.ts"), "listDead");
+const showDead = late(() => import("./dead.ts"), "showDead");
+const backfillTask = late(() => import("./operations.ts"), "backfillTask");
+const beginOperation = late(() => import("./operations.ts"), "beginOperation");
+const listOperations = late(() => import("./operations.ts"), "listOperations");
+const showOperation = late(() => import("./operations.ts"), "showOperation");
+const stopOperation = late(() => import("./operations.ts"), "stopOperation");
+const waitForOperation = late(() => import("./operations.ts"), "waitForOperation");
 
 /** What the program gives to a part of it that adds commands. */
 export interface CommandParts {
@@ -23,13 +26,14 @@ export interface CommandParts {
   family: (name: string, summary: string) => Command;
   doing: <Options extends CommonOptions>(
     work: (args: string[], options: Options) => Promise<ExitCode>,
+    how?: { configured?: boolean },
   ) => (...given: unknown[]) => Promise<void>;
   tasks: Command;
   runs: Command;
   terminal: Terminal;
 }
 
-const collect = (value: string, before: string[] = []) => [...before, value];
+export const collect = (value: string, before: string[] = []) => [...before, value];
 const whole = (text: string) => {
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
   return Number(text);

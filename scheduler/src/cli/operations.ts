@@ -4,12 +4,14 @@ import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { operationObject } from "../operation-object.ts";
-import type { OperationFilter, OperationKind, OperationRecord, OperationRequest } from "../operations.ts";
+import type { OperationFilter, OperationKind, OperationRecord } from "../operations.ts";
 import { iso } from "../run-object.ts";
 import { at as parseTime } from "../schedule.ts";
 import type { RunRecord } from "../store.ts";
+import type { Bulk } from "./cluster.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import { type Reached, withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, spanText } from "./times.ts";
@@ -79,16 +81,13 @@ export function beginOperation(
   kind: OperationKind,
   options: BulkOptions,
   terminal: Terminal,
-  make: (nowMs: number) => Partial<OperationRequest> = () => ({}),
+  make: (nowMs: number) => Partial<Bulk> = () => ({}),
 ): Promise<ExitCode> {
-  return withStore(options, async (opened) => {
-    const { store, nowMs } = opened;
-    const now = nowMs();
-    const request = {
-      ...{ kind, filter: filterOf(options, now), author: operator(), reason: options.reason ?? "" },
-      ...make(now),
-    };
-    const { total, first } = await store.operations.preview(request, now, shown);
+  return withCluster(options, async (reached) => {
+    const { cluster } = reached;
+    const now = cluster.nowMs();
+    const request = { ...{ kind, filter: filterOf(options, now), reason: options.reason ?? "" }, ...make(now) };
+    const { total, first } = await cluster.operations.preview(request, shown);
     const isTasks = kind === "pause" || kind === "resume";
     const noun = isTasks ? (total === 1 ? "task" : "tasks") : total === 1 ? "run" : "runs";
     if (!terminal.json && (options.dryRun || total > 0)) {
@@ -106,14 +105,14 @@ export function beginOperation(
     }
     if (!options.yes && total > (isTasks ? tasksUnasked : runsUnasked))
       await confirm(`${total} ${noun} ${past[kind]}`, terminal);
-    const id = await store.operations.begin(request, randomUUID(), now);
-    if (options.wait) return follow(id, opened, terminal);
+    const id = await cluster.operations.begin(request, randomUUID());
+    if (options.wait) return follow(id, reached, terminal);
     if (terminal.json) {
       terminal.object({ kind, total, operation: id });
       return exitCodes.ok;
     }
     terminal.line(`operation ${id} has begun; see how it goes: carillon operations show ${id}`);
-    const { leadership } = await store.sessions.members();
+    const { leadership } = await cluster.members();
     if (leadership.sessionId === null)
       terminal.aside(
         `no node leads, so it waits until one does; carry it out from here: carillon operations wait ${id}`,
@@ -134,11 +133,11 @@ async function confirm(what: string, terminal: Terminal): Promise<void> {
 }
 
 /** Until it has ended. It is stepped from here too, so it goes on where no node runs. */
-async function follow(id: number, { store, nowMs, signal }: Opened, terminal: Terminal): Promise<ExitCode> {
+async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
   for (;;) {
-    const { stepped, nextMs } = await store.operations.step(nowMs(), id);
-    const operation = await store.operations.find(id);
+    const { stepped, nextMs } = await cluster.operations.step(id);
+    const operation = await cluster.operations.find(id);
     if (operation.endedMs !== null) {
       if (terminal.json) terminal.object(operationObject(operation));
       else terminal.line(`operation ${id} ${operation.state}: ${countsText(operation)}`);
@@ -152,7 +151,7 @@ async function follow(id: number, { store, nowMs, signal }: Opened, terminal: Te
     const text = countsText(operation);
     if (process.stderr.isTTY && text !== told) terminal.aside(text);
     told = text;
-    const waitMs = nextMs === null ? lookMs : Math.min(Math.max(nextMs - nowMs(), 10), lookMs);
+    const waitMs = nextMs === null ? lookMs : Math.min(Math.max(nextMs - cluster.nowMs(), 10), lookMs);
     if (stepped === null) await pause(systemClock, waitMs, signal);
   }
 }
@@ -187,8 +186,8 @@ function filterText({ filter, range }: OperationRecord): string {
 }
 
 export function listOperations(options: CommonOptions & { limit: number }, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const operations = await store.operations.list(options.limit);
+  return withCluster(options, async ({ cluster: { place, nowMs, ...cluster } }) => {
+    const operations = await cluster.operations.list(options.limit);
     if (terminal.json) {
       terminal.object(operations.map(operationObject));
       return exitCodes.ok;
@@ -222,14 +221,14 @@ export function listOperations(options: CommonOptions & { limit: number }, termi
 }
 
 export function showOperation(id: number, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const operation = await store.operations.find(id);
+  return withCluster(options, async ({ cluster }) => {
+    const operation = await cluster.operations.find(id);
     if (terminal.json) {
       terminal.object(operationObject(operation));
       return exitCodes.ok;
     }
     const { style } = terminal;
-    const now = nowMs();
+    const now = cluster.nowMs();
     const row = (name: string, text: string) => {
       if (text !== "") terminal.line(`  ${style.dim(name.padEnd(9))} ${plain(text)}`);
     };
@@ -249,9 +248,9 @@ export function showOperation(id: number, options: CommonOptions, terminal: Term
 }
 
 export function stopOperation(id: number, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const state = await store.operations.stop(id, nowMs(), { author: operator(), reason: "" });
-    const operation = await store.operations.find(id);
+  return withCluster(options, async ({ cluster }) => {
+    const state = await cluster.operations.stop(id);
+    const operation = await cluster.operations.find(id);
     if (terminal.json) terminal.object(operationObject(operation));
     else terminal.line(`operation ${id} is ${state}; ${countsText(operation)}`);
     return exitCodes.ok;
@@ -259,7 +258,7 @@ export function stopOperation(id: number, options: CommonOptions, terminal: Term
 }
 
 export function waitForOperation(id: number, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, (opened) => follow(id, opened, terminal));
+  return withCluster(options, (reached) => follow(id, reached, terminal));
 }
 
 export interface BackfillOptions extends BulkOptions {

@@ -5,10 +5,10 @@ import type { RunRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
 
 /** Who runs it; empty for whoever asks first. */
-export function routeText({ route, labels }: TaskDefinition): string {
+export function routeText({ route, labels }: { [Part in "route" | "labels"]?: TaskDefinition[Part] | null }): string {
   const only = Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`);
   const words = [
-    route === undefined
+    route == null
       ? ""
       : route.by === "pin"
         ? `pinned to ${route.node}`

@@ -1,31 +1,43 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
 import type { OperationKind } from "../operations.ts";
+import { liveStates, outcomes } from "../run.ts";
 import { version } from "../version.ts";
-import { decideRun } from "./decide-runs.ts";
-import { dev } from "./dev.ts";
-import { doctor } from "./doctor.ts";
-import { editTask, partsToSet, revertTask } from "./edit-task.ts";
+import { addAccess } from "./access-commands.ts";
+import type { ConfigFile } from "./config-file.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { addFileCommands, addImporters, tellsChanges } from "./file-commands.ts";
-import { limitGroup, listGroups } from "./groups.ts";
-import { importCrontabs } from "./import-crontab.ts";
-import { createKey, listKeys, revokeKey } from "./keys.ts";
-import { serve } from "./node-commands.ts";
-import { logLevels } from "./node-log.ts";
-import { listNodes } from "./nodes.ts";
+import { late } from "./late.ts";
+import { logLevels } from "./log-levels.ts";
 import { addOperations, bulkOptions, byFilter } from "./operation-commands.ts";
-import { type BulkOptions, beginOperation } from "./operations.ts";
-import { serveRemote } from "./remote-worker.ts";
-import { showRun } from "./run-card.ts";
-import { cancelRuns, listRuns, runStates, tailRuns } from "./runs.ts";
+import type { BulkOptions } from "./operations.ts";
+import { partsToSet } from "./parts-to-set.ts";
 import { addSchemaCommands } from "./schema-commands.ts";
-import { addSecrets } from "./secrets.ts";
+import { addSecrets } from "./secret-commands.ts";
+import { addProfiles } from "./server-commands.ts";
 import type { CommonOptions } from "./store-choice.ts";
-import { showTask } from "./task-card.ts";
-import { listTasks, nextOfTask, pauseTasks, resumeTasks, runTask } from "./tasks.ts";
 import { Terminal } from "./terminal.ts";
-import { createUser, listUsers, removeUser, roleNames, setPassword } from "./users.ts";
+
+const decideRun = late(() => import("./decide-runs.ts"), "decideRun");
+const dev = late(() => import("./dev.ts"), "dev");
+const doctor = late(() => import("./doctor.ts"), "doctor");
+const editTask = late(() => import("./edit-task.ts"), "editTask");
+const revertTask = late(() => import("./edit-task.ts"), "revertTask");
+const importCrontabs = late(() => import("./import-crontab.ts"), "importCrontabs");
+const serve = late(() => import("./node-commands.ts"), "serve");
+const listNodes = late(() => import("./nodes.ts"), "listNodes");
+const beginOperation = late(() => import("./operations.ts"), "beginOperation");
+const serveRemote = late(() => import("./remote-worker.ts"), "serveRemote");
+const showRun = late(() => import("./run-card.ts"), "showRun");
+const cancelRuns = late(() => import("./runs.ts"), "cancelRuns");
+const listRuns = late(() => import("./runs.ts"), "listRuns");
+const tailRuns = late(() => import("./runs.ts"), "tailRuns");
+const showTask = late(() => import("./task-card.ts"), "showTask");
+const listTasks = late(() => import("./tasks.ts"), "listTasks");
+const nextOfTask = late(() => import("./tasks.ts"), "nextOfTask");
+const pauseTasks = late(() => import("./tasks.ts"), "pauseTasks");
+const resumeTasks = late(() => import("./tasks.ts"), "resumeTasks");
+const runTask = late(() => import("./tasks.ts"), "runTask");
 
 /** Carries out a command line. What went wrong has been said when this resolves. @returns the exit code */
 export async function main(args: string[]): Promise<ExitCode> {
@@ -38,6 +50,8 @@ export async function main(args: string[]): Promise<ExitCode> {
     exit = code;
   });
   try {
+    // What a shell asks while a line is typed: its words are another command's.
+    if (args[0] === "__complete") return await (await import("./complete.ts")).complete(program, args.slice(1));
     await program.parseAsync(args, { from: "user" });
     return exit;
   } catch (error) {
@@ -52,8 +66,13 @@ export async function main(args: string[]): Promise<ExitCode> {
   }
 }
 
+/** Once a process, however many command lines it carries out. */
+let watched = false;
+
 /** `carillon runs tail | head` ends without a word; a node that shows its runs to nobody any more stops in order. */
 function endWithReader(): void {
+  if (watched) return;
+  watched = true;
   let told = false;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
@@ -82,7 +101,7 @@ function usageError(error: CommanderError, args: string[], program: Command): Ca
 
 type Handle = (code: ExitCode) => void;
 
-/** All that can be said on a command line; nothing is carried out before it is parsed. */
+/** All that can be said on a command line; nothing is carried out before it is parsed. Completion walks through it too. */
 export function commands(terminal: Terminal, ended: Handle): Command {
   const program = new Command("carillon")
     .description(
@@ -95,8 +114,15 @@ export function commands(terminal: Terminal, ended: Handle): Command {
       "--store <URL>",
       "the PostgreSQL to use (else CARILLON_STORE, DATABASE_URL, or a private one in the directory)",
     )
+    .option(
+      "--server <URL>",
+      "ask this server instead of a store (else CARILLON_SERVER; token: CARILLON_TOKEN)",
+      collect,
+    )
+    .option("--profile <NAME>", "ask the server of this profile, made by carillon login (else CARILLON_PROFILE)")
     .option("--directory <PATH>", "where the private PostgreSQL keeps its data (default: .carillon)")
     .option("--schema <NAME>", "the PostgreSQL schema that holds everything (default: carillon)")
+    .option("--config <FILE>", "settings of this project (default: carillon.config.yaml and the like in this folder)")
     .option("--json", "print JSON for programs instead of text for people")
     .option("--no-color", "use no colours (also: NO_COLOR=1)")
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
@@ -107,10 +133,18 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   const add = (parent: Command, usage: string, summary: string, example: string): Command =>
     parent.command(usage).description(summary).addHelpText("after", `\nExample:\n  $ ${example}`);
   const doing =
-    <Options extends CommonOptions>(work: (args: string[], options: Options) => Promise<ExitCode>) =>
+    <Options extends CommonOptions>(
+      work: (args: string[], options: Options) => Promise<ExitCode>,
+      { configured = true }: { configured?: boolean } = {},
+    ) =>
     async (...given: unknown[]) => {
       const command = given.at(-1) as Command;
-      ended(await work(command.processedArgs as string[], command.optsWithGlobals<Options>()));
+      const options = command.optsWithGlobals<Options & { config?: string; logLevel?: string }>();
+      const file = configured ? await readConfigFile(options.config) : undefined;
+      if (file) options.file = file;
+      if (command.options.some(({ long }) => long === "--log-level"))
+        options.logLevel ??= await chosenLogLevel(options.file);
+      ended(await work(command.processedArgs as string[], options));
     };
   const family = (name: string, summary: string): Command =>
     program.command(name).description(summary).helpCommand(false);
@@ -153,7 +187,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
         .option("--allow-http <HOST>", "let HTTP tasks call this host or address range; may be repeated", collect);
     }
     return command.addOption(
-      new Option("--log-level <LEVEL>", "say this and what is worse").choices(logLevels).default("info"),
+      new Option("--log-level <LEVEL>", "say this and what is worse (default: info)").choices(logLevels),
     );
   };
 
@@ -179,8 +213,10 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     ),
     { scheduler: false, worker: true },
   )
-    .option("--server <URL>", "reach the cluster by this server alone, or by another; may be repeated", collect)
-    .option("--key <KEY>", "with --server: the worker key (else CARILLON_WORKER_KEY, which others do not see)")
+    .option(
+      "--key <KEY>",
+      "with --server, which may be repeated: the worker key (else CARILLON_WORKER_KEY, which others do not see)",
+    )
     .action(
       doing(([file], options: Parameters<typeof serveRemote>[1]) =>
         options.server ? serveRemote(file, options, terminal) : serve("worker", file, options, terminal),
@@ -271,7 +307,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     "carillon runs list --state failed --since 1d",
   )
     .option("--task <NAME>", "only runs of this task")
-    .addOption(new Option("--state <STATE...>", "only runs in these states").choices(runStates))
+    .addOption(new Option("--state <STATE...>", "only runs in these states").choices([...liveStates, ...outcomes]))
     .option("--since <DURATION>", "only runs that ended (or were due) in the last while, such as 2h")
     .option("-n, --limit <N>", "at most this many", wholeNumber(1, 10_000), 20)
     .action(doing((_, options: Parameters<typeof listRuns>[0]) => listRuns(options, terminal)));
@@ -338,55 +374,8 @@ export function commands(terminal: Terminal, ended: Handle): Command {
 
   addImporters({ add, doing, terminal }, imports);
 
-  const keys = family("keys", "Let workers in that reach the cluster by HTTP, and lock them out.");
-  add(keys, "create <name>", "Make a worker key. It is shown once.", "carillon keys create reports --group reports")
-    .option("--group <NAME>", "let it run tasks of this group; may be repeated (default: default)", collect)
-    .action(doing(([name = ""], options: Parameters<typeof createKey>[1]) => createKey(name, options, terminal)));
-  add(keys, "list", "List the worker keys: whose they are, not what they are.", "carillon keys list").action(
-    doing((_, options) => listKeys(options, terminal)),
-  );
-  add(
-    keys,
-    "revoke <name>",
-    "Lock a key's workers out; what they run is taken back.",
-    "carillon keys revoke reports",
-  ).action(doing(([name = ""], options) => revokeKey(name, options, terminal)));
-
-  const groups = family("groups", "See what each group of workers has to do, and limit how much it does at once.");
-  add(groups, "list", "List the groups: tasks, workers, runs at once and what waits.", "carillon groups list").action(
-    doing((_, options) => listGroups(options, terminal)),
-  );
-  add(
-    groups,
-    "limit <name> <runs>",
-    "Run at most so many of a group at once, or none: no limit.",
-    "carillon groups limit gpu 4",
-  )
-    .option("--reason <TEXT>", "kept with the change")
-    .action(
-      doing(([name = "", runs = ""], options: Parameters<typeof limitGroup>[2]) =>
-        limitGroup(name, runs, options, terminal),
-      ),
-    );
-
-  const users = family("users", "Say who may sign in to the HTTP API, and as what.");
-  add(users, "create <name>", "Make a user. The password is shown once.", "carillon users create ann --role operator")
-    .addOption(new Option("--role <ROLE>", "what the user may").choices(roleNames).default("viewer"))
-    .option("--in <NAMESPACE...>", "in these namespaces only")
-    .option("--reason <TEXT>", "why, for the audit")
-    .action(doing(([name = ""], options: Parameters<typeof createUser>[1]) => createUser(name, options, terminal)));
-  add(users, "list", "List the users.", "carillon users list").action(
-    doing((_, options) => listUsers(options, terminal)),
-  );
-  add(
-    users,
-    "password <name>",
-    "Give a user a new password, shown once; every sign-in of the user ends.",
-    "carillon users password admin",
-  ).action(doing(([name = ""], options) => setPassword(name, options, terminal)));
-  add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann").action(
-    doing(([name = ""], options) => removeUser(name, options, terminal)),
-  );
+  addAccess({ add, family, doing, terminal });
+  addProfiles({ add, family, doing, program, terminal });
 
   addSecrets({ add, family, doing, terminal });
   addSchemaCommands({ add, doing, program, terminal });
@@ -404,6 +393,20 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     .action(doing((_, options: Parameters<typeof listNodes>[0]) => listNodes(options, terminal)));
 
   return program;
+}
+
+/** Without a file, nothing of what reads one is loaded. */
+async function readConfigFile(named: string | undefined): Promise<ConfigFile | undefined> {
+  const { readConfig } = await import("./config-file.ts");
+  return readConfig(named, process.env);
+}
+
+async function chosenLogLevel(file: ConfigFile | undefined): Promise<string> {
+  const level = process.env.CARILLON_LOG_LEVEL || (file?.values.logLevel as string | undefined) || "info";
+  if ((logLevels as readonly string[]).includes(level)) return level;
+  throw new CarillonError("CONFIG_INVALID", `logLevel cannot be ${JSON.stringify(level)}`, {
+    hint: `Give ${logLevels.join(", ")}. carillon config check says where it came from.`,
+  });
 }
 
 const collect = (value: string, before: string[] = []) => [...before, value];

@@ -1,13 +1,16 @@
+import { isCarillonError } from "../errors.ts";
 import type { Json } from "../json.ts";
 import { attemptObject, lateObject, relativeObject, runObject } from "../run-object.ts";
-import { compileSchedule } from "../schedule.ts";
+import { compileSchedule, type ScheduleSpec } from "../schedule.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../store.ts";
 import { type Zone, zoneOf } from "../zone.ts";
+import type { Cluster } from "./cluster.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { directionText } from "./policy-text.ts";
-import { printLateResults, printRelatives, relativesShown } from "./run-relatives.ts";
+import { withCluster } from "./reach.ts";
+import { printLateResults, printRelatives } from "./run-relatives.ts";
 import { statePaint, stateText } from "./run-text.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { cut, pad, plain, plainLines } from "./text.ts";
 import { ageText, clockText, localZone, spanText, timeText } from "./times.ts";
@@ -18,13 +21,9 @@ export function showRun(
   options: CommonOptions & { logs: number },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const run = await store.runs.find(runId);
-    const attempts = await store.runs.attempts(runId);
-    const logs = await store.runs.logs(runId, options.logs);
-    const { letter, redrives } = await store.deadLetters.linksOf(runId);
-    const relatives = await store.flow.relatives(runId, relativesShown);
-    const late = await store.flow.lateResults(runId);
+  return withCluster(options, async ({ cluster }) => {
+    const { run, attempts, letter, redrives, relatives, late } = await cluster.runs.card(runId);
+    const logs = await cluster.runs.logs(runId, options.logs);
     if (terminal.json) {
       terminal.object({
         ...runObject(run),
@@ -37,10 +36,14 @@ export function showRun(
       });
       return exitCodes.ok;
     }
-    const [record] = await store.tasks.byIds([run.taskId]);
-    const schedule = record?.definition.schedule;
+    const schedule = await scheduleOf(cluster, run.task);
     const zone = schedule?.type === "cron" ? zoneOf(schedule.zone) : localZone();
-    printRun(run, attempts, { zone, now: nowMs(), words: schedule ? compileSchedule(schedule).words() : "" }, terminal);
+    printRun(
+      run,
+      attempts,
+      { zone, now: cluster.nowMs(), words: schedule ? compileSchedule(schedule).words() : "" },
+      terminal,
+    );
     printRelatives(relatives, terminal);
     printLateResults(late, zone, terminal);
     printLogs(logs, options.logs, zone, terminal);
@@ -51,6 +54,16 @@ export function showRun(
       );
     return exitCodes.ok;
   });
+}
+
+/** undefined of a task that is removed: its runs stay in the history. */
+async function scheduleOf(cluster: Cluster, task: string): Promise<ScheduleSpec | undefined> {
+  try {
+    return (await cluster.tasks.find(task)).record.definition.schedule;
+  } catch (error) {
+    if (isCarillonError(error, "TASK_UNKNOWN")) return undefined;
+    throw error;
+  }
 }
 
 const sourceWords: Record<Exclude<RunRecord["source"], "slot">, string> = {

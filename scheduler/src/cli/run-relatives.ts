@@ -4,7 +4,7 @@ import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { timeText } from "./times.ts";
 
-/** Of its children and followers, a page shows so many. */
+/** Of its children and followers, a page shows so many, whoever is asked. */
 export const relativesShown = 50;
 
 const words: Record<Relative["relation"], string> = {

@@ -1,9 +1,11 @@
 import { Carillon } from "../carillon.ts";
+import { CarillonError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
 import { readOptionFile } from "./alarms.ts";
+import { optionsBeneath } from "./config-settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { LogLevel } from "./node-log.ts";
+import type { LogLevel } from "./log-levels.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
@@ -32,13 +34,26 @@ export interface NodeOptions extends CommonOptions {
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
   const { allowHttp = [], listen, behindProxy } = options;
-  const secret = process.env.CARILLON_HTTP_SECRET;
+  if (options.server || options.profile)
+    throw new CarillonError("STORE_NEEDED", "this process is one of the cluster's own, so it needs the store", {
+      hint: "Leave out --server and --profile. Only carillon worker --server URL FILE takes part by a server.",
+    });
+  // What only schedulers have: a file may be for all processes of a folder.
+  const { listen: listenBeneath, behindProxy: proxyBeneath, observer: observes, ...all } = beneathOf(options);
+  const schedules = role.scheduler
+    ? {
+        ...(listenBeneath === undefined ? {} : { listen: listenBeneath }),
+        ...(proxyBeneath === undefined ? {} : { behindProxy: proxyBeneath }),
+      }
+    : {};
   return (given: CarillonOptions): CarillonOptions => {
     const url = chosenUrl(options, given.store);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
     return {
+      ...all,
+      ...schedules,
       ...rest,
       ...(url === undefined ? {} : { store: url }),
       ...(coordination === undefined ? {} : { coordination }),
@@ -46,9 +61,9 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
       ...(address === undefined ? {} : { address }),
-      observer: role.scheduler && (observer ?? given.observer ?? false),
+      observer: role.scheduler && (observer ?? given.observer ?? observes ?? false),
       ...(group === undefined ? {} : { groups: group }),
-      ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
+      ...(label === undefined ? {} : { labels: { ...all.labels, ...given.labels, ...Object.fromEntries(label) } }),
       ...(failFast === undefined ? {} : { failFast }),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(listen === undefined ? {} : { listen }),
@@ -57,15 +72,16 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(options.alarms === undefined ? {} : { alarms: readOptionFile(options.alarms, "docs/alarms.md") }),
       ...(options.provider === undefined ? {} : { provider: readOptionFile(options.provider, "docs/access.md") }),
       commands: {
+        ...all.commands,
         ...given.commands,
-        allow: [...(given.commands?.allow ?? []), ...(allow ?? [])],
+        allow: [...(all.commands?.allow ?? []), ...(given.commands?.allow ?? []), ...(allow ?? [])],
         ...(shell ? { shell } : {}),
         ...(rehearse ? { rehearse } : {}),
       },
       httpTasks: {
-        ...(secret ? { secret } : {}),
+        ...all.httpTasks,
         ...given.httpTasks,
-        allow: [...(given.httpTasks?.allow ?? []), ...allowHttp],
+        allow: [...(all.httpTasks?.allow ?? []), ...(given.httpTasks?.allow ?? []), ...allowHttp],
       },
       ...role,
       handleSignals: false,
@@ -73,6 +89,9 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
     };
   };
 }
+
+const beneathOf = ({ file }: CommonOptions): CarillonOptions =>
+  optionsBeneath(file, process.env, (given, page) => (typeof given === "string" ? readOptionFile(given, page) : given));
 
 /** The Carillons of the file, or one without tasks of its own: it runs the commands that are stored. */
 export async function makeTowers(

@@ -1,13 +1,15 @@
-import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
-import { CarillonError, isCarillonError } from "../errors.ts";
-import { liveStates, outcomes } from "../run.ts";
-import { runObject } from "../run-object.ts";
-import type { RunFilter, RunRecord, Store } from "../store.ts";
+import { CarillonError } from "../errors.ts";
+import type { Json } from "../json.ts";
+import { outcomes } from "../run.ts";
+import { runObject, runSummaryObject } from "../run-object.ts";
+import type { RunFilter, RunRecord } from "../store.ts";
+import type { Cluster } from "./cluster.ts";
 import { endLine, errorWords } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { withCluster } from "./reach.ts";
 import { endOfRun, statePaint, stateText } from "./run-text.ts";
-import { type CommonOptions, type Opened, operator, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, spanText } from "./times.ts";
@@ -19,39 +21,42 @@ export interface RunListOptions extends CommonOptions {
   limit: number;
 }
 
-export const runStates = [...liveStates, ...outcomes];
-
 export function listRuns(options: RunListOptions, terminal: Terminal): Promise<ExitCode> {
   const sinceAgoMs = options.since === undefined ? undefined : parseDuration(options.since, "--since");
-  return withStore(options, async ({ store, nowMs, place }) => {
-    if (options.task !== undefined) await store.tasks.byName(options.task);
-    const now = Math.round(nowMs());
+  return withCluster(options, async ({ cluster }) => {
+    if (options.task !== undefined) await cluster.tasks.find(options.task);
+    const now = Math.round(cluster.nowMs());
     const filter = {
-      task: options.task,
+      ...(options.task === undefined ? {} : { task: options.task }),
       limit: options.limit,
       ...(sinceAgoMs === undefined ? {} : { sinceMs: now - sinceAgoMs }),
     };
     const runs = options.state
-      ? await store.runs.list({ ...filter, states: options.state })
-      : await worthSeeing(store, filter, now);
+      ? await cluster.runs.list({ ...filter, states: options.state }, terminal.json)
+      : await worthSeeing(cluster, filter, now, terminal.json);
     if (terminal.json) terminal.object(runs.map(runObject));
     else if (runs.length === 0)
-      terminal.aside(`No runs to show in ${place}; those that wait for their time: --state ready.`);
+      terminal.aside(`No runs to show in ${cluster.place}; those that wait for their time: --state ready.`);
     else showRuns(runs, now, terminal);
     return exitCodes.ok;
   });
 }
 
 /** Under way, waiting for a place or overdue, then ended, latest first. What waits for its own time is not news. */
-async function worthSeeing(store: Store, filter: Omit<RunFilter, "states">, now: number): Promise<RunRecord[]> {
-  const { task, limit } = filter;
-  const waiting = await store.runs.list({ task, limit, states: ["ready"] });
-  const live = await store.runs.list({ task, limit, states: ["undecided", "claimed", "held", "paused"] });
-  const ended = await store.runs.list({ ...filter, states: [...outcomes] });
+async function worthSeeing(
+  { runs }: Cluster,
+  filter: Omit<RunFilter, "states">,
+  now: number,
+  whole: boolean,
+): Promise<RunRecord[]> {
+  const { sinceMs: _, ...anyTime } = filter;
+  const waiting = await runs.list({ ...anyTime, states: ["ready"] }, whole);
+  const live = await runs.list({ ...anyTime, states: ["undecided", "claimed", "held", "paused"] }, whole);
+  const ended = await runs.list({ ...filter, states: [...outcomes] }, whole);
   const overdue = waiting.filter(({ dueMs }) => dueMs <= now);
   return [...live.filter(({ state, dueMs }) => state !== "claimed" || dueMs <= now), ...overdue, ...ended].slice(
     0,
-    limit,
+    filter.limit,
   );
 }
 
@@ -89,61 +94,38 @@ export interface TailOptions extends CommonOptions {
   limit: number;
 }
 
-/** A run that ended is stored a little after its end, so each look goes back by this much. */
-const lookBackMs = 5_000;
-const lookEveryMs = 300;
-const endsPerLook = 5_000;
+/** As lists have it: what a stack takes would be most of what is printed. */
+const briefError = (error: Json): Json => {
+  if (typeof error !== "object" || error === null || Array.isArray(error)) return error;
+  const { code, message } = error;
+  return { ...(code === undefined ? {} : { code }), ...(message === undefined ? {} : { message }) };
+};
 
+/** Each end once, as it comes; goes on when the cluster was away. */
 export function tailRuns(options: TailOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async (opened) => {
-    const { store, nowMs, signal } = opened;
-    if (options.task !== undefined) await store.tasks.byName(options.task);
+  return withCluster(options, async ({ cluster: { by, tasks, runs }, signal }) => {
+    const { task } = options;
+    if (task !== undefined) await tasks.find(task);
     const zone = localZone();
-    const tell = (run: RunRecord) => {
+    const ended = (run: RunRecord) => {
       const end = endOfRun(run);
-      if (terminal.json) process.stdout.write(`${JSON.stringify(runObject(run))}\n`);
+      if (terminal.json)
+        process.stdout.write(`${JSON.stringify({ ...runSummaryObject(run), error: briefError(run.error) })}\n`);
       else if (end) terminal.line(endLine(end, zone, terminal.style));
     };
-    const since = Math.round(nowMs());
-    const last = await store.runs.list({ task: options.task, limit: options.limit, states: [...outcomes] });
-    for (const run of last.reverse()) tell(run);
+    const filter = { ...(task === undefined ? {} : { task }), limit: options.limit, states: [...outcomes] };
+    const last = options.limit === 0 ? [] : await runs.list(filter);
+    for (const run of last.reverse()) ended(run);
     if (!options.follow) return exitCodes.ok;
-    const seen = new Map(last.map(({ runId, endedMs }) => [runId, endedMs ?? since]));
-    let latest = since;
-    let away = false;
-    while (!signal.aborted) {
-      await pause(systemClock, lookEveryMs, signal);
-      if (signal.aborted) break;
-      const runs = await look(opened, options.task, latest - lookBackMs);
-      if (runs === undefined) {
-        if (!away) terminal.aside("carillon: the store is away; trying again until it is back");
-        away = true;
-        continue;
-      }
-      if (away) terminal.aside("carillon: the store is back");
-      away = false;
-      if (runs.length === endsPerLook)
-        terminal.aside(`carillon: more than ${endsPerLook} runs ended at once; some are left out`);
-      for (const run of runs.reverse()) {
-        if (seen.has(run.runId) || (run.endedMs ?? 0) < since - lookBackMs) continue;
-        seen.set(run.runId, run.endedMs ?? latest);
-        latest = Math.max(latest, run.endedMs ?? latest);
-        tell(run);
-      }
-      for (const [runId, endedMs] of seen) if (endedMs < latest - 2 * lookBackMs) seen.delete(runId);
-    }
+    const listener = {
+      ended,
+      away: () => terminal.aside(`carillon: the ${by} is away; trying again until it is back`),
+      back: () => terminal.aside(`carillon: the ${by} is back`),
+      left: () => terminal.aside("carillon: too many runs ended at once; some are left out"),
+    };
+    await runs.follow(task, last, listener, signal);
     return exitCodes.ok;
   });
-}
-
-/** undefined while the store is away. */
-async function look({ store }: Opened, task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> {
-  try {
-    return await store.runs.list({ task, sinceMs, limit: endsPerLook, states: [...outcomes] });
-  } catch (error) {
-    if (isCarillonError(error, "STORE_UNREACHABLE")) return undefined;
-    throw error;
-  }
 }
 
 export function cancelRuns(
@@ -151,11 +133,11 @@ export function cancelRuns(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ tower }) => {
+  return withCluster(options, async ({ cluster }) => {
     let worst: ExitCode = exitCodes.ok;
     for (const run of ids) {
       try {
-        const outcome = await tower.cancel(run, options.reason, operator());
+        const outcome = await cluster.runs.cancel(run, options.reason);
         if (terminal.json) terminal.object({ run, outcome });
         else
           terminal.line(

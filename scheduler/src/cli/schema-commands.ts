@@ -1,113 +1,11 @@
 import type { Command } from "commander";
-import { pause, systemClock } from "../clock.ts";
-import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
-import { CarillonError, isCarillonError } from "../errors.ts";
-import { settingsOf } from "../settings.ts";
-import { inspectPostgres } from "../store/inspect.ts";
-import { migrations } from "../store/migrations/index.ts";
-import { openPostgres } from "../store/postgres.ts";
-import { skipNumbers } from "../store/restored.ts";
-import { changesExit, type ExitCode, exitCodes } from "./exit-codes.ts";
+import { late } from "./late.ts";
+import type { MigrateOptions } from "./migrate.ts";
 import type { CommandParts } from "./operation-commands.ts";
-import {
-  type CommonOptions,
-  chosenUrl,
-  defaultDirectory,
-  lookingOptions,
-  operator,
-  placeText,
-  withStore,
-} from "./store-choice.ts";
-import type { Terminal } from "./terminal.ts";
-import { plain } from "./text.ts";
+import type { CommonOptions } from "./store-choice.ts";
 
-interface MigrateOptions extends CommonOptions {
-  plan?: boolean;
-  wait?: boolean;
-}
-
-const askEveryMs = 1_000;
-
-async function migrateStore(options: MigrateOptions, terminal: Terminal): Promise<ExitCode> {
-  const { schema } = settingsOf(lookingOptions(options));
-  const { directory = defaultDirectory } = options;
-  const given = chosenUrl(options);
-  const embedded: EmbeddedStore | undefined = given === undefined ? await openEmbedded({ directory }) : undefined;
-  const url = given ?? (embedded as EmbeddedStore).url;
-  try {
-    const place = placeText(given, embedded, directory);
-    const from = await (options.wait ? migrated(url, schema) : found(url, schema));
-    const pending = migrations.filter(({ number }) => number > from);
-    if (!options.plan && pending.length > 0) await (await openPostgres({ url, schema, failFast: true })).close();
-    tell({ from, pending, done: !options.plan, place, schema }, terminal);
-    return options.plan && pending.length > 0 ? changesExit : exitCodes.ok;
-  } finally {
-    await embedded?.release();
-  }
-}
-
-const found = async (url: string, schema: string): Promise<number> =>
-  (await inspectPostgres(url, schema)).server.migration;
-
-/** Until somebody has migrated it; a store that is not there yet is waited for too. */
-async function migrated(url: string, schema: string): Promise<number> {
-  const newest = migrations.at(-1)?.number ?? 0;
-  const interrupted = new AbortController();
-  const onInterrupt = () => interrupted.abort();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onInterrupt);
-  try {
-    for (;;) {
-      const at = await found(url, schema).catch((error: unknown) => {
-        if (isCarillonError(error, "STORE_UNREACHABLE")) return 0;
-        throw error;
-      });
-      if (at >= newest) return at;
-      await pause(systemClock, askEveryMs, interrupted.signal);
-      if (interrupted.signal.aborted)
-        throw new CarillonError("STORE_OLDER", `the database is at version ${at}, this Carillon needs ${newest}`, {
-          hint: "Run `carillon migrate`.",
-        });
-    }
-  } finally {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onInterrupt);
-  }
-}
-
-interface Migrated {
-  from: number;
-  pending: { number: number; name: string }[];
-  done: boolean;
-  place: string;
-  schema: string;
-}
-
-function tell({ from, pending, done, place, schema }: Migrated, terminal: Terminal): void {
-  const names = pending.map(({ number, name }) => ({ number, name }));
-  if (terminal.json) {
-    terminal.object({ from, to: migrations.at(-1)?.number, [done ? "applied" : "pending"]: names });
-    return;
-  }
-  const where = `schema ${plain(schema)} of ${place}`;
-  if (names.length === 0) terminal.line(`${where} is at version ${from}: nothing to do`);
-  else {
-    terminal.line(`${where}: version ${from} ${done ? "is now" : "would be"} ${names.at(-1)?.number}`);
-    for (const { number, name } of names) terminal.line(`  ${String(number).padStart(4, "0")} ${name}`);
-  }
-}
-
-function restored(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ tower, nowMs }) => {
-    const { url, embedded } = await tower.open();
-    const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-    const next = await skipNumbers(url ?? (embedded as EmbeddedStore).url, tower.settings.schema, change);
-    if (terminal.json) terminal.object(next);
-    else
-      terminal.line(
-        `numbers go on from: run ${next.runId}, fence ${next.fence}, term ${next.term}. Nodes may start now.`,
-      );
-    return exitCodes.ok;
-  });
-}
+const migrateStore = late(() => import("./migrate.ts"), "migrateStore");
+const restored = late(() => import("./migrate.ts"), "restored");
 
 export function addSchemaCommands({
   add,

@@ -6,8 +6,9 @@ import type { SecretRecord } from "../secret-store.ts";
 import { readSecretKeys } from "../secrets/read-keys.ts";
 import { Secrets } from "../secrets.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { CommandParts } from "./operation-commands.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import { operator } from "./operator.ts";
+import { requireStore } from "./reach.ts";
+import { type CommonOptions, withStore } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
@@ -18,14 +19,14 @@ const secretObject = ({ keyId, changedMs, ...rest }: SecretRecord) => ({
   ...{ ...rest, key: keyId, changed: iso(changedMs) },
 });
 
-interface SetOptions extends CommonOptions {
+export interface SetOptions extends CommonOptions {
   task?: string[];
   anyTask?: boolean;
   reason?: string;
 }
 
 /** The value comes by standard input alone: arguments and variables are seen by others. */
-async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
+export async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   if (process.stdin.isTTY)
     throw new CarillonError(
       "USAGE",
@@ -38,6 +39,7 @@ async function setSecret(name: string, options: SetOptions, terminal: Terminal):
   const keys = readSecretKeys(undefined);
   // Refused before a store is looked for.
   keys.present;
+  requireStore(options, "secrets");
   return withStore(
     options,
     async ({ store, nowMs }) => {
@@ -63,7 +65,8 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-function listSecrets(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+export function listSecrets(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "secrets");
   return withStore(options, async ({ store, nowMs }) => {
     const secrets = await store.secrets.list("", most);
     const now = nowMs();
@@ -88,7 +91,8 @@ function listSecrets(options: CommonOptions, terminal: Terminal): Promise<ExitCo
   });
 }
 
-function removeSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
+export function removeSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "secrets");
   return withStore(options, async ({ store, nowMs }) => {
     await store.secrets.remove(name, { author: operator(), reason: options.reason ?? "", nowMs: nowMs() });
     if (terminal.json) terminal.object({ name });
@@ -98,9 +102,10 @@ function removeSecret(name: string, options: SetOptions, terminal: Terminal): Pr
 }
 
 /** Until nothing is left that another key wraps. */
-function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
+export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   const keys = readSecretKeys(undefined);
   const key = keys.present;
+  requireStore(options, "secrets");
   return withStore(options, async ({ store, nowMs, signal }) => {
     const secrets = new Secrets(store.secrets, keys);
     let rewrapped = 0;
@@ -116,54 +121,10 @@ function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCod
   });
 }
 
-const collect = (value: string, before: string[] = []) => [...before, value];
-
-export function addSecrets({
-  add,
-  family,
-  doing,
-  terminal,
-}: Pick<CommandParts, "add" | "family" | "doing" | "terminal">) {
-  const secrets = family("secrets", "Keep values that tasks need and nobody is to read.");
-  add(
-    secrets,
-    "set <name>",
-    "Store a secret, or its next version, from standard input.",
-    "carillon secrets set bank-token --task settle < token",
-  )
-    .option(
-      "--task <NAME>",
-      "let only this task's runs have it; may be repeated (default: as before, at first any)",
-      collect,
-    )
-    .option("--any-task", "let any task's runs have it")
-    .option("--reason <TEXT>", "why, for the audit")
-    .action(doing(([name = ""], options: SetOptions) => setSecret(name, options, terminal)));
-  add(secrets, "list", "List the secrets: what there is, never the values.", "carillon secrets list").action(
-    doing((_, options) => listSecrets(options, terminal)),
-  );
-  add(secrets, "remove <name>", "Destroy a secret's values.", "carillon secrets remove bank-token")
-    .option("--reason <TEXT>", "why, for the audit")
-    .action(doing(([name = ""], options: SetOptions) => removeSecret(name, options, terminal)));
-  add(
-    secrets,
-    "rewrap",
-    "Wrap what older keys wrap by the present key; no value is looked at.",
-    "carillon secrets rewrap",
-  )
-    .option("--reason <TEXT>", "why, for the audit")
-    .action(doing((_, options: SetOptions) => rewrapSecrets(options, terminal)));
-  add(
-    secrets,
-    "key",
-    "Make a key for secrets, and print it.",
-    "carillon secrets key >> /etc/carillon/secret-keys",
-  ).action(
-    doing(async () => {
-      const key = makeSecretKey();
-      if (terminal.json) terminal.object({ key });
-      else terminal.line(key);
-      return exitCodes.ok;
-    }),
-  );
+/** A new key, which no store has. */
+export async function makeKey(terminal: Terminal): Promise<ExitCode> {
+  const key = makeSecretKey();
+  if (terminal.json) terminal.object({ key });
+  else terminal.line(key);
+  return exitCodes.ok;
 }

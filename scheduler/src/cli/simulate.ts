@@ -4,8 +4,9 @@ import type { TaskDefinition } from "../task.ts";
 import { clockChange } from "./clock-changes.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { timeOf } from "./operations.ts";
+import { withCluster } from "./reach.ts";
 import { readTaskFiles, tellProblems } from "./read-tasks.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import { zoneOfSpec } from "./tasks.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
@@ -41,13 +42,13 @@ export async function simulateTasks(files: string[], options: SimulateOptions, t
       terminal,
     );
   }
-  return withStore(options, async ({ store, nowMs }) => {
-    const records = await store.tasks.list();
+  return withCluster(options, async ({ cluster }) => {
+    const records = await cluster.tasks.records();
     const notes = records.filter(({ paused }) => paused).map(({ name }) => `${name}: paused`);
     return show(
       records.filter(({ paused }) => !paused),
       notes,
-      nowMs(),
+      cluster.nowMs(),
       options,
       terminal,
     );

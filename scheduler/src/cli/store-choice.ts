@@ -1,20 +1,24 @@
 import { existsSync } from "node:fs";
-import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
-import { Carillon } from "../carillon.ts";
+import type { Carillon } from "../carillon.ts";
 import type { EmbeddedStore } from "../embedded/index.ts";
 import { CarillonError } from "../errors.ts";
 import { silentLog } from "../log.ts";
 import type { CarillonOptions } from "../settings.ts";
-import { hasCluster } from "../store/inspect.ts";
 import type { Store } from "../store.ts";
 import { servicePlace } from "../witness.ts";
+import type { ConfigFile } from "./config-file.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { plain } from "./text.ts";
 
 /** What every command takes. */
 export interface CommonOptions {
   store?: string;
+  /** By whose HTTP API the cluster is asked instead. */
+  server?: string[];
+  profile?: string;
+  /** carillon.config.…, where there is one. */
+  file?: ConfigFile;
   directory?: string;
   schema?: string;
   json?: boolean;
@@ -24,19 +28,30 @@ export interface CommonOptions {
 export const defaultDirectory = ".carillon";
 export const defaultSchema = "carillon";
 
+/** What carillon.config.… says; its kind was checked when it was read. */
+const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
+  (file?.values[name] as string | undefined) || undefined;
+
 /** The URL given, else that of the environment; undefined: the embedded store. */
-export function chosenUrl({ store }: CommonOptions, fileUrl?: string): string | undefined {
-  return store || fileUrl || process.env.CARILLON_STORE || process.env.DATABASE_URL || undefined;
+export function chosenUrl({ store, file }: CommonOptions, fileUrl?: string): string | undefined {
+  const { CARILLON_STORE, DATABASE_URL } = process.env;
+  return store || fileUrl || CARILLON_STORE || DATABASE_URL || textIn(file, "store");
 }
 
 /** What else than the store to coordinate by: the URL given, else the file's, else that of the environment. */
-export function chosenCoordination({ coordination }: { coordination?: string }, fileUrl?: string): string | undefined {
-  return coordination || fileUrl || process.env.CARILLON_COORDINATION || undefined;
+export function chosenCoordination(
+  { coordination, file }: { coordination?: string; file?: ConfigFile },
+  fileUrl?: string,
+): string | undefined {
+  return coordination || fileUrl || process.env.CARILLON_COORDINATION || textIn(file, "coordination");
 }
 
 /** Where the others reach this process: the address given, else the file's, else that of the environment. */
-export function chosenAddress({ address }: { address?: string }, fileAddress?: string): string | undefined {
-  return address || fileAddress || process.env.CARILLON_ADDRESS || undefined;
+export function chosenAddress(
+  { address, file }: { address?: string; file?: ConfigFile },
+  fileAddress?: string,
+): string | undefined {
+  return address || fileAddress || process.env.CARILLON_ADDRESS || textIn(file, "address");
 }
 
 /** What a service's URL says to people; it may come from anywhere. */
@@ -71,19 +86,10 @@ export interface Opened {
   signal: AbortSignal;
 }
 
-/** Whom a change is put down to. */
-export function operator(): string {
-  try {
-    return `${userInfo().username}@${hostname()}`;
-  } catch {
-    // The number of this process's user has no name on this machine.
-    return `${process.getuid?.() ?? "someone"}@${hostname()}`;
-  }
-}
-
 /** A Carillon that neither plans nor runs, does not wait for a store that is away, and says nothing by itself. */
 export function lookingOptions(options: CommonOptions): CarillonOptions {
-  const { directory, schema } = options;
+  const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
+  const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
   const url = chosenUrl(options);
   return {
     ...(url === undefined ? {} : { store: url }),
@@ -107,6 +113,8 @@ export async function withStore(
   { make = false }: { make?: boolean } = {},
 ): Promise<ExitCode> {
   const looking = lookingOptions(options);
+  // Only now: what only helps, or asks a server, does without the drivers.
+  const { Carillon } = await import("../carillon.ts");
   const tower = new Carillon(looking);
   if (!make) await requireCluster(looking, tower.settings.schema);
   const interrupted = new AbortController();
@@ -133,9 +141,10 @@ async function requireCluster(
   if (url === undefined) {
     if (existsSync(directory)) return;
     throw new CarillonError("STORE_UNREACHABLE", `there is no store here: ${resolve(directory)} does not exist`, {
-      hint: "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start `carillon dev` here first.",
+      hint: "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, start `carillon dev` here first, or sign in at a server: carillon login URL.",
     });
   }
+  const { hasCluster } = await import("../store/inspect.ts");
   if (await hasCluster(url, schema)) return;
   throw new CarillonError("STORE_UNSUPPORTED", `no Carillon has used schema ${schema} of ${urlPlace(url)} yet`, {
     hint: "Check --store and --schema; or start `carillon dev`, `server` or `worker` there first.",

@@ -6,17 +6,18 @@ import { compileSchedule } from "../schedule.ts";
 import type { Counters, RunRecord, TaskRecord, VersionRecord } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
 import { editedParts } from "../task-edits.ts";
-import { noCounters, taskObject } from "../task-object.ts";
+import { taskObject } from "../task-object.ts";
 import { differences } from "../task-versions.ts";
 import { plannedSlots } from "../upcoming-slots.ts";
 import { clockChange } from "./clock-changes.ts";
 import { partText } from "./edit-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { afterText, followerText, limitsText, routeText } from "./policy-text.ts";
+import { withCluster } from "./reach.ts";
 import { rulesText, ruleText } from "./ruled-slots.ts";
 import { statePaint, stateText } from "./run-text.ts";
 import { showRuns } from "./runs.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import { workersOf, zoneOfSpec } from "./tasks.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain, wrap } from "./text.ts";
@@ -27,16 +28,15 @@ const runsShown = 10;
 const versionsShown = 5;
 
 export function showTask(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs }) => {
-    const record = await store.tasks.byName(name);
-    const counters = (await store.tasks.counters([record.taskId])).get(record.taskId);
-    const runs = await store.runs.list({ task: name, limit: runsShown, states: ["claimed", ...outcomes] });
-    const versions = await store.tasks.versions(name);
-    const { members } = await store.sessions.members();
-    const followers = await store.flow.followers(record.taskId);
-    const now = nowMs();
-    const workers = workersOf(members, record, now);
-    const { schedule } = record.definition;
+  return withCluster(options, async ({ cluster }) => {
+    const { record, counters, followers } = await cluster.tasks.find(name);
+    const wanted = { task: name, limit: runsShown, states: ["claimed" as const, ...outcomes] };
+    const runs = await cluster.runs.list(wanted, terminal.json);
+    const versions = await cluster.tasks.versions(name);
+    const { members } = await cluster.members();
+    const now = cluster.nowMs();
+    const { schedule, group } = record.definition;
+    const workers = workersOf(members, { name, group }, now);
     const slots =
       record.paused || (schedule.type === "every" && schedule.mode === "delay")
         ? []
@@ -61,7 +61,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
     const { style } = terminal;
     printDefinition(
       record,
-      counters ?? noCounters,
+      counters,
       workers.map(({ node }) => node),
       followers,
       now,

@@ -66,6 +66,16 @@ export async function loadTasksModule(path: string): Promise<unknown> {
   );
 }
 
+/** What a module exports by default, such as a configuration. @throws FILE_INVALID */
+export async function loadDefault(path: string): Promise<unknown> {
+  const { shown, loaded } = await loadModule(path, (work) => work());
+  if (loaded.default !== undefined) return loaded.default;
+  throw invalid(
+    `${shown} has no default export${exportsText(loaded)}`,
+    'Such as export default { schema: "billing" };',
+  );
+}
+
 const exportsText = (loaded: object) => {
   const names = Object.keys(loaded);
   return names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : "";

@@ -4,17 +4,18 @@ import { CarillonError } from "../errors.ts";
 import { outcomes } from "../run.ts";
 import { runObject } from "../run-object.ts";
 import { compileSchedule, at as parseTime, type ScheduleSpec } from "../schedule.ts";
-import type { Member, RunRecord, Store, TaskRecord } from "../store.ts";
-import { noCounters, taskObject } from "../task-object.ts";
-import { nextOf, plannedSlots } from "../upcoming-slots.ts";
+import type { Member, RunRecord, TaskRecord } from "../store.ts";
+import { plannedSlots } from "../upcoming-slots.ts";
 import { type Zone, zoneOf } from "../zone.ts";
 import { clockChange } from "./clock-changes.ts";
+import type { Cluster } from "./cluster.ts";
 import { endLine } from "./event-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { routeText } from "./policy-text.ts";
+import { withCluster } from "./reach.ts";
 import { ruleText } from "./ruled-slots.ts";
 import { endOfRun } from "./run-text.ts";
-import { type CommonOptions, operator, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText, localZone, timeText } from "./times.ts";
@@ -26,27 +27,22 @@ export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
   members.filter((member) => member.groups?.includes(group) && nowMs - member.seenMs <= member.timeoutMs);
 
 /** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
-export const workersOf = (
-  members: Member[],
-  { name, definition }: Pick<TaskRecord, "name" | "definition">,
-  nowMs: number,
-) =>
-  groupWorkers(members, definition.group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
+export const workersOf = (members: Member[], { name, group }: { name: string; group: string }, nowMs: number) =>
+  groupWorkers(members, group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
 
 export function listTasks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  return withStore(options, async ({ store, nowMs, place }) => {
-    const tasks = await store.tasks.list();
-    const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
-    const now = nowMs();
+  return withCluster(options, async ({ cluster }) => {
+    const tasks = await cluster.tasks.list();
+    const now = cluster.nowMs();
     if (terminal.json) {
-      terminal.object(tasks.map((task) => taskObject(task, counters.get(task.taskId), now)));
+      terminal.object(tasks);
       return exitCodes.ok;
     }
     if (tasks.length === 0) {
-      terminal.aside(`No tasks in ${place} yet. Define some in a file and start it: carillon dev tasks.ts`);
+      terminal.aside(`No tasks in ${cluster.place} yet. Define some in a file and start it: carillon dev tasks.ts`);
       return exitCodes.ok;
     }
-    const { members } = await store.sessions.members();
+    const { members } = await cluster.members();
     const { style } = terminal;
     terminal.table(
       [
@@ -60,13 +56,13 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
         { title: "" },
       ],
       tasks.map((task) => {
-        const next = nextOf(task, now);
-        const { succeeded, failed, missed } = counters.get(task.taskId) ?? noCounters;
-        const { schedule } = task.definition;
+        const next = task.next === null ? null : Date.parse(task.next);
+        const { schedule } = task;
+        const { succeeded, failed, missed } = task.counters;
         const served = workersOf(members, task, now).length > 0;
         return [
           plain(task.name),
-          plain(compileSchedule(schedule).words()),
+          plain(task.words),
           next === null ? { text: "–", paint: style.dim } : ageText(next, now),
           next === null ? "" : { text: timeText(next, zoneOfSpec(schedule)), paint: style.dim },
           succeeded === 0 ? "" : { text: String(succeeded), paint: style.good },
@@ -77,9 +73,7 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
             : !served
               ? { text: "no worker", paint: style.dim }
               : {
-                  text: [task.definition.asDefined ? "edited" : "", routeText(task.definition)]
-                    .filter(Boolean)
-                    .join(", "),
+                  text: [task.edited.length > 0 ? "edited" : "", routeText(task)].filter(Boolean).join(", "),
                   paint: style.dim,
                 },
         ];
@@ -96,10 +90,10 @@ export interface NextOptions extends CommonOptions {
 
 export function nextOfTask(name: string, options: NextOptions, terminal: Terminal): Promise<ExitCode> {
   const asked = options.after === undefined ? undefined : instantOf(options.after);
-  return withStore(options, async ({ store, nowMs }) => {
-    const record = await store.tasks.byName(name);
+  return withCluster(options, async ({ cluster }) => {
+    const { record } = await cluster.tasks.find(name);
     const { schedule } = record.definition;
-    const now = nowMs();
+    const now = cluster.nowMs();
     const after = asked ?? now;
     const zone = zoneOfSpec(schedule);
     const delayed = schedule.type === "every" && schedule.mode === "delay";
@@ -166,21 +160,15 @@ export interface RunTaskOptions extends CommonOptions {
 export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
   const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
-  return withStore(options, async ({ tower, store, nowMs, signal }) => {
-    const { runId } = await tower.run(name, payload);
+  return withCluster(options, async ({ cluster, signal }) => {
+    const runId = await cluster.tasks.run(name, payload);
     if (!options.wait) {
       if (terminal.json) terminal.object({ run: runId, task: name });
       else terminal.line(`run ${runId} of ${plain(name)} is on its way; see how it goes: carillon runs show ${runId}`);
       return exitCodes.ok;
     }
     const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
-    const run = await untilEnded(
-      store,
-      runId,
-      deadline,
-      signal,
-      () => void sayIfUnserved(store, name, nowMs, terminal),
-    );
+    const run = await untilEnded(cluster, runId, deadline, signal, () => void sayIfUnserved(cluster, name, terminal));
     if (signal.aborted) {
       terminal.aside(`run ${runId} goes on; stop it with: carillon runs cancel ${runId}`);
       return exitCodes.interrupted;
@@ -207,7 +195,7 @@ const patienceMs = 2_000;
 
 /** @returns the run, ended, or as it was at the deadline or when interrupted */
 async function untilEnded(
-  store: Store,
+  cluster: Cluster,
   runId: number,
   deadline: number,
   signal: AbortSignal,
@@ -217,7 +205,7 @@ async function untilEnded(
   let wait = firstLookMs;
   let told = false;
   for (;;) {
-    const run = await store.runs.find(runId);
+    const run = await cluster.runs.find(runId);
     const now = systemClock.monotonic();
     if ((outcomes as readonly string[]).includes(run.state) || signal.aborted || now >= deadline) return run;
     if (!told && run.state !== "claimed" && now - began > patienceMs) {
@@ -229,14 +217,16 @@ async function untilEnded(
   }
 }
 
-async function sayIfUnserved(store: Store, name: string, nowMs: () => number, terminal: Terminal): Promise<void> {
-  const record = await store.tasks.byName(name);
-  const { members } = await store.sessions.members();
-  const group = plain(record.definition.group);
+async function sayIfUnserved(cluster: Cluster, name: string, terminal: Terminal): Promise<void> {
+  const { record } = await cluster.tasks.find(name);
+  const { members } = await cluster.members();
+  const now = cluster.nowMs();
+  const task = { name, group: record.definition.group };
+  const group = plain(task.group);
   if (record.paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
-  else if (workersOf(members, record, nowMs()).length === 0) {
+  else if (workersOf(members, task, now).length === 0) {
     const who =
-      groupWorkers(members, record.definition.group, nowMs()).length === 0
+      groupWorkers(members, task.group, now).length === 0
         ? `no live worker serves group ${group}`
         : `no live worker of group ${group} has a handler for ${plain(name)}`;
     terminal.aside(`${who}: the run waits until one does (carillon worker FILE)`);
@@ -259,10 +249,10 @@ export function pauseTasks(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ tower, store }) => {
-    for (const name of names) await store.tasks.byName(name);
+  return withCluster(options, async ({ cluster }) => {
+    for (const name of names) await cluster.tasks.find(name);
     for (const name of names) {
-      const { started } = await tower.pause(name, { author: operator(), reason: options.reason ?? "" });
+      const started = await cluster.tasks.pause(name, options.reason ?? "");
       if (terminal.json) terminal.object({ task: name, paused: true, running: started });
       else
         terminal.line(
@@ -278,12 +268,11 @@ export function resumeTasks(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withStore(options, async ({ tower, store, nowMs }) => {
-    for (const name of names) await store.tasks.byName(name);
-    for (const name of names) {
-      await tower.resume(name, { author: operator(), reason: options.reason ?? "" });
-      const record = await store.tasks.byName(name);
-      const next = nextOf(record, nowMs());
+  return withCluster(options, async ({ cluster }) => {
+    const records = new Map<string, TaskRecord>();
+    for (const name of names) records.set(name, (await cluster.tasks.find(name)).record);
+    for (const [name, record] of records) {
+      const next = await cluster.tasks.resume(name, options.reason ?? "");
       if (terminal.json)
         terminal.object({ task: name, paused: false, next: next === null ? null : new Date(next).toISOString() });
       else

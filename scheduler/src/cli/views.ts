@@ -3,7 +3,8 @@ import type { Log } from "../log.ts";
 import { endLine } from "./event-lines.ts";
 import { LiveScreen } from "./live-screen.ts";
 import { frameLines, LiveState, type UpcomingFire, upcomingLines } from "./live-state.ts";
-import { fieldsText, jsonLog, type LogLevel, lineLog } from "./node-log.ts";
+import type { LogLevel } from "./log-levels.ts";
+import { fieldsText, jsonLog, lineLog } from "./node-log.ts";
 import type { Style } from "./style.ts";
 import { localZone, spanText } from "./times.ts";
 

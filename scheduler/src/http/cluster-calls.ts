@@ -20,6 +20,8 @@ const asMember = (member: Member, nowMs: number) => {
     reliesOn: member.witnessed ? ("service" as const) : ("store" as const),
     ...{ started: isoTime(member.startedMs), seen: isoTime(member.seenMs) },
     silent: nowMs - member.seenMs > timeoutMs,
+    tasks: member.tasks ? [...member.tasks] : null,
+    settings: settings ? { ...settings } : null,
   };
 };
 

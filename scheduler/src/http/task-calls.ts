@@ -31,9 +31,10 @@ export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
 
 const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], nowMs: number) => ({
   ...taskObject(record, counters, nowMs),
+  id: record.taskId,
   description: record.definition.description,
   changed: isoTime(record.changedMs),
-  edited: editedParts(record.definition) as string[],
+  bundle: record.bundle ?? null,
   definition: record.definition as unknown as Record<string, unknown>,
 });
 
@@ -85,6 +86,13 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
       const { record, counters } = await reads.ask(task);
       if (!record) return store.tasks.byName(task).then((made) => whole(made, nowMs));
       return asTask(record, counters, nowMs);
+    },
+
+    async listFollowers({ task }, { reach }) {
+      const { taskId } = await store.tasks.byName(task);
+      const followers = await store.flow.followers(taskId);
+      // Of another namespace's tasks nothing is told.
+      return { followers: followers.filter((one) => [one.task, ...one.with].every((name) => reach.has(name))) };
     },
 
     async listTaskVersions({ task, cursor, limit }) {

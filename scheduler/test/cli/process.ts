@@ -9,7 +9,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { postgres } from "../support/servers.ts";
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
 export interface Ended {
   code: number | null;

@@ -1,0 +1,254 @@
+import type { Client } from "../../client.ts";
+import type { Answer } from "../../contract.ts";
+import { isCarillonError } from "../../errors.ts";
+import type { OperationFilter } from "../../operations.ts";
+import { isoTime } from "../../run-object.ts";
+import type { TaskOptions } from "../../task.ts";
+import type { Bulk, Cluster, ClusterAccess, ClusterCalendars, ClusterOperations, ClusterTasks } from "../cluster.ts";
+import {
+  each,
+  firstAnswerMs,
+  once,
+  pages,
+  patientClient,
+  type ServerChoice,
+  storeNeeded,
+  unlessDenied,
+  why,
+} from "./calls.ts";
+import {
+  alarmRecord,
+  calendarRecord,
+  memberRecord,
+  operationRecord,
+  outboxRow,
+  taskRecord,
+  termRecord,
+  versionRecord,
+} from "./records.ts";
+import { serverRuns } from "./server-runs.ts";
+
+/** Of a leader that whoever asks may not see. */
+const unseenSession = 0;
+
+/** A cluster by one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
+export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
+  const over = new AbortController();
+  const offsetMs = await clockOffset(patientClient(choice, over.signal, firstAnswerMs));
+  const api = patientClient(choice, over.signal);
+  const nowMs = () => Date.now() + offsetMs;
+  const cluster: Cluster = {
+    by: "server",
+    place: `the server at ${choice.url}`,
+    nowMs,
+    tasks: serverTasks(api),
+    runs: serverRuns(api),
+    operations: serverOperations(api),
+    dead: {
+      async groups({ fingerprint, ...filter }) {
+        const { groups } = await api.listDeadGroups(lettersOf(filter));
+        return groups
+          .filter((group) => fingerprint === undefined || group.fingerprint === fingerprint)
+          .map(({ first, last, lastRun, ...rest }) => ({
+            ...{ ...rest, firstMs: Date.parse(first), lastMs: Date.parse(last), lastRunId: lastRun },
+          }));
+      },
+      async letters(filter, limit) {
+        const letters = await pages((page) => api.listDeadLetters({ ...lettersOf(filter), ...page }), limit);
+        return letters.map(({ run, ended, ...rest }) => ({
+          ...{ ...rest, runId: run, endedMs: Date.parse(ended), state: "open" as const, redrivenBy: null },
+        }));
+      },
+    },
+    calendars: serverCalendars(api),
+    groups: {
+      async list() {
+        const groups = await pages((page) => api.listGroups(page));
+        return groups.map(({ changed, ...rest }) => ({
+          ...{ ...rest, changed: changed && { atMs: Date.parse(changed.at), by: changed.by, why: changed.why } },
+        }));
+      },
+      limit: (group, limit, reason) => once((key) => api.limitGroup({ group, limit, ...why(reason) }, key)),
+    },
+    access: serverAccess(api),
+    async members() {
+      // Who may see one namespace alone sees the workers that serve it.
+      const [nodes, workers, { term, leader }] = await Promise.all([
+        unlessDenied(
+          pages((page) => api.listNodes(page)),
+          [],
+        ),
+        pages((page) => api.listWorkers(page)),
+        api.getCluster(),
+      ]);
+      const members = new Map([...nodes, ...workers].map((one) => [one.sessionId, memberRecord(one)]));
+      const leading = nodes.find(({ leads }) => leads)?.sessionId ?? (leader === null ? null : unseenSession);
+      const byName = [...members.values()].sort((a, b) => (a.node < b.node ? -1 : 1));
+      return { members: byName, leadership: { term, sessionId: leading } };
+    },
+    terms: async (limit) =>
+      (
+        await unlessDenied(
+          pages((page) => api.listTerms(page), Math.max(1, limit)),
+          [],
+        )
+      ).map(termRecord),
+    coordination: async () => (await api.getCluster()).coordination,
+    async alarms(most) {
+      const [open, messages] = await Promise.all([
+        pages((page) => api.listAlarms(page)),
+        unlessDenied(
+          pages((page) => api.listAlarmMessages(page), most),
+          [],
+        ),
+      ]);
+      return { open: open.map(alarmRecord), messages: messages.map(outboxRow) };
+    },
+    close: async () => over.abort(),
+  };
+  return cluster;
+}
+
+/** Shows too that there is a server, and that it takes the token. */
+async function clockOffset(api: Client): Promise<number> {
+  const began = Date.now();
+  try {
+    const { now } = await api.getCluster();
+    return Date.parse(now) - (began + Date.now()) / 2;
+  } catch (error) {
+    // A token that is for something else than the cluster still can do that; ages then go by this machine's clock.
+    if (isCarillonError(error, "ACCESS_DENIED")) return 0;
+    throw error;
+  }
+}
+
+const lettersOf = ({ task, matching, group, fingerprint, sinceMs, untilMs }: OperationFilter) => ({
+  ...(task === undefined ? {} : { task }),
+  ...(matching === undefined ? {} : { matching }),
+  ...(group === undefined ? {} : { group }),
+  ...(fingerprint === undefined ? {} : { fingerprint }),
+  ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
+  ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
+});
+
+function serverTasks(api: Client): ClusterTasks {
+  const recordOf = async (task: Answer<"getTask">) => {
+    const rule = (task.definition as { calendar?: { name: string } }).calendar;
+    return taskRecord(task, rule && (await api.getCalendar({ calendar: rule.name })));
+  };
+  const record = async (name: string) => recordOf(await api.getTask({ task: name }));
+  return {
+    // The same function made them there.
+    list: async () => (await pages((page) => api.listTasks(page))) as Awaited<ReturnType<ClusterTasks["list"]>>,
+    async records(names) {
+      return each(names ?? (await pages((page) => api.listTasks(page))).map(({ name }) => name), record);
+    },
+    async find(name) {
+      const [task, { followers }] = await Promise.all([api.getTask({ task: name }), api.listFollowers({ task: name })]);
+      return { record: await recordOf(task), counters: task.counters, followers };
+    },
+    versions: async (task) => (await pages((page) => api.listTaskVersions({ task, ...page }))).map(versionRecord),
+    async edit({ name }, options: TaskOptions, { expectedVersion, reason }) {
+      const given = { task: name, options: options as never, ...why(reason) };
+      const { changed } = await once((key) => api.editTask(given, { ...key, ifVersion: expectedVersion }));
+      return { record: await record(name), changed };
+    },
+    async revert({ name }, parts, { expectedVersion, reason }) {
+      const given = { task: name, ...(parts.length === 0 ? {} : { parts: parts as string[] }), ...why(reason) };
+      const { changed } = await once((key) => api.revertTask(given, { ...key, ifVersion: expectedVersion }));
+      return { record: await record(name), changed };
+    },
+    pause: async (task, reason) => (await once((key) => api.pauseTask({ task, ...why(reason) }, key))).running,
+    async resume(task, reason) {
+      const { next } = await once((key) => api.resumeTask({ task, ...why(reason) }, key));
+      return next === null ? null : Date.parse(next);
+    },
+    async run(task, payload) {
+      const given = { task, ...(payload === undefined ? {} : { payload }) };
+      return (await once((key) => api.runTask(given, key))).run;
+    },
+  };
+}
+
+function serverOperations(api: Client): ClusterOperations {
+  const asked = ({ kind, filter, range }: Bulk) => {
+    const { sinceMs, untilMs, ...named } = filter;
+    const times = lettersOf({
+      ...(sinceMs === undefined ? {} : { sinceMs }),
+      ...(untilMs === undefined ? {} : { untilMs }),
+    });
+    const { fromMs = 0, toMs = 0, ...rest } = range ?? {};
+    return {
+      ...{ kind, filter: { ...named, ...times } },
+      ...(range === undefined ? {} : { range: { ...rest, from: isoTime(fromMs), to: isoTime(toMs) } }),
+    };
+  };
+  return {
+    async preview(bulk, show) {
+      const { total, first } = await api.previewOperation(asked(bulk));
+      return { total, first: first.slice(0, show) };
+    },
+    begin: async (bulk, token) =>
+      (await once((key) => api.beginOperation({ ...asked(bulk), ...why(bulk.reason) }, key), token)).operation,
+    find: async (operation) => operationRecord(await api.getOperation({ operation })),
+    list: async (limit) => (await pages((page) => api.listOperations(page), limit)).map(operationRecord),
+    stop: async (operation) => (await once((key) => api.stopOperation({ operation }, key))).state,
+    // Whoever leads does that.
+    step: async () => ({ stepped: null, nextMs: null }),
+  };
+}
+
+function serverCalendars(api: Client): ClusterCalendars {
+  const versionOf = async (calendar: string): Promise<number> => {
+    try {
+      return (await api.getCalendar({ calendar })).version;
+    } catch (error) {
+      if (isCarillonError(error, "CALENDAR_UNKNOWN")) return 0;
+      throw error;
+    }
+  };
+  return {
+    async set(calendar, content, reason) {
+      const before = await versionOf(calendar);
+      const is = await once((key) => api.setCalendar({ calendar, ...content, ...why(reason) }, key));
+      const { name, version, zone, weekend, holidays, tasks } = is;
+      const changed = version !== before;
+      return { calendar: { name, version, zone, weekend, holidays }, changed, tasks: changed ? tasks : [] };
+    },
+    find: async (calendar, version) =>
+      calendarRecord(await api.getCalendar({ calendar, ...(version === undefined ? {} : { version }) })),
+    list: async () => (await pages((page) => api.listCalendars(page))).map(calendarRecord),
+    remove: async (calendar) => void (await once((key) => api.removeCalendar({ calendar }, key))),
+  };
+}
+
+function serverAccess(api: Client): ClusterAccess {
+  const user = ({ name, role, grants, created, createdBy, disabled }: Answer<"createUser">) => ({
+    // The role everywhere stands among an answer's grants.
+    ...{
+      name,
+      role,
+      grants: grants.filter(({ namespace }) => namespace !== "*"),
+      createdMs: Date.parse(created),
+      createdBy,
+    },
+    disabledMs: disabled === null ? null : Date.parse(disabled),
+  });
+  const key = ({ name, groups, created, by, revoked }: Answer<"revokeWorkerKey">) => ({
+    ...{ name, groups, createdMs: Date.parse(created), createdBy: by },
+    revokedMs: revoked === null ? null : Date.parse(revoked),
+  });
+  return {
+    users: async () => (await pages((page) => api.listUsers(page))).map(user),
+    // What has a secret in it is not asked for twice: its answer is not kept.
+    createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
+    setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
+    removeUser: () => Promise.reject(storeNeeded("a way to remove users, only to lock them out")),
+    keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
+    async createKey(name, groups) {
+      const { secret, ...made } = await api.createWorkerKey({ name, groups });
+      return { key: key(made), text: secret };
+    },
+    revokeKey: async (name) => key(await once((given) => api.revokeWorkerKey({ key: name }, given))),
+  };
+}

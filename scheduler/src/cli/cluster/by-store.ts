@@ -1,0 +1,185 @@
+import type { Carillon } from "../../carillon.ts";
+import { pause, systemClock } from "../../clock.ts";
+import { isCarillonError } from "../../errors.ts";
+import { hashPassword } from "../../password.ts";
+import { outcomes } from "../../run.ts";
+import type { RunRecord, Store } from "../../store.ts";
+import { edited, reverted } from "../../task-edits.ts";
+import { noCounters, taskObject } from "../../task-object.ts";
+import { nextOf } from "../../upcoming-slots.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../worker-key.ts";
+import type { Cluster, ClusterAccess, ClusterRuns, ClusterTasks } from "../cluster.ts";
+import { operator } from "../operator.ts";
+import { relativesShown } from "../run-relatives.ts";
+
+const usersMost = 10_000;
+
+/** A cluster by its store: what commands do is done here, and recalls are waited for here. */
+export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
+  const author = operator();
+  const change = (reason: string) => ({ author, reason, nowMs: nowMs() });
+  return {
+    by: "store",
+    place,
+    nowMs,
+    tasks: storeTasks(tower, store, nowMs),
+    runs: storeRuns(tower, store, nowMs),
+    operations: {
+      preview: (bulk, show) => store.operations.preview({ ...bulk, author }, nowMs(), show),
+      begin: (bulk, token) => store.operations.begin({ ...bulk, author }, token, nowMs()),
+      find: (id) => store.operations.find(id),
+      list: (limit) => store.operations.list(limit),
+      stop: (id) => store.operations.stop(id, nowMs(), { author, reason: "" }),
+      step: (id) => store.operations.step(nowMs(), id),
+    },
+    dead: store.deadLetters,
+    calendars: {
+      set: (name, content, reason) => store.calendars.set(name, content, change(reason)),
+      find: (name, version) => store.calendars.find(name, version),
+      list: () => store.calendars.list(),
+      remove: (name) => store.calendars.remove(name, change("")),
+    },
+    groups: {
+      list: () => store.groups.list(nowMs()),
+      limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
+    },
+    access: storeAccess(store, change, author, nowMs),
+    members: () => store.sessions.members(),
+    // One at least: it says since when the present one leads.
+    terms: (limit) => store.sessions.terms(Math.max(1, limit)),
+    coordination: async () => (await store.sessions.cluster()).coordination,
+    alarms: async (messages) => ({
+      open: await store.alarms.open(nowMs()),
+      messages: await store.alarms.outbox(messages),
+    }),
+    close: () => tower.stop(),
+  };
+}
+
+function storeTasks(tower: Carillon, store: Store, nowMs: () => number): ClusterTasks {
+  const author = operator();
+  return {
+    async list() {
+      const tasks = await store.tasks.list();
+      const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
+      const now = nowMs();
+      return tasks.map((task) => taskObject(task, counters.get(task.taskId), now));
+    },
+    async records(names) {
+      if (names === undefined) return store.tasks.list();
+      const found = await store.tasks.byNames(names);
+      const missing = names.find((name) => !found.some((record) => record.name === name));
+      // Says so as for any other.
+      if (missing !== undefined) await store.tasks.byName(missing);
+      return found;
+    },
+    async find(name) {
+      const record = await store.tasks.byName(name);
+      const counters = await store.tasks.counters([record.taskId]);
+      const followers = await store.flow.followers(record.taskId);
+      return { record, counters: counters.get(record.taskId) ?? noCounters, followers };
+    },
+    versions: (name) => store.tasks.versions(name),
+    edit: ({ definition }, options, given) => tower.save(edited(definition, options), { author, ...given }),
+    revert: ({ definition }, parts, given) => tower.save(reverted(definition, parts), { author, ...given }),
+    pause: async (name, reason) => (await tower.pause(name, { author, reason })).started,
+    async resume(name, reason) {
+      await tower.resume(name, { author, reason });
+      return nextOf(await store.tasks.byName(name), nowMs());
+    },
+    run: async (name, payload) => (await tower.run(name, payload)).runId,
+  };
+}
+
+/** A run that ended is stored a little after its end, so each look goes back by this much. */
+const lookBackMs = 5_000;
+const lookEveryMs = 300;
+const endsPerLook = 5_000;
+
+function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterRuns {
+  const author = operator();
+  /** undefined while the store is away. */
+  const look = async (task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> => {
+    try {
+      return await store.runs.list({
+        ...(task === undefined ? {} : { task }),
+        sinceMs,
+        limit: endsPerLook,
+        states: [...outcomes],
+      });
+    } catch (error) {
+      if (isCarillonError(error, "STORE_UNREACHABLE")) return undefined;
+      throw error;
+    }
+  };
+  return {
+    list: (filter) => store.runs.list(filter),
+    find: (runId) => store.runs.find(runId),
+    async card(runId) {
+      const run = await store.runs.find(runId);
+      const attempts = await store.runs.attempts(runId);
+      const { letter, redrives } = await store.deadLetters.linksOf(runId);
+      const relatives = await store.flow.relatives(runId, relativesShown);
+      return { run, attempts, relatives, letter, redrives, late: await store.flow.lateResults(runId) };
+    },
+    logs: (runId, limit) => store.runs.logs(runId, limit),
+    cancel: (runId, reason) => tower.cancel(runId, reason, author),
+    decide: (runId, how, reason) => tower.decide(runId, how, reason, author),
+    async follow(task, known, listener, signal) {
+      const since = Math.round(nowMs());
+      const seen = new Map(known.map(({ runId, endedMs }) => [runId, endedMs ?? since]));
+      let latest = since;
+      let away = false;
+      while (!signal.aborted) {
+        await pause(systemClock, lookEveryMs, signal);
+        if (signal.aborted) break;
+        const runs = await look(task, latest - lookBackMs);
+        if (runs === undefined) {
+          if (!away) listener.away();
+          away = true;
+          continue;
+        }
+        if (away) listener.back();
+        away = false;
+        if (runs.length === endsPerLook) listener.left();
+        for (const run of runs.reverse()) {
+          if (seen.has(run.runId) || (run.endedMs ?? 0) < since - lookBackMs) continue;
+          seen.set(run.runId, run.endedMs ?? latest);
+          latest = Math.max(latest, run.endedMs ?? latest);
+          listener.ended(run);
+        }
+        for (const [runId, endedMs] of seen) if (endedMs < latest - 2 * lookBackMs) seen.delete(runId);
+      }
+    },
+  };
+}
+
+function storeAccess(
+  store: Store,
+  change: (reason: string) => { author: string; reason: string; nowMs: number },
+  author: string,
+  nowMs: () => number,
+): ClusterAccess {
+  return {
+    users: () => store.access.users("", usersMost),
+    createUser: async ({ password, ...user }, reason) =>
+      store.access.createUser({ ...user, hash: await hashPassword(password) }, change(reason)),
+    setPassword: async (name, password) =>
+      store.access.changeUser(
+        name,
+        { hash: await hashPassword(password), disabled: false },
+        change("set by the command line"),
+      ),
+    removeUser: (name) => store.access.changeUser(name, { removed: true }, change("")),
+    keys: () => store.workers.keys(),
+    async createKey(name, groups) {
+      const secret = makeSecret();
+      const key = await store.workers.createKey(
+        { name, groups, hash: hashOfSecret(secret), createdBy: author },
+        nowMs(),
+      );
+      return { key, text: keyText(key.keyId, secret) };
+    },
+    revokeKey: (name) => store.workers.revokeKey(name, change("")),
+  };
+}

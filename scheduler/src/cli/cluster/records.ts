@@ -1,0 +1,177 @@
+/** Answers of the HTTP API as the store's records: what *-object.ts makes of them, the other way round. */
+
+import type { AlarmRecord, OutboxRow } from "../../alarm-store.ts";
+import type { Calendar } from "../../calendar.ts";
+import type { CalendarRecord } from "../../calendar-store.ts";
+import type { Answer } from "../../contract.ts";
+import type { LateResult, Relative } from "../../flow.ts";
+import type { Json } from "../../json.ts";
+import type { OperationFilter, OperationRecord } from "../../operations.ts";
+import type { AttemptRecord, LogLine, Member, RunRecord, TaskRecord, Term, VersionRecord } from "../../store.ts";
+import type { TaskDefinition } from "../../task.ts";
+import type { RunCard } from "../cluster.ts";
+
+type Item<Page extends { items: unknown[] }> = Page["items"][number];
+
+const ms = (time: string | null): number | null => (time === null ? null : Date.parse(time));
+
+export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefined): TaskRecord {
+  return {
+    taskId: task.id,
+    name: task.name,
+    version: task.version,
+    definition: task.definition as unknown as TaskDefinition,
+    // A group's number stays in the store: its name is in the definition.
+    groupId: 0,
+    paused: task.paused && { atMs: Date.parse(task.paused.at), by: task.paused.by, why: task.paused.why },
+    changedMs: Date.parse(task.changed),
+    nextSlotMs: ms(task.next),
+    ...(calendar === undefined ? {} : { calendar }),
+    ...(task.bundle === null ? {} : { bundle: task.bundle }),
+  };
+}
+
+export const versionRecord = ({ changed, definition, ...rest }: Item<Answer<"listTaskVersions">>): VersionRecord => ({
+  ...rest,
+  definition: definition as unknown as TaskDefinition,
+  changedMs: Date.parse(changed),
+});
+
+/** @param whole what a list leaves out */
+export function runRecord(
+  run: Item<Answer<"listRuns">>,
+  whole: { payload: unknown; progress: unknown; result: unknown } = { payload: null, progress: null, result: null },
+): RunRecord {
+  return {
+    runId: run.run,
+    task: run.task,
+    taskId: 0,
+    version: run.version,
+    state: run.state,
+    source: run.source,
+    priority: run.priority,
+    key: run.key,
+    slotMs: ms(run.slot),
+    dueMs: Date.parse(run.due),
+    createdMs: Date.parse(run.created),
+    claimedMs: ms(run.claimed),
+    startedMs: ms(run.started),
+    endedMs: ms(run.ended),
+    attempt: run.attempt,
+    fence: run.fence,
+    node: run.node,
+    addressee: run.addressee,
+    limitKey: run.limitKey,
+    shard: run.shard && [run.shard.index, run.shard.total],
+    payload: whole.payload as Json,
+    progress: whole.progress as Json,
+    result: whole.result as Json,
+    error: run.error as Json,
+  };
+}
+
+export function runCard({ attempts, relatives, late, letter, redrives, ...run }: Answer<"getRun">): RunCard {
+  return {
+    run: runRecord(run, run),
+    attempts: attempts.map(
+      ({ claimed, started, ended, error, ...rest }): AttemptRecord => ({
+        ...{
+          ...rest,
+          claimedMs: ms(claimed),
+          startedMs: ms(started),
+          endedMs: Date.parse(ended),
+          error: error as Json,
+        },
+      }),
+    ),
+    relatives: relatives.map(({ run: runId, ...rest }): Relative => ({ runId, ...rest })),
+    late: late.map(({ at, ...rest }) => ({ ...rest, atMs: Date.parse(at) }) as LateResult),
+    ...{ letter, redrives },
+  };
+}
+
+export const logLine = (runId: number, { id: _, at, fields, ...rest }: Item<Answer<"listLogs">>): LogLine => ({
+  ...{ runId, atMs: Date.parse(at), fields: fields as Json, ...rest },
+});
+
+export function operationRecord({
+  operation,
+  created,
+  started,
+  ended,
+  filter,
+  range,
+  ...rest
+}: Answer<"getOperation">): OperationRecord {
+  const { since, until, ...named } = filter;
+  return {
+    operationId: operation,
+    ...rest,
+    filter: {
+      ...named,
+      ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+      ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+    } as OperationFilter,
+    ...(range === undefined ? {} : { range: rangeRecord(range) }),
+    createdMs: Date.parse(created),
+    startedMs: ms(started),
+    endedMs: ms(ended),
+  };
+}
+
+const rangeRecord = ({ from, to, ...rest }: NonNullable<Answer<"getOperation">["range"]>) => ({
+  ...rest,
+  fromMs: Date.parse(from),
+  toMs: Date.parse(to),
+});
+
+export const calendarRecord = ({ changed, ...rest }: Answer<"getCalendar">): CalendarRecord => ({
+  ...rest,
+  changedMs: Date.parse(changed),
+});
+
+type ApiMember = Omit<Item<Answer<"listNodes">>, "leads">;
+
+export const memberRecord = (member: ApiMember): Member => {
+  const { sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, settings, tasks } = member;
+  return {
+    ...{ sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, tasks },
+    settings: settings as Member["settings"] & object,
+    // It is counted by the store, and asked by nobody who looks.
+    beat: 0,
+    witnessed: member.reliesOn === "service",
+    startedMs: Date.parse(member.started),
+    seenMs: Date.parse(member.seen),
+  };
+};
+
+export const termRecord = ({ elected, ended, ...rest }: Item<Answer<"listTerms">>): Term => ({
+  ...rest,
+  electedMs: Date.parse(elected),
+  endedMs: ms(ended),
+});
+
+export const alarmRecord = ({
+  task,
+  opened,
+  last,
+  run,
+  acknowledged,
+  silencedUntil,
+  ...rest
+}: Item<Answer<"listAlarms">>): AlarmRecord => ({
+  ...{ ...rest, subject: task ?? "", openedMs: Date.parse(opened), lastMs: Date.parse(last), runId: run },
+  seen: acknowledged && { atMs: Date.parse(acknowledged.at), by: acknowledged.by, why: acknowledged.why },
+  silencedUntilMs: ms(silencedUntil),
+});
+
+export const outboxRow = ({
+  message,
+  created,
+  sent,
+  next,
+  state: _,
+  ...rest
+}: Item<Answer<"listAlarmMessages">>): OutboxRow => ({
+  ...{ ...rest, id: message, createdMs: Date.parse(created), sentMs: ms(sent), nextMs: ms(next) },
+});

@@ -1,0 +1,101 @@
+import type { Client } from "../../client.ts";
+import { pause, systemClock } from "../../clock.ts";
+import { isCarillonError } from "../../errors.ts";
+import { outcomes } from "../../run.ts";
+import { isoTime } from "../../run-object.ts";
+import type { RunFilter } from "../../store.ts";
+import type { ClusterRuns, EndListener } from "../cluster.ts";
+import { each, once, pages, why } from "./calls.ts";
+import { logLine, runCard, runRecord } from "./records.ts";
+
+/** After a stream that broke off: at first at once, then less often. */
+const againMs = [100, 500, 1_000, 2_000];
+/** What ended while nobody listened, and what a stream only counts, is read up to so many. */
+const caughtUpMost = 5_000;
+/** A run that ended is stored a little after its end. */
+const endBackMs = 5_000;
+const rememberedMost = 20_000;
+
+export function serverRuns(api: Client): ClusterRuns {
+  const list: ClusterRuns["list"] = async ({ task, states, sinceMs, limit }, whole = false) => {
+    const given = {
+      ...(task === undefined ? {} : { task }),
+      ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
+      state: states,
+    };
+    const runs = await pages((page) => api.listRuns({ ...given, ...page }), limit);
+    if (!whole) return runs.map((run) => runRecord(run));
+    return (await each(runs, ({ run }) => api.getRun({ run }))).map((run) => runRecord(run, run));
+  };
+  return {
+    list,
+    find: async (run) => runCard(await api.getRun({ run })).run,
+    card: async (run) => runCard(await api.getRun({ run })),
+    async logs(run, limit) {
+      if (limit === 0) return [];
+      return (await pages((page) => api.listLogs({ run, ...page }), limit)).map((line) => logLine(run, line));
+    },
+    async cancel(run, reason) {
+      return (await once((key) => api.cancelRun({ run, ...why(reason) }, key))).outcome;
+    },
+    decide: async (run, how, reason) => void (await once((key) => api.decideRun({ run, how, ...why(reason) }, key))),
+    follow: (task, known, listener, signal) => followEnds(api, list, { task, known, listener, signal }),
+  };
+}
+
+interface Following {
+  task: string | undefined;
+  known: Parameters<ClusterRuns["follow"]>[1];
+  listener: EndListener;
+  signal: AbortSignal;
+}
+
+/**
+ * Each end once. A stream's first event, `resync`, says that ends before it were not told, so they are read; so is what it only
+ * counts, and what ended while it was broken off.
+ */
+async function followEnds(api: Client, list: ClusterRuns["list"], following: Following): Promise<void> {
+  const { task, known, listener, signal } = following;
+  const ofTask = task === undefined ? {} : { task };
+  const seen = new Set(known.map(({ runId }) => runId));
+  const filter: RunFilter & { states: (typeof outcomes)[number][] } = { ...ofTask, limit: 1, states: [...outcomes] };
+  // By the server's clock: the last end that is known, else the last of all.
+  let latestMs = known.at(-1)?.endedMs ?? (await list(filter))[0]?.endedMs ?? 0;
+  // What ended before it was not asked for.
+  const before = await list({ ...filter, limit: caughtUpMost, sinceMs: Math.max(0, latestMs - endBackMs) });
+  for (const { runId, endedMs } of before) if ((endedMs ?? 0) <= latestMs) seen.add(runId);
+  const tell = (run: Parameters<EndListener["ended"]>[0]) => {
+    if (seen.has(run.runId)) return;
+    seen.add(run.runId);
+    if (seen.size > rememberedMost) seen.delete(seen.values().next().value as number);
+    latestMs = Math.max(latestMs, run.endedMs ?? 0);
+    listener.ended(run);
+  };
+  const catchUp = async () => {
+    const missed = await list({ ...filter, limit: caughtUpMost, sinceMs: Math.max(0, latestMs - endBackMs) });
+    if (missed.length === caughtUpMost) listener.left();
+    for (const run of missed.reverse()) tell(run);
+  };
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      for await (const event of api.followEvents(ofTask, { signal })) {
+        if (failures > 0) listener.back();
+        failures = 0;
+        if (event.type === "ended") tell(runRecord(event.run));
+        else if (event.type === "more" || event.type === "resync") await catchUp();
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      // A stream that breaks off throws what its socket does; a refusal is an error of ours, and stays one.
+      if (
+        isCarillonError(error) &&
+        !isCarillonError(error, "SERVER_UNREACHABLE") &&
+        !isCarillonError(error, "SERVER_BUSY")
+      )
+        throw error;
+      if (failures++ === 0) listener.away();
+    }
+    await pause(systemClock, againMs[Math.min(failures, againMs.length) - 1] ?? (againMs[0] as number), signal);
+  }
+}

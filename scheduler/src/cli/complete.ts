@@ -1,0 +1,131 @@
+import type { Command } from "commander";
+import { CarillonError } from "../errors.ts";
+import { type Candidate, type Completion, completionOf, type Named, wordsOf } from "./completion.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { readProfiles } from "./profiles.ts";
+import { chosenReach } from "./reach.ts";
+import { lookingOptions } from "./store-choice.ts";
+import type { Terminal } from "./terminal.ts";
+import { plain } from "./text.ts";
+
+/** Whoever has pressed a key waits no longer than this for names; then there are none. */
+const answerMs = 1_500;
+const namesMost = 200;
+
+/**
+ * Answers a shell: `files` or `words` on the first line, then a candidate a line, for zsh and fish with what it is after a tab.
+ * Says nothing on its own: a complaint in the middle of a line that is being typed helps nobody.
+ * @param given of bash: the word as bash has split it, and the line up to the cursor; of the others the words
+ */
+export async function complete(program: Command, [shell = "", ...given]: string[]): Promise<ExitCode> {
+  const words = shell === "bash" ? wordsOf(given[1] ?? "").slice(1) : given;
+  const completion = completionOf(program, words);
+  const { before, beginning } = completion;
+  const candidates = [...completion.candidates, ...(await named(completion))].map(({ value, description }) => ({
+    value: before + value,
+    description,
+  }));
+  // Bash takes "eu:settle" and "--task=eu" for several words, and replaces only the last.
+  const whole = before + beginning;
+  const cut = shell === "bash" && whole.endsWith(given[0] ?? "") ? whole.length - (given[0] ?? "").length : 0;
+  const line = ({ value, description }: Candidate) =>
+    shell === "bash" || description === "" ? value.slice(cut) : `${value}\t${plain(description)}`;
+  process.stdout.write(`${[completion.files ? "files" : "words", ...candidates.map(line)].join("\n")}\n`);
+  return exitCodes.ok;
+}
+
+async function named({ named: thing, beginning, options }: Completion): Promise<Candidate[]> {
+  if (thing === null) return [];
+  try {
+    const { readConfig } = await import("./config-file.ts");
+    const file = await readConfig(undefined, process.env);
+    const names = await namesOf(thing, beginning, { color: false, ...options, ...(file ? { file } : {}) });
+    return names.filter((name) => name.startsWith(beginning)).map((value) => ({ value, description: "" }));
+  } catch {
+    // Nobody is there, or refuses: then there is nothing to offer.
+    return [];
+  }
+}
+
+async function namesOf(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
+  if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
+  const reach = chosenReach(options);
+  if (reach.kind === "store") {
+    const { store, directory, schema = "carillon" } = lookingOptions(options);
+    const { runningUrl } = await import("../embedded/running.ts");
+    const url = store ?? runningUrl(directory ?? ".carillon");
+    if (url === null) return [];
+    const { namesIn } = await import("../store/names.ts");
+    return namesIn({ url, schema, answerMs }, thing, beginning, namesMost);
+  }
+  const { patientClient } = await import("./cluster/calls.ts");
+  const api = patientClient(reach, new AbortController().signal, answerMs);
+  const page = { limit: namesMost };
+  switch (thing) {
+    case "tasks":
+      return (await api.listTasks({ ...page, matching: `${beginning.replace(/[*?]/g, "?")}*` })).items.map(
+        ({ name }) => name,
+      );
+    case "calendars":
+      return (await api.listCalendars(page)).items.map(({ name }) => name);
+    case "groups":
+      return (await api.listGroups(page)).items.map(({ name }) => name);
+    case "keys":
+      return (await api.listWorkerKeys(page)).items.map(({ name }) => name);
+  }
+}
+
+const scripts: Readonly<Record<string, string>> = {
+  bash: `# carillon completion for bash. In ~/.bashrc: eval "$(carillon completion bash)"
+_carillon() {
+  local IFS=$'\\n' word="\${COMP_WORDS[COMP_CWORD]}" answer
+  case "$word" in :|=) word="" ;; esac
+  answer=($("\${COMP_WORDS[0]}" __complete bash "$word" "\${COMP_LINE:0:COMP_POINT}" 2>/dev/null))
+  COMPREPLY=("\${answer[@]:1}")
+  if [ "\${answer[0]}" = files ]; then
+    COMPREPLY+=($(compgen -f -- "$word"))
+    compopt -o filenames 2>/dev/null
+  fi
+}
+complete -F _carillon carillon
+`,
+  zsh: `#compdef carillon
+# carillon completion for zsh. In ~/.zshrc, after compinit: eval "$(carillon completion zsh)"
+_carillon() {
+  local -a answer described
+  local line value
+  answer=("\${(@f)$("\${words[1]}" __complete zsh "\${(@Q)words[2,CURRENT-1]}" "\${(Q)words[CURRENT]}" 2>/dev/null)}")
+  for line in "\${(@)answer[2,-1]}"; do
+    value="\${line%%$'\\t'*}"
+    if [[ "$line" == *$'\\t'* ]]; then described+=("\${value//:/\\\\:}:\${line#*$'\\t'}"); else described+=("\${value//:/\\\\:}"); fi
+  done
+  (( \${#described} )) && _describe carillon described
+  [[ "\${answer[1]}" == files ]] && _files
+  return 0
+}
+compdef _carillon carillon
+`,
+  fish: `# carillon completion for fish. Save as ~/.config/fish/completions/carillon.fish
+function __carillon_complete
+  set -l words (commandline -opc)
+  set -l typed (commandline -ct)
+  set -l answer ($words[1] __complete fish $words[2..-1] "$typed" 2>/dev/null)
+  if test "$answer[1]" = files
+    __fish_complete_path "$typed"
+  end
+  string join \\n -- $answer[2..-1]
+end
+complete -c carillon -f -a '(__carillon_complete)'
+`,
+};
+
+/** @throws USAGE */
+export async function completionScript(shell: string, terminal: Terminal): Promise<ExitCode> {
+  const script = scripts[shell];
+  if (script === undefined)
+    throw new CarillonError("USAGE", `there is no completion for ${JSON.stringify(shell)}`, {
+      hint: "There is one for bash, zsh and fish.",
+    });
+  terminal.line(script.trimEnd());
+  return exitCodes.ok;
+}

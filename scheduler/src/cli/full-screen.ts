@@ -1,0 +1,110 @@
+import type { ReadStream, WriteStream } from "node:tty";
+
+const enter = "\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J";
+const leave = "\u001b[?7h\u001b[?25h\u001b[?1049l";
+const beginUpdate = "\u001b[?2026h\u001b[H";
+const endUpdate = "\u001b[J\u001b[?2026l";
+
+/** Whoever ends this process by one of these still gets the terminal back. */
+const ending = { SIGTERM: 143, SIGHUP: 129, SIGQUIT: 131 } as const;
+
+const keys: Readonly<Record<string, string>> = {
+  "\u0003": "ctrl-c",
+  "\u001a": "ctrl-z",
+  "\u001b": "escape",
+  "\u001b[A": "up",
+  "\u001b[B": "down",
+  "\u001bOA": "up",
+  "\u001bOB": "down",
+  "\u001b[5~": "page-up",
+  "\u001b[6~": "page-down",
+  "\u001b[H": "home",
+};
+
+export interface FullScreenOptions {
+  onKey: (key: string) => void;
+  /** The terminal has another size, or is ours again. */
+  onDraw: () => void;
+}
+
+/**
+ * The whole terminal: its other screen, keys as they are pressed, and no cursor. However this process ends, short of SIGKILL,
+ * the terminal is as it was.
+ */
+export class FullScreen {
+  readonly #options: FullScreenOptions;
+  readonly #input: ReadStream;
+  readonly #output: WriteStream;
+  readonly #restore: (() => void)[] = [];
+  #open = false;
+
+  constructor(options: FullScreenOptions, input = process.stdin as ReadStream, output = process.stdout as WriteStream) {
+    this.#options = options;
+    this.#input = input;
+    this.#output = output;
+  }
+
+  open(): void {
+    const heard = (data: Buffer) => this.#hear(data.toString());
+    this.#input.on("data", heard);
+    this.#output.on("resize", this.#options.onDraw);
+    // Runs also where an error that nobody catches ends the process, before it is printed.
+    const onExit = () => this.#leave();
+    process.on("exit", onExit);
+    this.#restore.push(
+      () => this.#input.off("data", heard).pause(),
+      () => this.#output.off("resize", this.#options.onDraw),
+      () => process.off("exit", onExit),
+    );
+    for (const [name, code] of Object.entries(ending)) {
+      const end = () => process.exit(code);
+      process.on(name, end);
+      this.#restore.push(() => process.off(name, end));
+    }
+    this.#enter();
+    this.#options.onDraw();
+  }
+
+  draw(lines: readonly string[]): void {
+    if (!this.#open) return;
+    this.#output.write(`${beginUpdate}${lines.map((line) => `${line}\u001b[K`).join("\r\n")}${endUpdate}`);
+  }
+
+  close(): void {
+    this.#leave();
+    for (const restore of this.#restore.splice(0)) restore();
+  }
+
+  #enter(): void {
+    this.#input.setRawMode?.(true);
+    this.#input.resume();
+    this.#output.write(enter);
+    this.#open = true;
+  }
+
+  #leave(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#output.write(leave);
+    this.#input.setRawMode?.(false);
+  }
+
+  /** Several keys may come in one piece. */
+  #hear(text: string): void {
+    for (const [key] of text.matchAll(/\p{Cc}(?:\[[\d;]*[A-Za-z~]|O[A-Z])|[\s\S]/gu)) {
+      const name = keys[key] ?? key;
+      if (name === "ctrl-z") this.#suspend();
+      else this.#options.onKey(name);
+    }
+  }
+
+  /** As the shell's job control means it: the terminal is the shell's until this process is brought back. */
+  #suspend(): void {
+    this.#leave();
+    process.once("SIGCONT", () => {
+      this.#enter();
+      this.#options.onDraw();
+    });
+    process.kill(process.pid, "SIGSTOP");
+  }
+}

@@ -1,0 +1,11 @@
+import { hostname, userInfo } from "node:os";
+
+/** Whom a change is put down to. */
+export function operator(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    // The number of this process's user has no name on this machine.
+    return `${process.getuid?.() ?? "someone"}@${hostname()}`;
+  }
+}

@@ -1,0 +1,140 @@
+import { existsSync } from "node:fs";
+import { CarillonError } from "../errors.ts";
+import type { ServerChoice } from "./cluster/calls.ts";
+import type { Cluster } from "./cluster.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
+import { type CommonOptions, defaultDirectory, withStore } from "./store-choice.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a command talks to, and who said so. */
+export type Reach =
+  | ({ kind: "server"; profile: string | null; from: string } & ServerChoice)
+  | { kind: "store"; from: string | null };
+
+/**
+ * The nearest says: the command line, the environment, the project's own file or folder; and only where none of these names
+ * anything, the profile that one has signed in to last. So a project's commands never go elsewhere by surprise.
+ * @throws USAGE, PROFILE_UNKNOWN, CONFIG_INVALID
+ */
+export function chosenReach(options: CommonOptions, environment: Environment = process.env): Reach {
+  const { server = [], profile, store, directory, file } = options;
+  const byStore = (from: string | null): Reach => ({ kind: "store", from });
+  const byServer = (text: string, from: string): Reach => {
+    const url = serverUrl(text, from, environment);
+    return {
+      kind: "server",
+      url,
+      token: environment.CARILLON_TOKEN || tokenFor(url, environment),
+      profile: null,
+      from,
+    };
+  };
+  const byProfile = (name: string, from: string): Reach => {
+    const { server: text, token } = profileCalled(readProfiles(environment), name);
+    return { kind: "server", url: serverUrl(text, `profile ${name}`, environment), token, profile: name, from };
+  };
+  const said = [
+    server.length > 0 ? "--server" : "",
+    profile === undefined ? "" : "--profile",
+    store === undefined && directory === undefined ? "" : store === undefined ? "--directory" : "--store",
+  ].filter((flag) => flag !== "");
+  if (said.length > 1)
+    throw new CarillonError("USAGE", `${said.join(" and ")} were given, and a command talks to one cluster`, {
+      hint: "Give one of them.",
+    });
+  if (server.length > 1 || server[0]?.includes(","))
+    throw new CarillonError("USAGE", "several servers were given, and a command asks one", {
+      hint: "Give one --server URL. Only carillon worker takes several.",
+    });
+  if (server[0] !== undefined) return byServer(server[0], "--server");
+  if (profile !== undefined) return byProfile(profile, "--profile");
+  if (said.length > 0) return byStore(said[0] as string);
+  if (environment.CARILLON_SERVER) return byServer(environment.CARILLON_SERVER, "CARILLON_SERVER");
+  if (environment.CARILLON_PROFILE) return byProfile(environment.CARILLON_PROFILE, "CARILLON_PROFILE");
+  if (environment.CARILLON_STORE) return byStore("CARILLON_STORE");
+  if (environment.DATABASE_URL) return byStore("DATABASE_URL");
+  if (environment.CARILLON_DIRECTORY) return byStore("CARILLON_DIRECTORY");
+  const { server: fileServer, profile: fileProfile, store: fileStore, directory: fileDirectory } = file?.values ?? {};
+  const inFile = (name: string) => `${name} of ${file?.path}`;
+  if (typeof fileServer === "string") return byServer(fileServer, inFile("server"));
+  if (typeof fileProfile === "string") return byProfile(fileProfile, inFile("profile"));
+  if (typeof fileStore === "string") return byStore(inFile("store"));
+  if (typeof fileDirectory === "string") return byStore(inFile("directory"));
+  if (existsSync(defaultDirectory)) return byStore(`the folder ${defaultDirectory}`);
+  const { current } = readProfiles(environment);
+  return current === null ? byStore(null) : byProfile(current, "the last carillon login");
+}
+
+/** Of a profile of this very address: a token is never sent elsewhere. */
+function tokenFor(url: string, environment: Environment): string | undefined {
+  const { profiles, current } = readProfiles(environment);
+  const here = Object.entries(profiles).filter(([, { server }]) => server === url);
+  return (here.find(([name]) => name === current) ?? here[0])?.[1].token;
+}
+
+export interface Reached {
+  cluster: Cluster;
+  /** Aborts with Ctrl-C: what waits should end. */
+  signal: AbortSignal;
+}
+
+/**
+ * Opens the cluster for one command and closes it after, by its store or by a server. The first Ctrl-C ends what waits, a second
+ * one everything.
+ * @param make lets a store begin where there is none yet
+ */
+export async function withCluster(
+  options: CommonOptions,
+  work: (reached: Reached) => Promise<ExitCode>,
+  { make = false }: { make?: boolean } = {},
+): Promise<ExitCode> {
+  const reach = chosenReach(options);
+  if (reach.kind === "store") {
+    const { clusterByStore } = await import("./cluster/by-store.ts");
+    return withStore(
+      options,
+      ({ tower, store, nowMs, place, signal }) => work({ cluster: clusterByStore(tower, store, nowMs, place), signal }),
+      { make },
+    );
+  }
+  if (reach.token === undefined)
+    throw new CarillonError("SIGN_IN_NEEDED", `there is no token for ${reach.url}`, {
+      hint: `Sign in: carillon login ${reach.url}; or set CARILLON_TOKEN.`,
+    });
+  const { clusterByServer } = await import("./cluster/by-server.ts");
+  return interruptible(async (signal) => {
+    const cluster = await clusterByServer(reach);
+    try {
+      return await work({ cluster, signal });
+    } finally {
+      await cluster.close();
+    }
+  });
+}
+
+/** The first Ctrl-C aborts the signal, a second one ends the process. */
+export async function interruptible(work: (signal: AbortSignal) => Promise<ExitCode>): Promise<ExitCode> {
+  const interrupted = new AbortController();
+  const onInterrupt = () => {
+    if (interrupted.signal.aborted) process.exit(exitCodes.interrupted);
+    interrupted.abort();
+  };
+  process.on("SIGINT", onInterrupt);
+  try {
+    const exit = await work(interrupted.signal);
+    return interrupted.signal.aborted ? exitCodes.interrupted : exit;
+  } finally {
+    process.off("SIGINT", onInterrupt);
+  }
+}
+
+/** @throws STORE_NEEDED where the command would talk to a server: another store must not be taken for it */
+export function requireStore(options: CommonOptions, what: string): void {
+  const reach = chosenReach(options);
+  if (reach.kind === "store") return;
+  throw new CarillonError("STORE_NEEDED", `${what} needs the store, and ${reach.from} names ${reach.url}`, {
+    hint: "Give --store URL or --directory, on a machine that reaches the store.",
+  });
+}

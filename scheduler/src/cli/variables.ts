@@ -1,0 +1,15 @@
+import { CarillonError } from "../errors.ts";
+
+/** A text "env:NAME" stands for that variable, wherever it is. @throws OPTION_INVALID */
+export function fromEnvironment(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(fromEnvironment);
+  if (typeof value === "object" && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, fromEnvironment(one)]));
+  const [, name] = typeof value === "string" ? (/^env:([A-Za-z_]\w*)$/.exec(value) ?? []) : [];
+  if (name === undefined) return value;
+  const found = process.env[name];
+  if (found) return found;
+  throw new CarillonError("OPTION_INVALID", `the variable ${name}, which a file of options names, is not set`, {
+    hint: `Set ${name}.`,
+  });
+}

@@ -1,0 +1,35 @@
+import { main } from "../../src/cli/program.ts";
+
+export interface Said {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/**
+ * A command line carried out in this process: what a real one would say, without the cost of starting it. One at a time: the
+ * process's own streams and environment are taken for as long as it runs.
+ */
+export async function inProcess(args: string[], environment: Record<string, string> = {}): Promise<Said> {
+  const { stdout, stderr } = process;
+  const [out, err] = [stdout.write, stderr.write];
+  const before = { ...process.env };
+  const said = { stdout: "", stderr: "" };
+  const hear =
+    (stream: keyof typeof said) =>
+    (text: string | Uint8Array): boolean => {
+      said[stream] += text;
+      return true;
+    };
+  for (const name of Object.keys(process.env)) if (/^(CARILLON_|DATABASE_URL)/.test(name)) delete process.env[name];
+  Object.assign(process.env, { NO_COLOR: "1", ...environment });
+  stdout.write = hear("stdout") as typeof stdout.write;
+  stderr.write = hear("stderr") as typeof stderr.write;
+  try {
+    return { code: await main(args), ...said };
+  } finally {
+    stdout.write = out;
+    stderr.write = err;
+    process.env = before;
+  }
+}
