@@ -191,7 +191,8 @@ export class RemoteSession implements Membership {
   async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, join, failFast, name, timeoutMs } = this.#options;
     const instance = randomBytes(12).toString("base64url");
-    const beganMono = clock.monotonic();
+    // Since when servers say so: one that has just begun itself has to watch the holder for a timeout first.
+    let takenMono: number | undefined;
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
       try {
@@ -200,13 +201,15 @@ export class RemoteSession implements Membership {
         return;
       } catch (error) {
         if (!isCarillonError(error)) throw error;
+        if (error.code === "SERVER_UNREACHABLE") takenMono = undefined;
+        if (error.code === "NODE_NAME_TAKEN") takenMono ??= clock.monotonic();
         // A good key is let in within a second or two, whatever else is tried from its address.
         const passing =
           error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
             : // A former holder of the name gets its timeout to show that it lives.
               error.code === "NODE_NAME_TAKEN" &&
-              (former !== undefined || clock.monotonic() - beganMono < 2 * timeoutMs);
+              (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
         // One that had joined goes on trying: a key may be put right, and what runs must hear that it is in doubt.
         else if (!passing && former === undefined) throw error;

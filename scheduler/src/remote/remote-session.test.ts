@@ -1,0 +1,63 @@
+import { expect, it } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { CarillonError, type ErrorCode } from "../errors.ts";
+import { silentLog } from "../log.ts";
+import { StoreClock } from "../store-clock.ts";
+import type { PollAnswer } from "../worker-protocol.ts";
+import type { Line } from "./line.ts";
+import { RemoteSession } from "./remote-session.ts";
+
+const timeoutMs = 3_000;
+
+/** Servers that say something else from each of these times on, null: that it has joined. */
+async function joining(says: readonly (readonly [number, ErrorCode | null])[]): Promise<number> {
+  const clock = new VirtualClock(0);
+  const bornMono = clock.monotonic();
+  const line = {
+    async post() {
+      const atMs = clock.monotonic() - bornMono;
+      const code = says.findLast(([fromMs]) => fromMs <= atMs)?.[1] ?? null;
+      if (code) throw new CarillonError(code, "as the test has it");
+      const answer = { session: 7, nowMs: 0, tookMs: 0, sureForMs: timeoutMs, recalls: [] } as unknown as PollAnswer;
+      return { answer, beganMono: clock.monotonic(), endedMono: clock.monotonic() };
+    },
+  } as unknown as Line;
+  const session = new RemoteSession({
+    ...{ line, clock, storeClock: new StoreClock(clock), random: { next: () => 1 }, log: silentLog, name: "w1" },
+    ...{ join: {}, timeoutMs, failFast: false, held: () => 0 },
+  });
+  let over = false;
+  const begun = session.begin(new AbortController().signal).finally(() => {
+    over = true;
+  });
+  begun.catch(() => undefined); // told by the await below
+  while (!over) {
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(50);
+  }
+  await begun;
+  return session.sessionId;
+}
+
+it("gives a server that has just begun itself time to find out that the name's holder is gone", async () => {
+  // As after a power cut: no server for long, and the first one has to watch the silence of the session before.
+  const says = [
+    [0, "SERVER_UNREACHABLE"],
+    [20_000, "NODE_NAME_TAKEN"],
+    [24_500, null],
+  ] as const;
+  expect(await joining(says)).toBe(7);
+});
+
+it("counts anew when the servers were away once more", async () => {
+  const again = [
+    [10_000, "SERVER_UNREACHABLE"],
+    [15_000, "NODE_NAME_TAKEN"],
+    [19_500, null],
+  ] as const;
+  expect(await joining([[0, "NODE_NAME_TAKEN"], [4_000, "SERVER_UNREACHABLE"], ...again])).toBe(7);
+});
+
+it("gives up where the name's holder shows that it lives", async () => {
+  await expect(joining([[0, "NODE_NAME_TAKEN"]])).rejects.toMatchObject({ code: "NODE_NAME_TAKEN" });
+});
