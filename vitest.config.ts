@@ -6,6 +6,24 @@ const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 /** These tests wait for processes, sessions and deadlines more than they compute: twice as many as cores at a time. */
 const waiting = 4;
 
+/** A browser neither knows nor cares which Node serves it: the first line tests it, the second has enough to do. */
+const consoleProject =
+  process.env.CARILLON_TEST_BRIEF === "1"
+    ? []
+    : [
+        {
+          extends: true as const,
+          test: {
+            name: "console",
+            include: ["console/test/**/*.test.ts"],
+            globalSetup: [needServers],
+            testTimeout: 90_000,
+            hookTimeout: 90_000,
+            sequence: { groupOrder: 1 },
+          },
+        },
+      ];
+
 /**
  * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
  * starts when they have ended. Cluster tests measure the lateness of real processes, so nothing runs beside them and
@@ -23,7 +41,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["scheduler/src/**/*.test.ts", "zookeeper/src/**/*.test.ts"],
+          include: ["scheduler/src/**/*.test.ts", "zookeeper/src/**/*.test.ts", "console/src/**/*.test.ts"],
           testTimeout: 20_000,
           sequence: { groupOrder: 0 },
         },
@@ -110,6 +128,7 @@ export default defineConfig({
               },
             },
           ]),
+      ...consoleProject,
       {
         extends: true,
         test: {

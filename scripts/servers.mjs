@@ -43,13 +43,13 @@ function aptInstall(names) {
   return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
 }
 
-/** @param {ServerKind} kind @returns {Place} @throws Trouble: never a silent skip */
+/** @param {Omit<ServerKind, "start">} kind @returns {Place} @throws Trouble: never a silent skip */
 export function obtain(kind) {
   const place = kind.find() ?? (kind.debian && aptInstall(kind.debian) ? kind.find() : undefined);
   if (place) return place;
+  const otherwise = kind.variable.endsWith("_URL") ? "the URL of a server that may be written to" : "where it is";
   throw new Trouble(
-    `${kind.title} was not found and could not be installed. ${kind.advice} Or set ${kind.variable} to the URL of a ` +
-      "server that may be written to.",
+    `${kind.title} was not found and could not be installed. ${kind.advice} Or set ${kind.variable} to ${otherwise}.`,
   );
 }
 

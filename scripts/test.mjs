@@ -15,9 +15,11 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
+import { buildConsole } from "./console.mjs";
 import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
-import { foreground, interruptedExit, startServers, testServers } from "./servers.mjs";
+import { chromium } from "./servers/chromium.mjs";
+import { foreground, interruptedExit, obtain, startServers, testServers } from "./servers.mjs";
 
 /** @param {string[]} args @returns {{ nodes: readonly string[], rest: string[] }} */
 function read(args) {
@@ -161,7 +163,14 @@ async function main() {
     check("types", typed);
     check("lint and format", lint());
   }
+  // Of all tests, only the console's need it and a browser.
+  const browser = rest.length === 0 || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
+  if (browser) buildConsole();
   const servers = await startServers(testServers);
+  if (browser) {
+    Object.assign(servers.env, browser.env);
+    servers.titles.push(`${chromium.title} ${browser.version}`);
+  }
   say(`✓ servers: ${servers.titles.join(", ")}`);
   try {
     for (const [i, { path, version }] of runtimes.entries()) {

@@ -47,6 +47,8 @@ export interface WorkerRecord extends Member {
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
+  /** Tasks that fire, those whose next slot that is not planned yet comes first in front. */
+  comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
   /** Newest first. @param beforeVersion exclusive */
   versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
   /** Those of these versions that there are. */

@@ -144,6 +144,32 @@ export const runRoutes = {
     answer: page(runSummary),
     errors: ["TASK_UNKNOWN"],
   }),
+  listRecentRuns: route({
+    ...{ touches: "listed", method: "GET", path: "/v1/recent-runs", noun, policy: "viewer" },
+    summary: "The last ended runs of several tasks, newest first; a task that there is not has none",
+    query: z.strictObject({
+      task: z.array(taskName).min(1).max(limits.recentTasks),
+      each: z.int().min(1).max(limits.recentRuns).default(20).describe("Runs of each task at most."),
+    }),
+    answer: z.strictObject({
+      tasks: z.array(
+        z.strictObject({
+          task: taskName,
+          runs: z.array(
+            z.strictObject({
+              run: id,
+              state: z.enum(outcomes),
+              due: time,
+              ended: time,
+              lateMs: spanMs.nullable(),
+              tookMs: spanMs.nullable(),
+            }),
+          ),
+        }),
+      ),
+    }),
+    errors: [],
+  }),
   getRun: route({
     ...{ touches: "run", method: "GET", path: "/v1/runs/{run}", noun, policy: "viewer", params },
     summary: "One run with its attempts, where it comes from and what came of it",

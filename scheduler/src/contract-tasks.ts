@@ -235,6 +235,13 @@ export const taskRoutes = {
     answer: page(taskSummary),
     errors: [],
   }),
+  listComing: route({
+    ...{ touches: "listed", method: "GET", path: "/v1/coming", noun, policy: "viewer" },
+    summary: "The tasks that fire next, by time; what is planned already is among the runs that wait",
+    query: z.strictObject({ count: z.int().min(1).max(limits.comingTasks).default(20) }),
+    answer: z.strictObject({ coming: z.array(z.strictObject({ task: taskName, group: z.string(), next: time })) }),
+    errors: [],
+  }),
   getTask: route({
     ...{ touches: "task", method: "GET", path: "/v1/tasks/{task}", noun, policy: "viewer", params, etag: "gives" },
     summary: "One task with its definition",

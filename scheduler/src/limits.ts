@@ -89,6 +89,10 @@ export const limits = {
   runsPerRequest: 2_000,
   /** Server-sent events that one server sends at once. */
   streams: 200,
+  /** Of one answer: tasks whose last runs are told, runs of each, and tasks that fire next. */
+  recentTasks: 100,
+  recentRuns: 100,
+  comingTasks: 200,
   passwordLength: 1_000,
   /** Of one secret's value. */
   secretBytes: 32 * 1024,

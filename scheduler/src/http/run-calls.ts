@@ -38,6 +38,11 @@ export const summary = (run: RunRecord) => {
   return { ...rest, error: failureOf(error) };
 };
 
+const recent = (run: RunRecord) => {
+  const { state, run: number, due, ended, lateMs, tookMs } = runSummaryObject(run);
+  return { run: number, state: state as (typeof outcomes)[number], due, ended: ended as string, lateMs, tookMs };
+};
+
 export const placeText = ({ atMs, lies }: { atMs: number; lies: string }) => `${atMs}${lies}`;
 
 export function readPlace(text: string): { atMs: number; lies: string } {
@@ -104,6 +109,27 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
   };
 
   return {
+    async listRecentRuns({ task, each }, { reach }) {
+      const known = await store.tasks.byNames([...new Set(task)].filter((name) => reach.has(name)));
+      const ids = new Map(known.map(({ name, taskId }) => [name, taskId]));
+      const any = {
+        readyBeforeMs: null,
+        sinceMs: null,
+        untilMs: null,
+        after: null,
+        states: [...outcomes],
+        limit: each,
+      };
+      const tasks = await Promise.all(
+        task.map(async (name) => {
+          const taskId = ids.get(name);
+          const runs = taskId === undefined ? [] : await store.browse.runs({ ...any, taskId });
+          return { task: name, runs: runs.map(recent) };
+        }),
+      );
+      return { tasks };
+    },
+
     async listRuns({ cursor, limit, task, state, since, until }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
       const taskId = task === undefined ? null : await taskIdOf(task);

@@ -18,6 +18,7 @@ import { version } from "../version.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
 import type { WorkerKey } from "../worker-store.ts";
 import { Api } from "./api.ts";
+import { ConsolePages } from "./console-pages.ts";
 import { makeFirstUser } from "./first-user.ts";
 import { strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
@@ -76,6 +77,7 @@ export class HttpServer {
   readonly #keys: Keys;
   readonly #api: Api;
   readonly #app: FastifyInstance;
+  readonly #console: ConsolePages;
   readonly #inFlight = new InFlight();
 
   constructor(options: HttpOptions) {
@@ -83,6 +85,7 @@ export class HttpServer {
     this.#poller = new Poller(options);
     this.#keys = new Keys(options.store.workers, options.clock, options.log);
     this.#api = new Api(options);
+    this.#console = new ConsolePages();
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
       requestTimeout: requestMs,
@@ -134,6 +137,7 @@ export class HttpServer {
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
     app.setNotFoundHandler((request, reply) => {
+      if (this.#console.isPage(request)) return this.#console.page(reply);
       const path = request.url.split("?")[0];
       const problem = problemOf(new CarillonError("ROUTE_UNKNOWN", `there is no ${request.method} ${path}`));
       return reply.code(problem.status).type("application/problem+json").send(problem);
@@ -149,6 +153,7 @@ export class HttpServer {
     this.#api.register(app);
     await this.#api.registerProvider(app);
     this.#answerProbes(app);
+    await this.#console.register(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {
       // A scraper may have a token of its own, or a worker's key.

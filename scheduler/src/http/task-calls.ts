@@ -82,6 +82,16 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
       return pageOf(records, limit, item, ({ name }) => [name]);
     },
 
+    async listComing({ count }, { nowMs, reach }) {
+      const records = await store.browse.comingTasks(reach.namespaces, count);
+      const coming = records.flatMap((record) => {
+        const next = nextOf(record, nowMs);
+        return next === null ? [] : [{ task: record.name, group: record.definition.group, nextMs: next }];
+      });
+      coming.sort((a, b) => a.nextMs - b.nextMs);
+      return { coming: coming.map(({ nextMs, ...one }) => ({ ...one, next: isoTime(nextMs) })) };
+    },
+
     async getTask({ task }, { nowMs }) {
       const { record, counters } = await reads.ask(task);
       if (!record) return store.tasks.byName(task).then((made) => whole(made, nowMs));

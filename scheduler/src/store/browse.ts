@@ -19,6 +19,17 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
   const s = database.schema;
   const versionFields = `version, definition, author, reason, changed_ms as "changedMs"`;
   return {
+    async comingTasks(namespaces, limit) {
+      const rows = await database.query<{ name: string }>(
+        "browse-coming",
+        `select t.name from ${s}.plan p join ${s}.task t on t.id = p.task_id
+         where p.next_slot_ms is not null and t.deleted_ms is null and t.paused_ms is null
+           and ${inNamespacesSql("t.name", "$2::text[]")} order by p.next_slot_ms limit $1`,
+        [limit, namespaces],
+      );
+      return tasks.byNames(rows.map(({ name }) => name));
+    },
+
     async tasks({ afterName, group, matching, paused, namespaces, limit }) {
       const rows = await database.query<{ name: string }>(
         "",

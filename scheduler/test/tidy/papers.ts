@@ -77,7 +77,8 @@ export const dependenciesUsed: Rule = (files) => {
     for (const other of folder === "" ? [] : code.filter(({ path }) => path.startsWith(`${folder}src/`))) {
       if (isTest(other)) continue;
       for (const { specifier, index } of importsOf(other.text)) {
-        if (/^(?:\.|node:)/.test(specifier) || Object.hasOwn(shipped, packageOf(specifier))) continue;
+        // A plugin of the build makes what is virtual.
+        if (/^(?:\.|node:|virtual:)/.test(specifier) || Object.hasOwn(shipped, packageOf(specifier))) continue;
         wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
       }
     }

@@ -1,0 +1,126 @@
+/** The HTTP API from the page's own server: typed by the contract, with the sign-in's cookie. */
+import routes from "virtual:carillon-routes";
+import type { Answer, Event, Given, RouteId, StreamId } from "../../../scheduler/src/contract.ts";
+import { EventReader } from "../../../scheduler/src/event-reader.ts";
+
+export type { Answer, Event, Given };
+export type PlainId = Exclude<RouteId, StreamId>;
+
+/** What a server refused, or that none answered. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly code: string;
+  readonly status: number;
+  readonly hint: string;
+  readonly retryAfterMs: number | null;
+
+  constructor(code: string, status: number, message: string, hint = "", retryAfterMs: number | null = null) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.hint = hint;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+  /** The version that a change is made from. */
+  ifVersion?: number;
+  /** Of one intention: repeated with the same key it is done once. */
+  key?: string;
+}
+
+/** @throws Refusal */
+export async function call<Id extends PlainId>(
+  id: Id,
+  given: Given<Id>,
+  options: CallOptions = {},
+): Promise<Answer<Id>> {
+  const response = await send(id, given as Record<string, unknown>, options, "application/json");
+  return (response.status === 204 ? undefined : await response.json()) as Answer<Id>;
+}
+
+/** Follows a stream until it ends or `signal` aborts. @param heard at every byte, comments too @throws Refusal */
+export async function follow<Id extends StreamId>(
+  id: Id,
+  given: Given<Id>,
+  tell: (event: Event<Id>) => void,
+  { signal, heard }: { signal: AbortSignal; heard?: () => void },
+): Promise<void> {
+  const response = await send(id, given as Record<string, unknown>, { signal }, "text/event-stream");
+  const body = response.body?.getReader();
+  if (!body) return;
+  const reader = new EventReader();
+  const decoder = new TextDecoder();
+  for (;;) {
+    const { done, value } = await body.read().catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw unreachable(error);
+    });
+    if (done) return;
+    heard?.();
+    for (const data of reader.read(decoder.decode(value, { stream: true }))) tell(JSON.parse(data) as Event<Id>);
+  }
+}
+
+async function send(
+  id: string,
+  given: Record<string, unknown>,
+  { signal, ifVersion, key }: CallOptions,
+  accept: string,
+): Promise<Response> {
+  const shape = routes[id];
+  if (!shape) throw new Error(`the contract has no route ${id}`);
+  const query = new URLSearchParams();
+  const body: Record<string, unknown> = {};
+  let path = shape.path;
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (path.includes(`{${name}}`)) path = path.replace(`{${name}}`, encodeURIComponent(String(value)));
+    else if (shape.query.includes(name)) for (const one of [value].flat()) query.append(name, String(one));
+    else body[name] = value;
+  }
+  const headers: Record<string, string> = { accept };
+  if (shape.body) headers["content-type"] = "application/json";
+  if (shape.method !== "GET" && shape.policy !== "anyone") headers["idempotency-key"] = key ?? newKey();
+  if (shape.etag) headers["if-match"] = ifVersion === undefined ? "*" : `"${ifVersion}"`;
+  const text = query.toString();
+  let response: Response;
+  try {
+    response = await fetch(text === "" ? path : `${path}?${text}`, {
+      ...{ method: shape.method, headers, credentials: "same-origin", cache: "no-store" },
+      ...(shape.body ? { body: JSON.stringify(body) } : {}),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw unreachable(cause);
+  }
+  if (response.ok) return response;
+  throw await refusalOf(response);
+}
+
+const unreachable = (cause: unknown) =>
+  new Refusal("SERVER_UNREACHABLE", 0, cause instanceof Error ? cause.message : String(cause));
+
+async function refusalOf(response: Response): Promise<Refusal> {
+  const text = await response.text();
+  let problem: { code?: string; detail?: string; hint?: string } = {};
+  try {
+    problem = JSON.parse(text) as typeof problem;
+  } catch {
+    // A proxy's own page: its status is all that is known.
+  }
+  const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
+  const after = Number(response.headers.get("retry-after"));
+  return new Refusal(code, response.status, detail, hint, after > 0 ? after * 1_000 : null);
+}
+
+/** `crypto.randomUUID` is there on safe origins alone. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export const isRefusal = (error: unknown, code?: string): error is Refusal =>
+  error instanceof Refusal && (code === undefined || error.code === code);

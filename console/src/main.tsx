@@ -1,0 +1,42 @@
+import "@mantine/core/styles.css";
+import "./theme.css";
+import { MantineProvider } from "@mantine/core";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { answers } from "./api/answers.ts";
+import { usePreferences } from "./preferences.ts";
+import { Gate } from "./sign-in/gate.tsx";
+import { theme } from "./theme.ts";
+
+/** What puts style elements into the page does it under this answer's nonce; one library looks for it in a global. */
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
+Object.assign(globalThis, { __webpack_nonce__: nonce });
+
+/** The preferences hold the scheme; Mantine is only told. */
+function Console() {
+  const { scheme, language } = usePreferences();
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  return (
+    <MantineProvider
+      theme={theme}
+      getStyleNonce={() => nonce}
+      {...(scheme === "auto" ? { defaultColorScheme: "auto" as const } : { forceColorScheme: scheme })}
+    >
+      <QueryClientProvider client={answers}>
+        <Gate />
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}
+
+// After an update a page that was open asks for parts that are no more: the new page has them.
+window.addEventListener("vite:preloadError", () => window.location.reload());
+
+const place = document.getElementById("console");
+if (!place) throw new Error("the page has no place for the console");
+createRoot(place).render(
+  <StrictMode>
+    <Console />
+  </StrictMode>,
+);

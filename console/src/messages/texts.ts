@@ -1,0 +1,113 @@
+/** What the viewer reads: texts of the catalogue, numbers, spans and times in the viewer's language and zone. */
+import type { Language } from "../preferences.ts";
+import { en } from "./en.ts";
+import { zh } from "./zh.ts";
+
+export type Message = keyof typeof en;
+export type Vars = Record<string, string | number>;
+
+export const catalogues: Record<Language, Record<Message, string>> = { en, zh };
+
+/** `{name}` stands for a value; "one|many" is chosen by `n`. */
+export function filled(text: string, language: Language, vars: Vars = {}): string {
+  const [one = "", many = one] = text.split("|");
+  const chosen = vars.n === 1 ? one : many;
+  return chosen.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = vars[name];
+    return value === undefined ? whole : typeof value === "number" ? numberText(value, language) : value;
+  });
+}
+
+const locales: Record<Language, string> = { en: "en-GB", zh: "zh-CN" };
+const numbers = new Map<string, Intl.NumberFormat>();
+
+function numberText(value: number, language: Language, options: Intl.NumberFormatOptions = {}): string {
+  const key = `${language}${JSON.stringify(options)}`;
+  let format = numbers.get(key);
+  if (!format) {
+    format = new Intl.NumberFormat(locales[language], options);
+    numbers.set(key, format);
+  }
+  return format.format(value);
+}
+
+const dates = new Map<string, Intl.DateTimeFormat>();
+
+function dateText(ms: number, language: Language, zone: string, options: Intl.DateTimeFormatOptions): string {
+  const key = `${language} ${zone} ${JSON.stringify(options)}`;
+  let format = dates.get(key);
+  if (!format) {
+    format = new Intl.DateTimeFormat(locales[language], { timeZone: zone, hourCycle: "h23", ...options });
+    dates.set(key, format);
+  }
+  return format.format(ms);
+}
+
+const clockParts = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+const dayParts = { year: "numeric", month: "2-digit", day: "2-digit" } as const;
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+export function spanText(ms: number, language: Language): string {
+  const sign = ms < 0 ? "−" : "";
+  const size = Math.abs(ms);
+  const word = (unit: "d" | "h" | "min" | "s" | "ms") => catalogues[language][`unit.${unit}`];
+  if (size < 1_000) return `${sign}${Math.round(size)} ${word("ms")}`;
+  if (size < 10_000) return `${sign}${numberText(size / 1_000, language, { maximumFractionDigits: 1 })} ${word("s")}`;
+  const at = Math.max(
+    0,
+    units.findIndex(([, unitMs]) => size >= unitMs),
+  );
+  const [unit, unitMs] = units[at] ?? units[3];
+  const whole = Math.floor(size / unitMs);
+  const next = units[at + 1];
+  const rest = next && whole < 10 ? Math.floor((size - whole * unitMs) / next[1]) : 0;
+  const more = next && rest > 0 ? ` ${rest} ${word(next[0])}` : "";
+  return `${sign}${numberText(whole, language)} ${word(unit)}${more}`;
+}
+
+export function wordsIn(language: Language, zone: string) {
+  const t = (message: Message, vars?: Vars) => filled(catalogues[language][message], language, vars);
+  const span = (ms: number) => spanText(ms, language);
+  return {
+    language,
+    zone,
+    t,
+    span,
+    count: (value: number) => numberText(value, language),
+    percent: (value: number) =>
+      numberText(value, language, { style: "percent", maximumFractionDigits: value < 0.995 && value > 0.9 ? 1 : 0 }),
+    clock: (ms: number, inZone = zone) => dateText(ms, language, inZone, clockParts),
+    minute: (ms: number, inZone = zone) => dateText(ms, language, inZone, { hour: "2-digit", minute: "2-digit" }),
+    day: (ms: number, inZone = zone) =>
+      dateText(ms, language, inZone, { weekday: "short", day: "numeric", month: "short" }),
+    /** Whole, to the second, with the zone's offset. */
+    moment: (ms: number, inZone = zone) =>
+      dateText(ms, language, inZone, { ...dayParts, ...clockParts, timeZoneName: "shortOffset" }),
+    exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
+    /** "in 5 min", "2 h ago" */
+    away: (ms: number, now: number) => {
+      const gap = ms - now;
+      if (Math.abs(gap) < 1_000) return t("time.now");
+      return gap > 0
+        ? t("time.in", { span: rounded(gap, language) })
+        : t("time.ago", { span: rounded(-gap, language) });
+    },
+  };
+}
+
+/** One unit is enough to say how far away something is. */
+function rounded(ms: number, language: Language): string {
+  const [unit, unitMs] = units.find(([, size]) => ms >= size) ?? units[3];
+  const value = ms / unitMs;
+  const word = catalogues[language][`unit.${unit}`];
+  const digits = value < 3 && unit !== "s" ? 1 : 0;
+  return `${numberText(Math.max(1, value), language, { maximumFractionDigits: digits })} ${word}`;
+}
+
+export type Words = ReturnType<typeof wordsIn>;

@@ -1,0 +1,184 @@
+import { Button } from "@mantine/core";
+import { IconCrown } from "@tabler/icons-react";
+import { useAnswer } from "../api/answers.ts";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Away, Moment } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Facts, Page, Wide } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { Tag } from "../parts/state.tsx";
+import css from "./nodes.module.css";
+
+type Term = Answer<"listTerms">["items"][number];
+
+export function Nodes() {
+  const { t } = useWords();
+  const cluster = useAnswer("getCluster", {}, { everyMs: 3_000 });
+  const nodes = usePages("listNodes", { limit: 100 }, { everyMs: 3_000 });
+  const terms = usePages("listTerms", { limit: 50 }, { everyMs: 10_000 });
+  return (
+    <Page title={t("screen.nodes")} below={t("nodes.lead")}>
+      <Card title={t("nodes.cluster")}>
+        <Shown of={cluster} rows={2}>
+          {(data) => (
+            <Facts
+              facts={[
+                [
+                  t("nodes.leader"),
+                  data.leader ? (
+                    data.leader.node
+                  ) : (
+                    <Tag key="none" tone="bad">
+                      {t("overview.noLeader")}
+                    </Tag>
+                  ),
+                ],
+                [t("nodes.term"), String(data.term)],
+                [t("nodes.since"), data.leader ? <Away key="since" at={data.leader.since} /> : "–"],
+                [t("nodes.coordination"), data.coordination ?? "PostgreSQL"],
+                [t("nodes.answering"), data.node],
+                [t("workers.version"), data.version],
+                [
+                  t("nodes.clusterId"),
+                  <span key="id" className="mono">
+                    {data.cluster}
+                  </span>,
+                ],
+              ]}
+            />
+          )}
+        </Shown>
+      </Card>
+      <Shown of={nodes} rows={3}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Nothing title={t("nodes.none")} />
+          ) : (
+            <ul className={css.nodes}>
+              {rows.map((node) => (
+                <li key={node.sessionId}>
+                  <Card
+                    className={css.node}
+                    title={
+                      <span className={css.name}>
+                        {node.leads && <IconCrown size={17} className={css.crown} aria-hidden />}
+                        {node.node}
+                      </span>
+                    }
+                    more={
+                      <span className={css.tags}>
+                        {node.leads && <Tag tone="run">{t("nodes.leads")}</Tag>}
+                        {node.observer && <Tag tone="wait">{t("nodes.observer")}</Tag>}
+                        {node.silent ? (
+                          <Tag tone="bad">{t("workers.silent")}</Tag>
+                        ) : (
+                          <Tag tone="ok">{t("workers.alive")}</Tag>
+                        )}
+                      </span>
+                    }
+                  >
+                    <Facts
+                      facts={[
+                        [t("workers.host"), `${node.host} · ${node.pid}`],
+                        [t("nodes.address"), node.address ?? "–"],
+                        [t("workers.since"), <Away key="since" at={node.started} />],
+                        [t("workers.seen"), <Away key="seen" at={node.seen} />],
+                        [t("workers.version"), node.version],
+                        [t("nodes.relies"), t(`nodes.relies.${node.reliesOn}`)],
+                      ]}
+                    />
+                  </Card>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+      <Card title={t("nodes.terms")} more={<span className="soft">{t("nodes.termsTold")}</span>} tight>
+        <Shown of={terms} rows={4}>
+          {(rows) => (
+            <>
+              <Reigns terms={rows} />
+              <Wide label={t("nodes.terms")}>
+                <table className={css.terms}>
+                  <thead>
+                    <tr>
+                      <th scope="col">{t("nodes.term")}</th>
+                      <th scope="col">{t("nodes.leader")}</th>
+                      <th scope="col">{t("nodes.elected")}</th>
+                      <th scope="col">{t("nodes.lasted")}</th>
+                      <th scope="col">{t("nodes.why")}</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {rows.map((term) => (
+                      <TermRow key={term.term} term={term} />
+                    ))}
+                  </tbody>
+                </table>
+              </Wide>
+              {terms.more && (
+                <div style={{ padding: 14 }}>
+                  <Button variant="default" onClick={terms.onMore}>
+                    {t("versions.more")}
+                  </Button>
+                </div>
+              )}
+            </>
+          )}
+        </Shown>
+      </Card>
+    </Page>
+  );
+}
+
+function TermRow({ term: { term, node, elected, ended, endedWhy } }: { term: Term }) {
+  const { t, span } = useWords();
+  const now = useNow();
+  return (
+    <tr>
+      <th scope="row" className="figures">
+        {term}
+      </th>
+      <td>{node}</td>
+      <td>
+        <Moment at={elected} />
+      </td>
+      <td className="figures">{span(Math.max(0, (ended === null ? now : Date.parse(ended)) - Date.parse(elected)))}</td>
+      <td>{ended === null ? <Tag tone="run">{t("nodes.present")}</Tag> : (endedWhy ?? "–")}</td>
+    </tr>
+  );
+}
+
+const hues = ["run", "late", "ok", "skip", "wait"] as const;
+
+/** The terms one after another, each node in a colour of its own. */
+function Reigns({ terms }: { terms: Term[] }) {
+  const { t, span } = useWords();
+  const now = useNow();
+  const shown = terms.slice(0, 20).reverse();
+  const first = shown[0];
+  if (!first) return null;
+  const from = Date.parse(first.elected);
+  const names = [...new Set(shown.map(({ node }) => node))];
+  return (
+    <div className={css.reigns} role="img" aria-label={t("nodes.reigns", { n: shown.length, nodes: names.join(", ") })}>
+      {shown.map(({ term, node, elected, ended }) => {
+        const [start, end] = [Date.parse(elected), ended === null ? now : Date.parse(ended)];
+        return (
+          <span
+            key={term}
+            data-hue={hues[names.indexOf(node) % hues.length]}
+            style={{
+              left: `${(100 * (start - from)) / Math.max(1, now - from)}%`,
+              width: `${Math.max(0.4, (100 * (end - start)) / Math.max(1, now - from))}%`,
+            }}
+            title={`${term} · ${node} · ${span(end - start)}`}
+          />
+        );
+      })}
+    </div>
+  );
+}

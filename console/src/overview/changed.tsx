@@ -1,0 +1,66 @@
+import { useAnswer } from "../api/answers.ts";
+import { useWords } from "../messages/words.ts";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import css from "./overview.module.css";
+
+const listed = 8;
+
+/** What people changed last: of the audit where one may read it, else what acts on many. */
+export function Changed({ audit }: { audit: boolean }) {
+  return audit ? <Audit /> : <Operations />;
+}
+
+function Audit() {
+  const { t } = useWords();
+  const entries = useAnswer("listAudit", { limit: listed }, { everyMs: 15_000 });
+  return (
+    <Shown of={entries}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Nothing title={t("overview.noChanges")} />
+        ) : (
+          <ul className={css.rows}>
+            {items.map(({ entry, at, who, act, about, named, why }) => (
+              <li key={entry} className={css.changed}>
+                <span className="cut" title={why}>
+                  <b>{who}</b> {act} {about} <b>{named}</b>
+                </span>
+                <span className="soft">
+                  <Away at={at} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Shown>
+  );
+}
+
+function Operations() {
+  const { t } = useWords();
+  const operations = useAnswer("listOperations", { limit: listed }, { everyMs: 15_000 });
+  return (
+    <Shown of={operations}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Nothing title={t("overview.noChanges")} />
+        ) : (
+          <ul className={css.rows}>
+            {items.map(({ operation, kind, author, state, total, created }) => (
+              <li key={operation} className={css.changed}>
+                <span className="cut">
+                  <b>{author}</b> {t(`operation.kind.${kind}`)} {total} · {t(`operation.${state}`)}
+                </span>
+                <span className="soft">
+                  <Away at={created} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Shown>
+  );
+}

@@ -1,0 +1,80 @@
+/** Each run that ended lately as a dot: when it ended, and how late it began. The scale is logarithmic: on time is below. */
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { toneOf } from "../parts/state.tsx";
+import css from "./late-chart.module.css";
+
+type Run = Answer<"listRuns">["items"][number];
+
+const height = 150;
+const lines = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000];
+
+export function LateChart({ runs }: { runs: Run[] }) {
+  const words = useWords();
+  const { t, span } = words;
+  const navigate = useNavigate();
+  const [pointed, setPointed] = useState<Run>();
+  const dots = runs.flatMap((run) =>
+    run.ended === null || run.lateMs === null
+      ? []
+      : [{ run, ms: Date.parse(run.ended), late: Math.max(1, run.lateMs) }],
+  );
+  if (dots.length === 0) return <p className="soft">{t("overview.chartNone")}</p>;
+  const from = Math.min(...dots.map(({ ms }) => ms));
+  const to = Math.max(...dots.map(({ ms }) => ms), from + 1);
+  const most = Math.max(1_000, ...dots.map(({ late }) => late)) * 1.5;
+  const y = (ms: number) => height - 12 - (Math.log(ms) / Math.log(most)) * (height - 24);
+  const x = (ms: number) => `${1 + (98 * (ms - from)) / (to - from)}%`;
+  const worst = Math.max(...dots.map(({ late }) => late));
+  return (
+    <div className={css.chart}>
+      <div className={css.scale} aria-hidden>
+        {lines
+          .filter((ms) => ms <= most)
+          .map((ms) => (
+            <span key={ms} style={{ top: y(ms) }}>
+              {span(ms)}
+            </span>
+          ))}
+      </div>
+      <div className={css.field}>
+        <svg
+          width="100%"
+          height={height}
+          role="img"
+          aria-label={t("overview.chartLabel", { n: dots.length, worst: span(worst) })}
+          onPointerLeave={() => setPointed(undefined)}
+        >
+          {lines
+            .filter((ms) => ms <= most)
+            .map((ms) => (
+              <line key={ms} x1="0" x2="100%" y1={y(ms)} y2={y(ms)} className={css.line} />
+            ))}
+          {dots.map(({ run, ms, late }) => (
+            // biome-ignore lint/a11y/noStaticElementInteractions: the list of runs has the same, with keys.
+            <circle
+              key={run.run}
+              cx={x(ms)}
+              cy={y(late)}
+              r={pointed === run ? 7 : run.state === "failed" ? 5 : 4}
+              data-tone={late >= 1_000 && run.state === "succeeded" ? "late" : toneOf[run.state]}
+              onPointerEnter={() => setPointed(run)}
+              onClick={() => void navigate({ to: "/runs/$run", params: { run: String(run.run) } })}
+            />
+          ))}
+        </svg>
+        <div className={`${css.foot} figures`}>
+          <span>{words.clock(from)}</span>
+          <span className={css.pointed}>
+            {pointed
+              ? `${pointed.task} · ${pointed.run} · ${t(`state.${pointed.state}`)} · ${t("run.late")} ${span(Math.max(0, pointed.lateMs ?? 0))}`
+              : ""}
+          </span>
+          <span>{words.clock(to)}</span>
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+import { type ReactNode, useEffect } from "react";
+import css from "./page.module.css";
+
+/** A screen: its heading, what can be done, and its content. The heading is the tab's title too. */
+export function Page({
+  title,
+  tab = title,
+  above,
+  below,
+  acts,
+  fill = false,
+  children,
+}: {
+  title: ReactNode;
+  tab?: ReactNode;
+  above?: ReactNode;
+  below?: ReactNode;
+  acts?: ReactNode;
+  /** Its list scrolls, and not the page. */
+  fill?: boolean;
+  children: ReactNode;
+}) {
+  const text = typeof tab === "string" ? tab : "";
+  useEffect(() => {
+    document.title = text === "" ? "Carillon" : `${text} · Carillon`;
+  }, [text]);
+  return (
+    <div className={css.page} data-fill={fill || undefined}>
+      <div className={css.head} data-head>
+        <div className={css.name}>
+          {above && <div className={css.above}>{above}</div>}
+          <h1 className={css.title}>{title}</h1>
+          {below && <div className={css.below}>{below}</div>}
+        </div>
+        {acts && <div className={css.acts}>{acts}</div>}
+      </div>
+      {children}
+    </div>
+  );
+}
+
+export function Card({
+  title,
+  more,
+  tight = false,
+  children,
+  className = "",
+}: {
+  title?: ReactNode;
+  more?: ReactNode;
+  tight?: boolean;
+  children: ReactNode;
+  className?: string | undefined;
+}) {
+  return (
+    <section className={`${css.card} ${className}`} data-tight={tight || undefined}>
+      {title !== undefined && (
+        <div className={css.cardHead}>
+          <h2>{title}</h2>
+          {more}
+        </div>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** Names and what they have: as a definition list, so that who hears the page hears pairs. */
+export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) {
+  return (
+    <dl className={css.facts}>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** What is wider than the screen scrolls by itself, and can be reached by keys. */
+export function Wide({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    <section className={css.wide} aria-label={label} tabIndex={0}>
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,71 @@
+/** What the viewer chose, kept in this browser: there is nothing of it on the server. */
+import { useSyncExternalStore } from "react";
+
+export type Language = "en" | "zh";
+
+export interface Preferences {
+  language: Language;
+  /** A zone's name, or the browser's own. */
+  zone: string;
+  scheme: "light" | "dark" | "auto";
+  /** Nothing can be changed, whatever the role: for a screen on a wall. */
+  readOnly: boolean;
+}
+
+const place = "carillon.preferences";
+
+export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+function preset(): Preferences {
+  return {
+    language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",
+    ...{ zone: ownZone, scheme: "auto", readOnly: false },
+  };
+}
+
+function kept(): Preferences {
+  const first = preset();
+  try {
+    const found = JSON.parse(localStorage.getItem(place) ?? "{}") as Partial<Preferences>;
+    return {
+      language: found.language === "en" || found.language === "zh" ? found.language : first.language,
+      zone: typeof found.zone === "string" && isZone(found.zone) ? found.zone : first.zone,
+      scheme: found.scheme === "light" || found.scheme === "dark" ? found.scheme : "auto",
+      readOnly: found.readOnly === true,
+    };
+  } catch {
+    // A browser that keeps nothing, or keeps what something else wrote.
+    return first;
+  }
+}
+
+export function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: zone });
+    return true;
+  } catch {
+    // That is what it throws for.
+    return false;
+  }
+}
+
+let present = kept();
+const listeners = new Set<() => void>();
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+
+export const preferences = (): Preferences => present;
+
+export function prefer(change: Partial<Preferences>): void {
+  present = { ...present, ...change };
+  try {
+    localStorage.setItem(place, JSON.stringify(present));
+  } catch {
+    // Then it holds for this page.
+  }
+  for (const listener of listeners) listener();
+}
+
+export const usePreferences = (): Preferences => useSyncExternalStore(subscribe, preferences);

@@ -1,0 +1,82 @@
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { Broken } from "./shell/broken.tsx";
+import { Lost } from "./shell/lost.tsx";
+import { Shell } from "./shell/shell.tsx";
+
+const root = createRootRoute({ component: Shell, notFoundComponent: Lost, errorComponent: Broken });
+const under = { getParentRoute: () => root } as const;
+
+/** Every filter is in the address, as plain text: `?state=failed,cancelled`. */
+export type Filter = Record<string, string | undefined>;
+const picks =
+  (...names: string[]) =>
+  (search: Filter): Filter =>
+    Object.fromEntries(
+      names.flatMap((name) => (search[name] === undefined || search[name] === "" ? [] : [[name, search[name]]])),
+    );
+
+const overview = createRoute({
+  ...under,
+  path: "/",
+  component: lazyRouteComponent(() => import("./overview/overview.tsx"), "Overview"),
+});
+const tasks = createRoute({
+  ...under,
+  path: "/tasks",
+  validateSearch: picks("matching", "group", "paused"),
+  component: lazyRouteComponent(() => import("./tasks/tasks.tsx"), "Tasks"),
+});
+const task = createRoute({
+  ...under,
+  path: "/tasks/$task",
+  validateSearch: picks("part", "from", "to"),
+  component: lazyRouteComponent(() => import("./tasks/task.tsx"), "TaskScreen"),
+});
+const runs = createRoute({
+  ...under,
+  path: "/runs",
+  validateSearch: picks("task", "state", "since", "until"),
+  component: lazyRouteComponent(() => import("./runs/runs.tsx"), "Runs"),
+});
+const run = createRoute({
+  ...under,
+  path: "/runs/$run",
+  validateSearch: picks("find", "level"),
+  component: lazyRouteComponent(() => import("./runs/run.tsx"), "RunScreen"),
+});
+const workers = createRoute({
+  ...under,
+  path: "/workers",
+  validateSearch: picks("group"),
+  component: lazyRouteComponent(() => import("./workers/workers.tsx"), "Workers"),
+});
+const nodes = createRoute({
+  ...under,
+  path: "/nodes",
+  component: lazyRouteComponent(() => import("./nodes/nodes.tsx"), "Nodes"),
+});
+const settings = createRoute({
+  ...under,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("./settings/settings.tsx"), "Settings"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([overview, tasks, task, runs, run, workers, nodes, settings]),
+  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+  stringifySearch: (search) => {
+    const given = Object.entries(search as Filter).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const text = new URLSearchParams(given).toString().replaceAll("%2C", ",");
+    return text === "" ? "" : `?${text}`;
+  },
+  defaultPreload: "intent",
+  defaultPreloadDelay: 80,
+  scrollRestoration: true,
+  scrollToTopSelectors: ["#content"],
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

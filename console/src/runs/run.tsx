@@ -1,0 +1,263 @@
+import { Button } from "@mantine/core";
+import { IconArrowBackUp, IconBan, IconRefresh } from "@tabler/icons-react";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useMay } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { RunLink, TaskLink } from "../parts/links.tsx";
+import { Away, Moment } from "../parts/moment.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card, Facts, Page } from "../parts/page.tsx";
+import { plain } from "../parts/plain.ts";
+import { type RunState, StateMark, Tag } from "../parts/state.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { Tree } from "../parts/tree.tsx";
+import { Log } from "./log.tsx";
+import css from "./run.module.css";
+import { isState, Lateness, RunMark as Mark } from "./runs.tsx";
+import { Waterfall } from "./waterfall.tsx";
+
+export type Run = Answer<"getRun">;
+
+/** While it runs nothing but its end is told. */
+const everyMs = 1_500;
+export const isOver = ({ state }: { state: RunState }) =>
+  ["succeeded", "failed", "cancelled", "skipped"].includes(state);
+
+export function RunScreen() {
+  const { t } = useWords();
+  const { run: text } = useParams({ from: "/runs/$run" });
+  const number = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
+  const first = useAnswer("getRun", { run: number }, { enabled: number > 0 });
+  const live = first.data !== undefined && !isOver(first.data);
+  const run = useAnswer("getRun", { run: number }, { enabled: number > 0, ...(live ? { everyMs } : {}) });
+  return (
+    <Page
+      title={`${t("noun.run")} ${text}`}
+      above={
+        <>
+          <Link to="/runs">{t("screen.runs")}</Link>
+          {run.data && (
+            <>
+              {" / "}
+              <Link to="/runs" search={{ task: run.data.task }}>
+                {run.data.task}
+              </Link>
+            </>
+          )}
+        </>
+      }
+      below={
+        run.data && (
+          <span className={css.under}>
+            <Mark run={run.data} />
+            <TaskLink task={run.data.task} />
+            <Away at={run.data.ended ?? run.data.started ?? run.data.due} />
+          </span>
+        )
+      }
+      acts={run.data && <Acts run={run.data} />}
+    >
+      {number === 0 ? (
+        <Shown of={{ data: undefined, error: new Error(t("run.noNumber")), refetch: () => undefined }}>
+          {() => null}
+        </Shown>
+      ) : (
+        <Shown of={run}>{(data) => <Whole run={data} />}</Shown>
+      )}
+    </Page>
+  );
+}
+
+function Whole({ run }: { run: Run }) {
+  const { t, span } = useWords();
+  const given = (value: unknown) => value !== null && value !== undefined;
+  return (
+    <>
+      {run.error && (
+        <div className={css.error}>
+          <strong>{run.error.code ?? t("state.failed")}</strong>
+          <p>{plain(run.error.message ?? "")}</p>
+          {typeof run.error.stack === "string" && (
+            <details>
+              <summary>{t("run.stack")}</summary>
+              <pre>{plain(run.error.stack)}</pre>
+            </details>
+          )}
+        </div>
+      )}
+      <Card title={t("run.course")}>
+        <Waterfall run={run} />
+      </Card>
+      <div className={css.columns}>
+        <Card title={t("run.facts")}>
+          <Facts
+            facts={[
+              [t("run.due"), <Moment key="due" at={run.due} exact />],
+              [t("run.late"), run.lateMs === null ? "–" : <Lateness key="late" ms={run.lateMs} />],
+              [t("run.took"), run.tookMs === null ? "–" : span(run.tookMs)],
+              [t("run.attempt"), String(run.attempt)],
+              [
+                t("run.fence"),
+                run.fence === null ? (
+                  "–"
+                ) : (
+                  <span key="fence" className="mono">
+                    {run.fence}
+                  </span>
+                ),
+              ],
+              [t("noun.worker"), run.node ?? run.addressee ?? "–"],
+              [t("run.source"), t(`source.${run.source}`)],
+              [t("run.slot"), run.slot === null ? "–" : <Moment key="slot" at={run.slot} />],
+              [t("run.version"), String(run.version)],
+              [t("run.priority"), String(run.priority)],
+              ...(run.key === null
+                ? []
+                : [
+                    [
+                      t("run.key"),
+                      <span key="key" className="mono">
+                        {run.key}
+                      </span>,
+                    ] as [string, React.ReactNode],
+                  ]),
+              ...(run.shard === null
+                ? []
+                : [[t("run.shard"), `${run.shard.index + 1} / ${run.shard.total}`] as [string, string]]),
+            ]}
+          />
+          <Relations run={run} />
+        </Card>
+        <div className={css.trees}>
+          {given(run.progress) && (
+            <Card title={t("run.progress")}>
+              <Tree value={run.progress} label={t("run.progress")} />
+            </Card>
+          )}
+          <Card title={t("run.payload")}>
+            {given(run.payload) ? (
+              <Tree value={run.payload} label={t("run.payload")} />
+            ) : (
+              <span className="soft">{t("run.noPayload")}</span>
+            )}
+          </Card>
+          <Card title={t("run.result")}>
+            {given(run.result) ? (
+              <Tree value={run.result} label={t("run.result")} />
+            ) : (
+              <span className="soft">{t("run.noResult")}</span>
+            )}
+          </Card>
+        </div>
+      </div>
+      <Card title={t("log.title")} tight>
+        <Log key={run.run} run={run.run} live={!isOver(run)} />
+      </Card>
+      {run.late.length > 0 && (
+        <Card title={t("run.refused")} more={<span className="soft">{t("run.refusedTold")}</span>}>
+          {run.late.map((late) => (
+            <p key={`${late.fence} ${late.at}`}>
+              <Moment at={late.at} exact /> · {t("run.fence")} {late.fence} · {late.node ?? "–"} · {late.outcome}
+            </p>
+          ))}
+        </Card>
+      )}
+    </>
+  );
+}
+
+function Relations({ run }: { run: Run }) {
+  const { t } = useWords();
+  if (run.relatives.length === 0 && !run.letter && run.redrives === null) return null;
+  return (
+    <div className={css.relations}>
+      {run.letter && (
+        <p>
+          <Tag tone="bad">{t(`letter.${run.letter.state}`)}</Tag>{" "}
+          {run.letter.redrivenBy !== null && (
+            <>
+              {t("letter.by")} <RunLink run={run.letter.redrivenBy} />
+            </>
+          )}
+        </p>
+      )}
+      {run.redrives !== null && (
+        <p>
+          {t("run.redrives")} <RunLink run={run.redrives} />
+        </p>
+      )}
+      {run.relatives.map((relative) => (
+        <p key={`${relative.relation} ${relative.run}`}>
+          <span className="soft">{t(`relation.${relative.relation}`)}</span> <RunLink run={relative.run} />{" "}
+          {relative.task} {isState(relative.state) && <StateMark state={relative.state} />}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+type Act = "cancel" | "rerun" | "retry" | "fail";
+
+function Acts({ run }: { run: Run }) {
+  const { t } = useWords();
+  const may = useMay("operator");
+  const navigate = useNavigate();
+  const [act, setAct] = useState<Act>();
+  if (!may) return null;
+  const number = run.run;
+  const after = () => outdate("getRun", "listRuns", "listRecentRuns");
+  const acts: Record<Act, (reason: string | undefined, key: string) => Promise<unknown>> = {
+    cancel: async (reason, key) => {
+      const { outcome } = await call("cancelRun", { run: number, reason }, { key });
+      toast({ text: t(outcome === "cancelled" ? "run.cancelled" : "run.stopping", { run: String(number) }) });
+    },
+    rerun: async (reason, key) => {
+      const made = await call("rerunRun", { run: number, reason }, { key });
+      toast({ text: t("run.rerunDone", { run: String(made.run) }) });
+      void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
+    },
+    retry: (reason, key) => call("decideRun", { run: number, how: "retry", reason }, { key }),
+    fail: (reason, key) => call("decideRun", { run: number, how: "fail", reason }, { key }),
+  };
+  return (
+    <>
+      {isOver(run) && (
+        <Button leftSection={<IconRefresh size={17} aria-hidden />} onClick={() => setAct("rerun")}>
+          {t("run.rerun")}
+        </Button>
+      )}
+      {run.state === "undecided" && (
+        <>
+          <Button leftSection={<IconArrowBackUp size={17} aria-hidden />} onClick={() => setAct("retry")}>
+            {t("run.retry")}
+          </Button>
+          <Button variant="default" onClick={() => setAct("fail")}>
+            {t("run.fail")}
+          </Button>
+        </>
+      )}
+      {!isOver(run) && run.state !== "undecided" && (
+        <Button variant="default" leftSection={<IconBan size={17} aria-hidden />} onClick={() => setAct("cancel")}>
+          {t("run.cancel")}
+        </Button>
+      )}
+      {act && (
+        <Confirm
+          title={t(`run.${act}Title`, { run: String(number) })}
+          consequence={t(act === "cancel" && run.state === "claimed" ? "run.cancelRunningTold" : `run.${act}Told`)}
+          act={t(`run.${act}`)}
+          grave={act === "cancel" || act === "fail"}
+          onDo={async ({ reason, key }) => {
+            await acts[act](reason, key);
+            after();
+          }}
+          onClose={() => setAct(undefined)}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,130 @@
+import { Button, PasswordInput, SegmentedControl, Select, Switch } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { useAnswer } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { highestOf } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Trouble } from "../parts/notice.tsx";
+import { Card, Facts, Page } from "../parts/page.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
+import css from "./settings.module.css";
+
+const zones = [...new Set(["UTC", ownZone, ...Intl.supportedValuesOf("timeZone")])];
+
+export function Settings() {
+  const { t, moment } = useWords();
+  const now = useNow();
+  const { language, scheme, zone, readOnly } = usePreferences();
+  const me = useAnswer("getMe", {});
+  return (
+    <Page title={t("screen.settings")} below={t("settings.lead")}>
+      <div className={css.cards}>
+        <Card title={t("settings.look")}>
+          <div className={css.form}>
+            <div>
+              <span className={css.label}>{t("settings.language")}</span>
+              <SegmentedControl
+                aria-label={t("settings.language")}
+                value={language}
+                onChange={(value) => prefer({ language: value as Language })}
+                data={[
+                  { value: "en", label: <span lang="en">English</span> },
+                  { value: "zh", label: <span lang="zh-CN">中文</span> },
+                ]}
+              />
+            </div>
+            <div>
+              <span className={css.label}>{t("settings.scheme")}</span>
+              <SegmentedControl
+                aria-label={t("settings.scheme")}
+                value={scheme}
+                onChange={(value) => prefer({ scheme: value as Preferences["scheme"] })}
+                data={(["auto", "light", "dark"] as const).map((value) => ({ value, label: t(`choice.${value}`) }))}
+              />
+            </div>
+            <Select
+              label={t("settings.zone")}
+              description={moment(now)}
+              data={zones}
+              searchable
+              limit={60}
+              allowDeselect={false}
+              value={zone}
+              onChange={(chosen) => chosen && prefer({ zone: chosen })}
+            />
+            <Switch
+              label={t("settings.readOnly")}
+              description={t("settings.readOnlyTold")}
+              checked={readOnly}
+              onChange={(event) => prefer({ readOnly: event.currentTarget.checked })}
+            />
+          </div>
+        </Card>
+        <Card title={t("settings.you")}>
+          {me.data && (
+            <Facts
+              facts={[
+                [t("signIn.name"), me.data.user],
+                [t("settings.role"), `${t(`role.${highestOf(me.data)}`)}: ${t(`role.${highestOf(me.data)}.may`)}`],
+                [t("settings.until"), me.data.expires === null ? "–" : moment(Date.parse(me.data.expires))],
+              ]}
+            />
+          )}
+          <Password />
+        </Card>
+      </div>
+    </Page>
+  );
+}
+
+function Password() {
+  const { t } = useWords();
+  const [present, setPresent] = useState("");
+  const [next, setNext] = useState("");
+  const change = useMutation({
+    mutationFn: () => call("changePassword", { present, next }),
+    onSuccess: () => {
+      setPresent("");
+      setNext("");
+      toast({ text: t("settings.passwordDone") });
+    },
+  });
+  return (
+    <form
+      className={css.form}
+      style={{ marginTop: 20 }}
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate();
+      }}
+    >
+      <h3 className={css.sub}>{t("settings.password")}</h3>
+      <PasswordInput
+        label={t("settings.presentPassword")}
+        autoComplete="current-password"
+        required
+        withAsterisk={false}
+        value={present}
+        onChange={(event) => setPresent(event.currentTarget.value)}
+        visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
+      />
+      <PasswordInput
+        label={t("settings.nextPassword")}
+        description={t("settings.passwordTold")}
+        autoComplete="new-password"
+        required
+        withAsterisk={false}
+        value={next}
+        onChange={(event) => setNext(event.currentTarget.value)}
+        visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
+      />
+      {change.error && <Trouble error={change.error} small />}
+      <Button type="submit" variant="default" loading={change.isPending} disabled={present === "" || next === ""}>
+        {t("settings.passwordAct")}
+      </Button>
+    </form>
+  );
+}

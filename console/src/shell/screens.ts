@@ -1,0 +1,35 @@
+import {
+  IconActivity,
+  IconHeartbeat,
+  IconListDetails,
+  IconPlayerPlay,
+  IconServer2,
+  IconSettings,
+} from "@tabler/icons-react";
+import type { Role } from "../../../scheduler/src/access.ts";
+import type { Message } from "../messages/words.ts";
+
+export interface Screen {
+  to: "/" | "/tasks" | "/runs" | "/workers" | "/nodes" | "/settings";
+  name: Message;
+  icon: typeof IconActivity;
+  /** Pressed after g. */
+  key: string;
+  least: Role;
+  /** It shows what is all of the cluster's. */
+  everywhere?: true;
+}
+
+/** In groups, as the navigation shows them. */
+export const screens: Screen[][] = [
+  [
+    { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },
+    { to: "/tasks", name: "screen.tasks", icon: IconListDetails, key: "t", least: "viewer" },
+    { to: "/runs", name: "screen.runs", icon: IconPlayerPlay, key: "r", least: "viewer" },
+  ],
+  [
+    { to: "/workers", name: "screen.workers", icon: IconActivity, key: "w", least: "viewer" },
+    { to: "/nodes", name: "screen.nodes", icon: IconServer2, key: "n", least: "viewer", everywhere: true },
+  ],
+  [{ to: "/settings", name: "screen.settings", icon: IconSettings, key: "s", least: "viewer" }],
+];

@@ -1,0 +1,64 @@
+/** What ran and what is to come on one line, with now between them: each run where it was due, each slot where it will be. */
+import { useNavigate } from "@tanstack/react-router";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { toneOf } from "../parts/state.tsx";
+import type { Recent } from "../parts/strip.tsx";
+import css from "./axis.module.css";
+
+const [width, height, line] = [1_000, 74, 40];
+const shownAfter = 20;
+const shownBefore = 40;
+
+export function Axis({ runs, slots }: { runs: Recent[]; slots: string[] }) {
+  const words = useWords();
+  const { t } = words;
+  const navigate = useNavigate();
+  const now = useNow();
+  const after = slots.slice(0, shownAfter).map(Date.parse);
+  const before = runs.slice(0, shownBefore);
+  const past = Math.min(now - 60_000, ...before.map(({ due }) => Date.parse(due)));
+  const future = Math.max(now + 60_000, ...after);
+  // Each side has its own scale: a task that ran for the first time an hour ago may fire next in a month.
+  const middle = after.length === 0 ? 960 : before.length === 0 ? 60 : 560;
+  const x = (ms: number) =>
+    ms <= now
+      ? 10 + ((ms - past) / (now - past)) * (middle - 10)
+      : middle + ((ms - now) / (future - now)) * (width - 12 - middle);
+  const label = t("task.axisLabel", { before: before.length, after: after.length });
+  return (
+    <div className={css.axis}>
+      <svg
+        viewBox={`0 0 ${width} ${height}`}
+        preserveAspectRatio="none"
+        className={css.picture}
+        role="img"
+        aria-label={label}
+      >
+        <line x1={0} x2={middle} y1={line} y2={line} className={css.past} vectorEffect="non-scaling-stroke" />
+        <line x1={middle} x2={width} y1={line} y2={line} className={css.future} vectorEffect="non-scaling-stroke" />
+      </svg>
+      {before.map((run) => (
+        <button
+          key={run.run}
+          type="button"
+          tabIndex={-1}
+          aria-hidden
+          className={css.ran}
+          data-tone={toneOf[run.state]}
+          style={{ left: `${x(Date.parse(run.due)) / 10}%` }}
+          title={`${run.run} · ${t(`state.${run.state}`)} · ${words.moment(Date.parse(run.due))}`}
+          onClick={() => void navigate({ to: "/runs/$run", params: { run: String(run.run) } })}
+        />
+      ))}
+      {after.map((ms) => (
+        <span key={ms} className={css.comes} style={{ left: `${x(ms) / 10}%` }} title={words.moment(ms)} />
+      ))}
+      <span className={css.now} style={{ left: `${middle / 10}%` }}>
+        {t("time.nowMark")}
+      </span>
+      <span className={`${css.end} figures`}>{before.length > 0 && words.away(past, now)}</span>
+      <span className={`${css.end} ${css.right} figures`}>{after.length > 0 && words.away(future, now)}</span>
+    </div>
+  );
+}

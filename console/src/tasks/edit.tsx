@@ -1,0 +1,363 @@
+/** Edits a task's parts. What the schedule comes to is worked out here, by the code that the planner runs, while one types. */
+import { Button, Group, NumberInput, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { cronOfPhrase } from "../../../scheduler/src/cron-phrase.ts";
+import { parseDuration } from "../../../scheduler/src/duration.ts";
+import { compileSchedule, validateSchedule } from "../../../scheduler/src/schedule.ts";
+import { outdate } from "../api/answers.ts";
+import { call, type Given, newKey } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Trouble } from "../parts/notice.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { ownZone } from "../preferences.ts";
+import { type Schedule, scheduleWords } from "./schedule-words.ts";
+import css from "./task.module.css";
+import type { Task } from "./task.tsx";
+import { Changes } from "./versions.tsx";
+
+type Options = Given<"editTask">["options"];
+
+interface Form {
+  kind: Schedule["type"];
+  /** A cron, or words that mean one. */
+  cron: string;
+  zone: string;
+  every: string;
+  description: string;
+  timeout: string;
+  attempts: number;
+  overlap: string;
+  misfire: string;
+  priority: number;
+  onWorkerLost: string;
+}
+
+const slotsShown = 5;
+const zones = Intl.supportedValuesOf("timeZone");
+
+const ownParts = (definition: Record<string, unknown>) =>
+  definition as unknown as {
+    description: string;
+    timeoutMs: number | null;
+    retry: { attempts: number };
+    overlap: { policy: string; limit: number | null };
+    misfire: { policy: string };
+    priority: number;
+    onWorkerLost: string;
+    schedule: Schedule;
+  };
+
+const seconds = (ms: number) => (ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`);
+const short = (ms: number) =>
+  ms % 86_400_000 === 0
+    ? `${ms / 86_400_000}d`
+    : ms % 3_600_000 === 0
+      ? `${ms / 3_600_000}h`
+      : ms % 60_000 === 0
+        ? `${ms / 60_000}m`
+        : seconds(ms);
+
+function formOf(task: Task): Form {
+  const { schedule, ...is } = ownParts(task.definition);
+  return {
+    kind: schedule.type,
+    cron: schedule.type === "cron" ? schedule.expression : "0 3 * * *",
+    zone: schedule.type === "cron" ? schedule.zone : ownZone,
+    every: schedule.type === "every" ? short(schedule.everyMs) : "5m",
+    description: is.description,
+    timeout: is.timeoutMs === null ? "" : short(is.timeoutMs),
+    attempts: is.retry.attempts,
+    overlap: is.overlap.policy,
+    misfire: is.misfire.policy,
+    priority: is.priority,
+    onWorkerLost: is.onWorkerLost,
+  };
+}
+
+/** @throws CarillonError, as the server would */
+function scheduleOf(form: Form, before: Schedule): Schedule {
+  switch (form.kind) {
+    case "cron": {
+      const isCron = /^[\s\d*/,?LW#A-Z-]+$/i.test(form.cron) && form.cron.trim().split(/\s+/).length >= 5;
+      const said = isCron ? null : cronOfPhrase(form.cron);
+      const kept =
+        before.type === "cron" && before.expression === form.cron ? { gap: before.gap, overlap: before.overlap } : {};
+      return validateSchedule({
+        type: "cron",
+        expression: said?.expression ?? form.cron,
+        zone: said?.zone ?? form.zone,
+        ...kept,
+      }) as Schedule;
+    }
+    case "every":
+      return validateSchedule({
+        ...{ type: "every", everyMs: parseDuration(form.every) },
+        ...(before.type === "every" ? { mode: before.mode, anchorMs: before.anchorMs, jitterMs: before.jitterMs } : {}),
+      }) as Schedule;
+    default:
+      return before.type === form.kind ? before : { type: "manual" };
+  }
+}
+
+/** Only what differs from what is there. */
+function optionsOf(
+  form: Form,
+  task: Task,
+): { options: Options; changes: { part: string; was: unknown; is: unknown }[] } {
+  const is = ownParts(task.definition);
+  const first = formOf(task);
+  const options: Record<string, unknown> = {};
+  const changes: { part: string; was: unknown; is: unknown }[] = [];
+  const put = (part: string, differs: boolean, was: unknown, value: unknown) => {
+    if (!differs) return;
+    options[part] = value;
+    changes.push({ part, was, is: value });
+  };
+  const schedule = scheduleOf(form, is.schedule);
+  put("schedule", JSON.stringify(schedule) !== JSON.stringify(validateSchedule(is.schedule)), is.schedule, schedule);
+  put("description", form.description !== first.description, is.description, form.description);
+  put(
+    "timeout",
+    form.timeout !== first.timeout,
+    first.timeout || null,
+    form.timeout.trim() === "" ? null : form.timeout.trim(),
+  );
+  put("retry", form.attempts !== first.attempts, is.retry, {
+    ...is.retry,
+    attempts: form.attempts,
+    ...renamed(is.retry),
+  });
+  put("overlap", form.overlap !== first.overlap, is.overlap.policy, form.overlap);
+  put("misfire", form.misfire !== first.misfire, is.misfire.policy, form.misfire);
+  put("priority", form.priority !== first.priority, is.priority, form.priority);
+  put("onWorkerLost", form.onWorkerLost !== first.onWorkerLost, is.onWorkerLost, form.onWorkerLost);
+  return { options: options as Options, changes };
+}
+
+/** A definition has milliseconds where the options have spans. */
+function renamed(retry: object): object {
+  const { delayMs, maxDelayMs } = retry as { delayMs?: number; maxDelayMs?: number };
+  return {
+    delayMs: undefined,
+    maxDelayMs: undefined,
+    ...(delayMs === undefined ? {} : { delay: delayMs }),
+    ...(maxDelayMs === undefined ? {} : { maxDelay: maxDelayMs }),
+  };
+}
+
+export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
+  const words = useWords();
+  const { t } = words;
+  const [form, setForm] = useState(() => formOf(task));
+  const [reason, setReason] = useState("");
+  const [key] = useState(newKey);
+  const set = (change: Partial<Form>) => setForm((before) => ({ ...before, ...change }));
+  const edit = useMemo(() => {
+    try {
+      return { ...optionsOf(form, task), wrong: undefined };
+    } catch (error) {
+      return { options: {}, changes: [], wrong: error as Error & { hint?: string } };
+    }
+  }, [form, task]);
+  const save = useMutation({
+    mutationFn: () =>
+      call(
+        "editTask",
+        { task: task.name, options: edit.options, reason: reason.trim() || undefined },
+        { ifVersion: task.version, key },
+      ),
+    onSuccess: () => {
+      outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
+      toast({ text: t("edit.done", { task: task.name }) });
+      onClose();
+    },
+  });
+  const kinds = (
+    form.kind === "at" ? ["cron", "every", "at", "manual"] : ["cron", "every", "manual"]
+  ) as Schedule["type"][];
+  const choices = <Value extends string>(kind: string, values: Value[]) =>
+    values.map((value) => ({ value, label: t(`${kind}.${value}` as "overlap.allow") }));
+  return (
+    <Dialog onClose={onClose} title={t("edit.title", { task: task.name })} size={720}>
+      <form
+        className={css.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!edit.wrong && edit.changes.length > 0) save.mutate();
+        }}
+      >
+        <SegmentedControl
+          aria-label={t("edit.kind")}
+          value={form.kind}
+          onChange={(kind) => set({ kind: kind as Form["kind"] })}
+          data={kinds.map((kind) => ({ value: kind, label: t(`schedule.${kind}`) }))}
+        />
+        {form.kind === "cron" && (
+          <div className={css.pair}>
+            <TextInput
+              label={t("edit.cron")}
+              description={t("edit.cronTold")}
+              maxLength={256}
+              value={form.cron}
+              onChange={(event) => set({ cron: event.currentTarget.value })}
+              data-autofocus
+              styles={{ input: { fontFamily: "var(--mono)" } }}
+            />
+            <Select
+              label={t("task.zone")}
+              description={t("edit.zoneTold")}
+              data={zones.includes(form.zone) ? zones : [form.zone, ...zones]}
+              searchable
+              limit={50}
+              value={form.zone}
+              onChange={(zone) => zone && set({ zone })}
+            />
+          </div>
+        )}
+        {form.kind === "every" && (
+          <TextInput
+            label={t("edit.every")}
+            description={t("edit.everyTold")}
+            value={form.every}
+            onChange={(event) => set({ every: event.currentTarget.value })}
+          />
+        )}
+        <Preview form={form} before={ownParts(task.definition).schedule} />
+        <Textarea
+          label={t("edit.description")}
+          autosize
+          minRows={1}
+          maxRows={5}
+          value={form.description}
+          onChange={(event) => set({ description: event.currentTarget.value })}
+        />
+        <div className={css.pair}>
+          <Select
+            label={t("task.overlap")}
+            allowDeselect={false}
+            data={choices("overlap", ["allow", "queue", "skip", "replace"])}
+            value={form.overlap}
+            onChange={(overlap) => overlap && set({ overlap })}
+          />
+          <Select
+            label={t("task.misfire")}
+            allowDeselect={false}
+            data={choices("misfire", ["fire_once", "skip", "all"])}
+            value={form.misfire}
+            onChange={(misfire) => misfire && set({ misfire })}
+          />
+          <Select
+            label={t("task.lost")}
+            allowDeselect={false}
+            data={choices("lost", ["retry", "fail", "ask"])}
+            value={form.onWorkerLost}
+            onChange={(lost) => lost && set({ onWorkerLost: lost })}
+          />
+        </div>
+        <div className={css.pair}>
+          <NumberInput
+            label={t("edit.attempts")}
+            min={1}
+            max={100}
+            value={form.attempts}
+            onChange={(value) => set({ attempts: Number(value) || 1 })}
+          />
+          <TextInput
+            label={t("task.timeout")}
+            placeholder={t("task.noTimeout")}
+            value={form.timeout}
+            onChange={(event) => set({ timeout: event.currentTarget.value })}
+          />
+          <NumberInput
+            label={t("run.priority")}
+            min={0}
+            max={9}
+            value={form.priority}
+            onChange={(value) => set({ priority: Number(value) || 0 })}
+          />
+        </div>
+        {edit.changes.length > 0 && (
+          <details>
+            <summary>{t("edit.changes", { n: edit.changes.length })}</summary>
+            <Changes changes={edit.changes} />
+          </details>
+        )}
+        <TextInput
+          label={t("confirm.reason")}
+          placeholder={t("confirm.reasonHint")}
+          maxLength={1_000}
+          value={reason}
+          onChange={(event) => setReason(event.currentTarget.value)}
+        />
+        {save.error && <Trouble error={save.error} small />}
+        <Group justify="flex-end" gap="sm">
+          <Button variant="default" onClick={onClose}>
+            {t("act.leave")}
+          </Button>
+          <Button
+            type="submit"
+            loading={save.isPending}
+            disabled={edit.wrong !== undefined || edit.changes.length === 0}
+          >
+            {t("edit.save")}
+          </Button>
+        </Group>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What the schedule means, and when it fires next; or what is wrong with it. */
+function Preview({ form, before }: { form: Form; before: Schedule }) {
+  const words = useWords();
+  const { t, language } = words;
+  const now = useNow();
+  const minute = Math.floor(now / 60_000);
+  const shown = useMemo(() => {
+    try {
+      const schedule = scheduleOf(form, before);
+      const compiled = compileSchedule(schedule);
+      const slots: number[] = [];
+      const isDelay = schedule.type === "every" && schedule.mode === "delay";
+      for (
+        let slot = isDelay ? null : compiled.next(minute * 60_000);
+        slot !== null && slots.length < slotsShown;
+        slot = compiled.next(slot)
+      )
+        slots.push(slot);
+      return {
+        said: scheduleWords(schedule, compiled.words(), language),
+        slots,
+        zone: schedule.type === "cron" ? schedule.zone : words.zone,
+      };
+    } catch (error) {
+      const { message, hint = "" } = error as Error & { hint?: string };
+      return { wrong: message, hint };
+    }
+  }, [form, before, minute, language, words.zone]);
+  if ("wrong" in shown)
+    return (
+      <div className={css.preview} data-wrong role="status">
+        <strong>{shown.wrong}</strong>
+        <div>{shown.hint}</div>
+      </div>
+    );
+  return (
+    <div className={css.preview} role="status">
+      <strong>{shown.said}</strong>
+      {shown.slots.length > 0 && (
+        <ol className="figures">
+          {shown.slots.map((slot) => (
+            <li key={slot}>
+              {words.moment(slot, shown.zone)} <span className="soft">{words.away(slot, now)}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {shown.slots.length === 0 && <div className="soft">{t("task.noSlotsTold")}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,106 @@
+/** A schedule in the viewer's language. The server says it in English; Chinese is made here from the same masks. */
+import type { CronFields } from "../../../scheduler/src/cron.ts";
+import { parseCron } from "../../../scheduler/src/cron-parse.ts";
+import { spanText } from "../messages/texts.ts";
+import type { Language } from "../preferences.ts";
+
+export type Schedule =
+  | {
+      type: "cron";
+      expression: string;
+      zone: string;
+      gap: "skip" | "shift";
+      overlap: "first" | "last" | "both";
+      jitterMs?: number;
+    }
+  | { type: "every"; everyMs: number; mode: "rate" | "delay"; anchorMs?: number; jitterMs?: number }
+  | { type: "at"; atMs: number }
+  | { type: "manual" };
+
+/** @param words the server's own */
+export function scheduleWords(schedule: Schedule, words: string, language: Language): string {
+  if (language === "en") return words;
+  switch (schedule.type) {
+    case "every":
+      return schedule.mode === "rate"
+        ? `每 ${spanText(schedule.everyMs, "zh")}一次`
+        : `上次运行结束后 ${spanText(schedule.everyMs, "zh")}`;
+    case "manual":
+      return "没有自己的时间";
+    case "at":
+      return `一次:${new Date(schedule.atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+    case "cron": {
+      const said = cronInChinese(parseCron(schedule.expression).fields);
+      return said === null ? `${schedule.expression} · ${schedule.zone}` : `${said} · ${schedule.zone}`;
+    }
+  }
+}
+
+const all = (count: number) => 2 ** count - 1;
+const bits = (mask: number, count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => at).flatMap((at) => (mask & (2 ** at) ? [at + from] : []));
+const sixty = (low: number, high: number) => [...bits(low, 30), ...bits(high, 30, 30)];
+const two = (value: number) => String(value).padStart(2, "0");
+const weekdayNames = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
+const mostTimes = 6;
+
+/** The step of 0, n, 2n … below `end`; null where it is no such list. */
+function stepOf(values: number[], end: number): number | null {
+  const [first, second] = values;
+  if (first !== 0 || second === undefined || end % second !== 0 || values.length !== end / second) return null;
+  return values.every((value, at) => value === at * second) ? second : null;
+}
+
+/** null for what has no short sentence. */
+export function cronInChinese(f: CronFields): string | null {
+  if (f.nearest || f.lastNearest || f.lastWeekdays || f.nth || f.years) return null;
+  const days = dayWords(f);
+  const time = timeWords(f);
+  return days === null || time === null ? null : `${days}${days === "" ? "" : " "}${time}`;
+}
+
+function dayWords(f: CronFields): string | null {
+  const anyWeekday = f.weekdays === all(7);
+  const anyDay = (f.days | 0) === (all(31) | 0);
+  const months = f.months === all(12) ? "" : `${bits(f.months, 12, 1).join("、")} 月`;
+  const weekdays =
+    f.weekdays === 62
+      ? "周一至周五"
+      : `每${bits(f.weekdays, 7)
+          .map((day) => weekdayNames[day])
+          .join("、")}`;
+  const last = f.lastDays === 0 ? [] : f.lastDays === 1 ? ["最后一天"] : null;
+  if (last === null || (!anyWeekday && (!anyDay || last.length > 0))) return null;
+  if (!anyWeekday) return `${months}${weekdays}`;
+  if (anyDay && last.length === 0) return months === "" ? "每天" : `${months}每天`;
+  const named = [...(anyDay ? [] : bits(f.days, 31, 1).map((day) => `${day} 日`)), ...last];
+  return `${months === "" ? "每月 " : months} ${named.join("、")}`.replace("  ", " ");
+}
+
+function timeWords(f: CronFields): string | null {
+  const seconds = sixty(f.secondsLow, f.secondsHigh);
+  const minutes = sixty(f.minutesLow, f.minutesHigh);
+  const hours = bits(f.hours, 24);
+  const eachHour = hours.length === 24;
+  const eachMinute = minutes.length === 60;
+  if (seconds.length > 1) {
+    if (!eachHour || !eachMinute) return null;
+    const step = seconds.length === 60 ? 1 : stepOf(seconds, 60);
+    return step === null ? null : step === 1 ? "每秒" : `每 ${step} 秒`;
+  }
+  const second = seconds[0] ?? 0;
+  const tail = second === 0 ? "" : `的第 ${second} 秒`;
+  if (eachHour && eachMinute) return `每分钟${tail}`;
+  const step = stepOf(minutes, 60);
+  if (eachHour && step !== null) return `每 ${step} 分钟${tail}`;
+  if (eachHour) return `每小时的第 ${minutes.join("、")} 分${second === 0 ? "" : ` ${second} 秒`}`;
+  const times = hours.flatMap((hour) =>
+    minutes.map((minute) => `${two(hour)}:${two(minute)}${second === 0 ? "" : `:${two(second)}`}`),
+  );
+  if (times.length <= mostTimes) return times.join("、");
+  const span = `${hours[0]} 至 ${hours.at(-1)} 时`;
+  const isRun = hours.every((hour, at) => hour === (hours[0] ?? 0) + at);
+  if (!isRun) return null;
+  if (eachMinute) return `${span}的每分钟`;
+  return step === null ? `${span}的第 ${minutes.join("、")} 分` : `${span}每 ${step} 分钟`;
+}

@@ -1,0 +1,182 @@
+import { useAnswer } from "../api/answers.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Facts, Wide } from "../parts/page.tsx";
+import { Tag } from "../parts/state.tsx";
+import { Axis } from "./axis.tsx";
+import { Durations } from "./durations.tsx";
+import type { Schedule } from "./schedule-words.ts";
+import css from "./task.module.css";
+import type { Task } from "./task.tsx";
+
+const slotsShown = 20;
+const runsShown = 60;
+
+export function TaskOverview({ task }: { task: Task }) {
+  const { t } = useWords();
+  const coming = useAnswer("listUpcomingSlots", { task: task.name, count: slotsShown }, { everyMs: 10_000 });
+  const recent = useAnswer("listRecentRuns", { task: [task.name], each: runsShown }, { everyMs: 5_000 });
+  const runs = recent.data?.tasks[0]?.runs ?? [];
+  return (
+    <>
+      <Card title={t("task.axis")} more={<Counts task={task} />}>
+        <Axis
+          runs={runs}
+          slots={coming.data?.paused ? [] : (coming.data?.slots.flatMap(({ due }) => due ?? []) ?? [])}
+        />
+      </Card>
+      <div className={css.two}>
+        <Card title={t("task.slots", { n: slotsShown })} tight>
+          <Shown of={coming}>
+            {(data) =>
+              data.slots.length === 0 ? (
+                <Nothing title={t("task.noSlots")}>{t("task.noSlotsTold")}</Nothing>
+              ) : (
+                <Slots zone={data.zone} slots={data.slots} />
+              )
+            }
+          </Shown>
+        </Card>
+        <div className={css.column}>
+          <Card title={t("task.durations")}>
+            {runs.length === 0 ? <p className="soft">{t("task.noRunsTold")}</p> : <Durations runs={runs} />}
+          </Card>
+          <Card title={t("task.policies")}>
+            <Policies task={task} />
+          </Card>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Counts({ task: { counters } }: { task: Task }) {
+  const { t, count } = useWords();
+  const names = ["succeeded", "failed", "cancelled", "skipped", "missed"] as const;
+  const told = names.filter((name) => name === "succeeded" || counters[name] > 0);
+  return (
+    <span className="soft figures">
+      {told.map((name) => `${t(`counter.${name}`)} ${count(counters[name])}`).join(" · ")}
+    </span>
+  );
+}
+
+/** The zone's offset then, in minutes: where it changes between two slots, the clocks were put forward or back. */
+function offsetOf(ms: number, zone: string): number {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    ...{ timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" },
+    ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+  }).formatToParts(ms);
+  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value);
+  const local = Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"), part("second"));
+  return Math.round((local - Math.floor(ms / 1_000) * 1_000) / 60_000);
+}
+
+type Slot = { slot: string; due: string | null; note: string };
+
+function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
+  const words = useWords();
+  const { t } = words;
+  const now = useNow();
+  const another = words.zone !== zone;
+  const offsets = slots.map(({ slot }) => offsetOf(Date.parse(slot), zone));
+  const present = offsetOf(now, zone);
+  return (
+    <Wide label={t("task.slots", { n: slots.length })}>
+      <table className={css.slots}>
+        <thead>
+          <tr>
+            <th scope="col">{t("task.slotIn", { zone })}</th>
+            {another && <th scope="col">{words.zone}</th>}
+            <th scope="col">{t("task.away")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {slots.map(({ slot, due, note }, at) => {
+            const ms = Date.parse(slot);
+            const turn = (offsets[at] ?? 0) - (at === 0 ? present : (offsets[at - 1] ?? 0));
+            return (
+              <tr key={slot} data-skipped={due === null || undefined}>
+                <td className="figures">
+                  {words.day(ms, zone)} {words.clock(ms, zone)}
+                  {turn !== 0 && (
+                    <span className={css.clocks}>
+                      <Tag tone="late">
+                        {t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}
+                      </Tag>
+                    </span>
+                  )}
+                  {note !== "" && <div className="soft">{note}</div>}
+                </td>
+                {another && (
+                  <td className="figures soft">
+                    {words.day(ms)} {words.clock(ms)}
+                  </td>
+                )}
+                <td>
+                  <Away at={due ?? slot} />
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </Wide>
+  );
+}
+
+interface Definition {
+  group: string;
+  priority: number;
+  timeoutMs: number | null;
+  retry: { attempts: number; backoff?: string };
+  overlap: { policy: "allow" | "queue" | "skip" | "replace"; limit: number | null };
+  misfire: { policy: "fire_once" | "skip" | "all" };
+  onWorkerLost: "retry" | "fail" | "ask";
+  graceMs: number;
+}
+
+function Policies({ task }: { task: Task }) {
+  const { t, span } = useWords();
+  const definition = task.definition as unknown as Definition;
+  const schedule = task.schedule as Schedule;
+  const { overlap } = definition;
+  return (
+    <>
+      {task.description !== "" && <p style={{ marginTop: 0, whiteSpace: "pre-wrap" }}>{task.description}</p>}
+      <Facts
+        facts={[
+          ...(schedule.type === "cron"
+            ? ([
+                [
+                  t("task.expression"),
+                  <code key="expression" className="mono">
+                    {schedule.expression}
+                  </code>,
+                ],
+                [t("task.zone"), schedule.zone],
+                [t("task.gap"), t(`gap.${schedule.gap}`)],
+                [t("task.fold"), t(`fold.${schedule.overlap}`)],
+              ] as [string, React.ReactNode][])
+            : []),
+          [
+            t("task.overlap"),
+            `${t(`overlap.${overlap.policy}`)}${overlap.limit !== null && overlap.limit > 1 ? ` (${overlap.limit})` : ""}`,
+          ],
+          [t("task.misfire"), t(`misfire.${definition.misfire.policy}`)],
+          [t("task.retry"), t("task.tries", { n: definition.retry.attempts })],
+          [t("task.timeout"), definition.timeoutMs === null ? t("task.noTimeout") : span(definition.timeoutMs)],
+          [t("task.lost"), t(`lost.${definition.onWorkerLost}`)],
+          [t("tasks.group"), task.group],
+          [t("run.priority"), String(definition.priority)],
+          [t("run.version"), String(task.version)],
+          ...(task.edited.length > 0
+            ? ([[t("task.edited"), task.edited.join(", ")]] as [string, React.ReactNode][])
+            : []),
+        ]}
+      />
+    </>
+  );
+}

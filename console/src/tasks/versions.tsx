@@ -1,0 +1,119 @@
+import { Button } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { useMay } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Moment } from "../parts/moment.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { toast } from "../parts/toasts.tsx";
+import css from "./task.module.css";
+import type { Task } from "./task.tsx";
+
+/** Who changed what, when and why; what differs, and the way back. */
+export function Versions({ task }: { task: Task }) {
+  const { t } = useWords();
+  const may = useMay("editor");
+  const { from } = useSearch({ from: "/tasks/$task" });
+  const navigate = useNavigate({ from: "/tasks/$task" });
+  const [reverting, setReverting] = useState(false);
+  const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
+  const present = task.version;
+  const chosen = from !== undefined && /^\d{1,9}$/.test(from) ? Number(from) : Math.max(1, present - 1);
+  const diff = useAnswer("diffTask", { task: task.name, from: chosen }, { enabled: chosen !== present, keep: true });
+  return (
+    <div className={css.versions}>
+      <Card title={t("versions.title")} tight>
+        <Shown of={versions}>
+          {(rows) => (
+            <ul className={css.versionList}>
+              {rows.map(({ version, author, reason, changed }) => (
+                <li key={version}>
+                  <button
+                    type="button"
+                    className={css.version}
+                    aria-pressed={version === chosen}
+                    onClick={() =>
+                      void navigate({ search: { part: "versions", from: String(version) }, replace: true })
+                    }
+                  >
+                    <b>{version}</b>
+                    <span className="cut">{author}</span>
+                    <span className="soft">
+                      {version === present ? t("versions.present") : <Moment at={changed} />}
+                    </span>
+                    <small>{reason === "" ? t("versions.noReason") : reason}</small>
+                  </button>
+                </li>
+              ))}
+              {versions.more && (
+                <li style={{ padding: 12 }}>
+                  <Button variant="default" onClick={versions.onMore}>
+                    {t("versions.more")}
+                  </Button>
+                </li>
+              )}
+            </ul>
+          )}
+        </Shown>
+      </Card>
+      <Card
+        title={
+          chosen === present ? t("versions.present") : t("versions.diff", { from: String(chosen), to: String(present) })
+        }
+        more={
+          may &&
+          chosen !== present && (
+            <Button size="compact-sm" variant="default" onClick={() => setReverting(true)}>
+              {t("versions.revert", { version: String(chosen) })}
+            </Button>
+          )
+        }
+      >
+        {chosen === present ? (
+          <p className="soft">{t("versions.choose")}</p>
+        ) : (
+          <Shown of={diff}>
+            {({ changes }) =>
+              changes.length === 0 ? <p className="soft">{t("versions.same")}</p> : <Changes changes={changes} />
+            }
+          </Shown>
+        )}
+      </Card>
+      {reverting && (
+        <Confirm
+          title={t("versions.revert", { version: String(chosen) })}
+          consequence={t("versions.revertTold")}
+          act={t("task.revert")}
+          onDo={async ({ reason, key }) => {
+            await call("revertTask", { task: task.name, version: chosen, reason }, { key, ifVersion: present });
+            outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks");
+            toast({ text: t("versions.reverted", { version: String(chosen) }) });
+          }}
+          onClose={() => setReverting(false)}
+        />
+      )}
+    </div>
+  );
+}
+
+const textOf = (value: unknown) => (value === null || value === undefined ? "–" : JSON.stringify(value, null, 2));
+
+export function Changes({ changes }: { changes: { part: string; was?: unknown; is?: unknown }[] }) {
+  const { t } = useWords();
+  return changes.map(({ part, was, is }) => (
+    <div key={part} className={css.change}>
+      <h3>{part}</h3>
+      <pre className={css.was}>
+        <span className="unseen">{t("versions.was")} </span>− {textOf(was)}
+      </pre>
+      <pre className={css.is}>
+        <span className="unseen">{t("versions.is")} </span>+ {textOf(is)}
+      </pre>
+    </div>
+  ));
+}

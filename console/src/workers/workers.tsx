@@ -1,0 +1,207 @@
+import { Button, NumberInput, Progress, Select } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useMay } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Facts, Page, Wide } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { Tag } from "../parts/state.tsx";
+import { toast } from "../parts/toasts.tsx";
+import css from "./workers.module.css";
+
+type Worker = Answer<"listWorkers">["items"][number];
+type WorkerGroup = Answer<"listGroups">["items"][number];
+
+const everyMs = 2_000;
+
+export function Workers() {
+  const { t } = useWords();
+  const { group } = useSearch({ from: "/workers" });
+  const navigate = useNavigate({ from: "/workers" });
+  const workers = usePages("listWorkers", { limit: 100, ...(group ? { group } : {}) }, { everyMs });
+  const groups = useAnswer("listGroups", { limit: 200 }, { everyMs });
+  return (
+    <Page title={t("screen.workers")} below={t("workers.lead")}>
+      <Card title={t("workers.groups")} tight>
+        <Shown of={groups} rows={3}>
+          {({ items }) => (items.length === 0 ? <Nothing title={t("workers.noGroups")} /> : <Groups groups={items} />)}
+        </Shown>
+      </Card>
+      <search aria-label={t("filter.label")}>
+        <Select
+          w={260}
+          maw="100%"
+          aria-label={t("tasks.group")}
+          placeholder={t("tasks.anyGroup")}
+          data={groups.data?.items.map(({ name }) => name) ?? []}
+          value={group ?? null}
+          onChange={(chosen) => void navigate({ search: chosen ? { group: chosen } : {}, replace: true })}
+          clearable
+          clearButtonProps={{ "aria-label": t("filter.clear") }}
+        />
+      </search>
+      <Shown of={workers} rows={4}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Nothing title={t("workers.none")}>
+              <p>{t("workers.noneTold")}</p>
+              <code>carillon worker tasks.ts</code>
+            </Nothing>
+          ) : (
+            <>
+              <ul className={css.workers}>
+                {rows.map((worker) => (
+                  <li key={worker.sessionId}>
+                    <One worker={worker} />
+                  </li>
+                ))}
+              </ul>
+              {workers.more && (
+                <Button variant="default" onClick={workers.onMore}>
+                  {t("versions.more")}
+                </Button>
+              )}
+            </>
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+/** How full it is, by colour too: the last places are worth a look. */
+const nearlyFull = 0.9;
+
+function One({ worker }: { worker: Worker }) {
+  const { t, count } = useWords();
+  const { capacity, held } = worker;
+  const share = capacity === null || capacity === 0 ? 0 : held / capacity;
+  const labels = Object.entries(worker.labels);
+  return (
+    <Card
+      title={<span className={css.name}>{worker.node}</span>}
+      more={
+        worker.silent ? (
+          <Tag tone="bad">{t("workers.silent")}</Tag>
+        ) : worker.draining ? (
+          <Tag tone="late">{t("workers.draining")}</Tag>
+        ) : (
+          <Tag tone="ok">{t("workers.alive")}</Tag>
+        )
+      }
+      className={css.worker}
+    >
+      <div className={css.load}>
+        <span className="figures">
+          <b>{count(held)}</b> {capacity === null ? t("workers.held") : t("workers.of", { n: capacity })}
+        </span>
+        <Progress
+          value={100 * share}
+          aria-label={t("workers.load")}
+          color={share >= nearlyFull ? "var(--c-late-fill)" : "var(--c-run-fill)"}
+        />
+      </div>
+      <Facts
+        facts={[
+          [t("workers.groups"), worker.groups.join(", ") || "–"],
+          [t("workers.host"), `${worker.host} · ${worker.pid}`],
+          [t("workers.since"), <Away key="since" at={worker.started} />],
+          [t("workers.seen"), <Away key="seen" at={worker.seen} />],
+          [t("workers.version"), worker.version],
+          ...(labels.length > 0
+            ? [[t("workers.labels"), labels.map(([name, value]) => `${name}=${value}`).join(", ")] as [string, string]]
+            : []),
+        ]}
+      />
+    </Card>
+  );
+}
+
+function Groups({ groups }: { groups: WorkerGroup[] }) {
+  const { t, count } = useWords();
+  const may = useMay("operator");
+  const [limited, setLimited] = useState<WorkerGroup>();
+  return (
+    <Wide label={t("workers.groups")}>
+      <table className={css.groups}>
+        <thead>
+          <tr>
+            <th scope="col">{t("tasks.group")}</th>
+            <th scope="col">{t("screen.tasks")}</th>
+            <th scope="col">{t("screen.workers")}</th>
+            <th scope="col">{t("workers.claimed")}</th>
+            <th scope="col">{t("workers.waiting")}</th>
+            <th scope="col">{t("workers.limit")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((group) => (
+            <tr key={group.name}>
+              <th scope="row">{group.name}</th>
+              <td className="figures">{count(group.tasks)}</td>
+              <td className="figures">
+                {group.workers === 0 && group.tasks > 0 ? (
+                  <Tag tone="bad">{t("workers.nobody")}</Tag>
+                ) : (
+                  count(group.workers)
+                )}
+              </td>
+              <td className="figures">{count(group.claimed)}</td>
+              <td className="figures">{group.waiting >= 1_000 ? "1,000+" : count(group.waiting)}</td>
+              <td className="figures">
+                {group.limit === null ? t("workers.noLimit") : count(group.limit)}{" "}
+                {may && (
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    onClick={() => setLimited(group)}
+                    aria-label={t("workers.changeOf", { group: group.name })}
+                  >
+                    {t("workers.change")}
+                  </Button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {limited && <Limit group={limited} onClose={() => setLimited(undefined)} />}
+    </Wide>
+  );
+}
+
+function Limit({ group, onClose }: { group: WorkerGroup; onClose: () => void }) {
+  const { t } = useWords();
+  const [limit, setLimit] = useState<number | string>(group.limit ?? "");
+  const set = async (wanted: number | null, reason: string | undefined, key?: string) => {
+    await call("limitGroup", { group: group.name, limit: wanted, reason }, key === undefined ? {} : { key });
+    outdate("listGroups");
+  };
+  return (
+    <Confirm
+      title={t("workers.limitTitle", { group: group.name })}
+      consequence={t("workers.limitTold")}
+      act={t("workers.change")}
+      onDo={async ({ reason, key }) => {
+        await set(limit === "" ? null : Number(limit), reason, key);
+        toast({ text: t("workers.limited", { group: group.name }), undo: () => void set(group.limit, t("act.undo")) });
+      }}
+      onClose={onClose}
+    >
+      <NumberInput
+        mt="md"
+        label={t("workers.limit")}
+        placeholder={t("workers.noLimit")}
+        min={1}
+        max={100_000}
+        value={limit}
+        onChange={setLimit}
+      />
+    </Confirm>
+  );
+}

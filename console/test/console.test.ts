@@ -1,0 +1,400 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postgres } from "../../scheduler/test/support/servers.ts";
+import { openBrowser } from "./support/browser.mjs";
+import { hostileName, hostileText, openStage, password } from "./support/stage.mjs";
+
+type Stage = Awaited<ReturnType<typeof openStage>>;
+
+let stage: Stage;
+let browser: Browser;
+let adminPassword = "";
+let runs = { logRun: 0, hostileRun: 0 };
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+beforeAll(async () => {
+  [stage, browser] = await Promise.all([openStage({ store: postgres().url }), openBrowser()]);
+  ({ adminPassword } = stage);
+  await stage.people(adminPassword);
+  runs = await stage.live();
+});
+afterAll(async () => {
+  await browser?.close();
+  await stage?.tower.stop();
+});
+
+interface Look {
+  width?: number;
+  height?: number;
+  preferences?: object;
+  as?: string;
+}
+
+/** A browser of somebody who is signed in; what its console complains of is kept. */
+async function visit({ width = 1_280, height = 800, preferences = {}, as = "admin" }: Look = {}) {
+  const context: BrowserContext = await browser.newContext({
+    viewport: { width, height },
+    timezoneId: "Europe/Berlin",
+  });
+  const wanted = { language: "en", scheme: "light", ...preferences };
+  await context.addInitScript(
+    (kept) => localStorage.getItem("carillon.preferences") ?? localStorage.setItem("carillon.preferences", kept),
+    JSON.stringify(wanted),
+  );
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    // Before the sign-in the first question is refused: that is how it is asked for.
+    if (["error", "warning"].includes(message.type()) && !/status of 401/.test(message.text()))
+      complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  const headers = { "content-type": "application/json", origin: stage.url };
+  const data = { name: as, password: as === "admin" ? adminPassword : password };
+  const signedIn = await context.request.post(`${stage.url}/v1/sign-in`, { headers, data });
+  expect(signedIn.status()).toBe(200);
+  return { context, page, complaints };
+}
+
+const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
+
+/** What a screen reader or a keyboard would stumble over. */
+async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
+  return page.evaluate(async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
+    const { violations: found } = await (globalThis as any).axe.run(document, { resultTypes: ["violations"] });
+    return (found as { id: string; nodes: { html: string; failureSummary: string }[] }[]).map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)
+          .join(" | ")}`,
+    );
+  });
+}
+
+describe("serving", () => {
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${stage.url}${path}`, { headers });
+  const html = { accept: "text/html,application/xhtml+xml" };
+
+  test("gives one page for every address, under a strict policy with a nonce of its own", async () => {
+    const [one, two] = await Promise.all([get("/", html), get("/runs/12?find=x", html)]);
+    expect([one.status, two.status]).toEqual([200, 200]);
+    const policies = [one, two].map(({ headers }) => headers.get("content-security-policy") ?? "");
+    for (const policy of policies) {
+      expect(policy).toContain("default-src 'none'; script-src 'self';");
+      expect(policy).not.toContain("unsafe");
+    }
+    expect(policies[0]).not.toBe(policies[1]);
+    const nonce = /'nonce-([^']+)'/.exec(policies[0] ?? "")?.[1];
+    expect(await one.text()).toContain(`nonce="${nonce}"`);
+    expect(one.headers.get("cache-control")).toBe("no-store");
+    expect(one.headers.get("x-frame-options")).toBe("DENY");
+  });
+
+  test("leaves the API's own addresses and programs' questions to the API", async () => {
+    const asked = await Promise.all([
+      ...[
+        get("/v1/nothing", html),
+        get("/nothing"),
+        get("/assets/nothing.js", html),
+        get("/assets/..%2findex.html", html),
+      ],
+      fetch(`${stage.url}/tasks`, { method: "POST", headers: html }),
+    ]);
+    for (const response of asked) {
+      expect([response.url, response.status]).toEqual([response.url, 404]);
+      expect(response.headers.get("content-type")).toContain("application/problem+json");
+    }
+  });
+
+  test("keeps its files for good, packed, and its first script below 300 kB", async () => {
+    const page = await (await get("/", html)).text();
+    const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+\.js)"/g)].map(([, file]) => file as string);
+    expect(files.length).toBeGreaterThan(0);
+    let gzipped = 0;
+    for (const file of files) {
+      const response = await get(file, { "accept-encoding": "gzip" });
+      const isLarge = (await response.clone().arrayBuffer()).byteLength >= 1_024;
+      expect([file, response.headers.get("content-encoding")]).toEqual([file, isLarge ? "gzip" : null]);
+      expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+      gzipped += Number(response.headers.get("content-length"));
+    }
+    expect(gzipped).toBeGreaterThan(50_000);
+    expect(gzipped).toBeLessThanOrEqual(300_000);
+    const [brotli, plain] = await Promise.all(
+      ["br", "identity"].map((encoding) =>
+        get(files.find((file) => /index-/.test(file)) as string, { "accept-encoding": encoding }),
+      ),
+    );
+    expect(brotli?.headers.get("content-encoding")).toBe("br");
+    expect(plain?.headers.get("content-encoding")).toBeNull();
+    expect(await brotli?.text()).toBe(await plain?.text());
+  });
+});
+
+describe("somebody", () => {
+  test("signs in, and comes to where the address led", async () => {
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 800 } });
+    const page = await context.newPage();
+    await page.goto(`${stage.url}/runs?state=failed`);
+    await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByLabel("Name").fill("viewer");
+    await page.getByLabel("Password", { exact: true }).fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("The name or the password is wrong.").waitFor();
+    await page.getByLabel("Password", { exact: true }).fill(password);
+    await page.keyboard.press("Enter");
+    await heading(page, "Runs");
+    expect(new URL(page.url()).search).toBe("?state=failed");
+    await page.getByRole("button", { name: "Account of viewer" }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
+    await context.close();
+  });
+
+  test("with a lesser role, or who chose so, sees no button that would be refused", async () => {
+    const viewer = await visit({ as: "viewer" });
+    await viewer.page.goto(`${stage.url}/tasks/nightly-report`);
+    await viewer.page.getByRole("tab", { name: "Overview" }).waitFor();
+    expect(await viewer.page.getByRole("button", { name: "Run now" }).count()).toBe(0);
+    await viewer.context.close();
+    const careful = await visit({ preferences: { readOnly: true } });
+    await careful.page.goto(`${stage.url}/tasks`);
+    await careful.page.getByRole("link", { name: "heartbeat" }).waitFor();
+    expect(await careful.page.getByRole("checkbox").count()).toBe(0);
+    await careful.context.close();
+  });
+});
+
+/** Each screen by its address, and something that shows that it has come. */
+const screens = (): [path: string, shows: string][] => [
+  ["/", "sync-inventory"],
+  ["/tasks", "nightly-report"],
+  ["/tasks/nightly-report", "Europe/Berlin"],
+  ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
+  ["/tasks/sync-inventory?part=versions", "admin|atlas|code"],
+  ["/runs", "heartbeat"],
+  [`/runs/${runs.logRun}`, "part 3 of 120"],
+  ["/workers", "rack=b4"],
+  ["/nodes", "atlas"],
+  ["/settings", "English"],
+  ["/nowhere", "no such page|没有这个页面"],
+];
+
+describe.each([
+  ["wide, light, in English", { width: 1_440, preferences: { language: "en", scheme: "light" } }],
+  ["on a phone, dark, in Chinese", { width: 360, height: 740, preferences: { language: "zh", scheme: "dark" } }],
+] satisfies [string, Look][])("every screen %s", (_, look) => {
+  test("has nothing that axe finds, fits, and breaks no policy", async () => {
+    const { context, page, complaints } = await visit(look);
+    for (const [path, shows] of screens()) {
+      await page.goto(`${stage.url}${path}`);
+      await page.locator("#content").getByText(new RegExp(shows)).first().waitFor();
+      expect([path, await violations(page)]).toEqual([path, []]);
+      const over = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect([path, over]).toEqual([path, 0]);
+    }
+    if (await page.getByRole("button", { name: /Menu|菜单/ }).isVisible()) {
+      await page.getByRole("button", { name: /Menu|菜单/ }).click();
+      await page
+        .getByRole("dialog")
+        .getByRole("link", { name: /Runs|运行/ })
+        .waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page
+        .getByRole("dialog")
+        .getByRole("link", { name: /Runs|运行/ })
+        .click();
+      await heading(page, /Runs|运行/);
+    }
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+});
+
+describe("an operator", () => {
+  test("filters, goes back, and finds what was there", async () => {
+    const { context, page } = await visit({ as: "operator" });
+    await page.goto(`${stage.url}/tasks`);
+    await page.getByRole("link", { name: "heartbeat" }).waitFor();
+    await page.getByPlaceholder("Name, * stands for any text").fill("report");
+    await page.waitForURL(/matching=report/);
+    await page.getByRole("link", { name: "heartbeat" }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "nightly-report" }).click();
+    await heading(page, "nightly-report");
+    await page.goBack();
+    await heading(page, "Tasks");
+    expect(await page.getByPlaceholder("Name, * stands for any text").inputValue()).toBe("report");
+    await page.reload();
+    await page.getByRole("link", { name: "nightly-report" }).waitFor();
+    expect(await page.getByRole("link", { name: "heartbeat" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("link", { name: "heartbeat" }).waitFor();
+    // From row to row by keys, and into one.
+    await page.getByRole("link", { name: "export-ledger" }).focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await heading(page, "heartbeat");
+    // And anywhere by a few letters.
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill("send-inv");
+    await page.getByRole("option", { name: /send-invoices/ }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press("Enter");
+    await heading(page, "send-invoices");
+    await context.close();
+  });
+
+  test("pauses with a reason, undoes it, and pauses all that match", async () => {
+    const { context, page } = await visit({ as: "operator" });
+    await page.goto(`${stage.url}/tasks/purge-sessions`);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByLabel("Reason").fill(`audit ${hostileText}`);
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByText(/Paused by operator/).waitFor();
+    await page.getByText("<script>window.hacked=1</script>").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText(/Paused by operator/).waitFor({ state: "detached" });
+
+    await page.goto(`${stage.url}/tasks?matching=export`);
+    await page.getByRole("button", { name: "Pause all…" }).click();
+    await page.getByRole("dialog").getByText("export-ledger").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByText("done · 1 of 1").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+    await page
+      .getByRole("row", { name: /export-ledger/ })
+      .getByText("paused")
+      .waitFor();
+    await context.close();
+  });
+
+  test("runs a task with a payload, watches its log, cancels it and runs it again", async () => {
+    const { context, page } = await visit({ as: "operator" });
+    await page.goto(`${stage.url}/tasks/import-feed`);
+    await page.getByRole("button", { name: "Run now" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Payload").fill("{");
+    await dialog.getByText("This is no JSON.").waitFor();
+    expect(await dialog.getByRole("button", { name: "Run now" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("Payload").fill('{ "lines": 40, "holdMs": 60000 }');
+    await dialog.getByRole("button", { name: "Run now" }).click();
+    await heading(page, /^Run \d+$/);
+    await page.getByText("part 2 of 40").waitFor();
+    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
+    await page.locator('[data-state="cancelled"]').first().waitFor();
+    const cancelled = page.url();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Run again" }).click();
+    await page.waitForURL((url) => url.href !== cancelled);
+    await page.getByText("part 1 of 40").waitFor();
+    await context.close();
+  });
+
+  test("finds in a log, and the find is in the address", async () => {
+    const { context, page } = await visit({ as: "operator" });
+    await page.goto(`${stage.url}/runs/${runs.logRun}?find=rejected`);
+    await page.getByText("1 of 7").waitFor();
+    await page.getByRole("textbox", { name: "Find in the log" }).press("Enter");
+    await page.getByText("2 of 7").waitFor();
+    const mark = page.locator("mark", { hasText: "rejected" }).first();
+    await mark.waitFor();
+    // As a terminal would show it: red, and no escape to be seen.
+    expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
+    expect(await page.getByRole("log").textContent()).not.toContain("[31");
+    await context.close();
+  });
+
+  test("edits a schedule in words, sees what it comes to, and goes back by the versions", async () => {
+    const { context, page } = await visit({ as: "editor" });
+    await page.goto(`${stage.url}/tasks/warm-cache`);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("By the calendar").click();
+    await dialog.getByLabel("Cron, or words").fill("61 * * * *");
+    await dialog.getByText(/61/).last().waitFor();
+    expect(await dialog.getByRole("button", { name: "Save as a new version" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("Cron, or words").fill("weekdays at 9:30");
+    await dialog.getByText(/at 09:30 on weekdays/).waitFor();
+    expect(await dialog.getByRole("listitem").count()).toBe(5);
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByLabel("Reason").fill("cooler at night");
+    await dialog.getByRole("button", { name: "Save as a new version" }).click();
+    await page
+      .locator("[data-head]")
+      .getByText(/at 09:30 on weekdays/)
+      .waitFor();
+    await page.getByRole("tab", { name: "Versions" }).click();
+    await page.getByText("cooler at night").waitFor();
+    await page.getByRole("button", { name: "Go back to 1" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revert" }).click();
+    await page
+      .locator("[data-head]")
+      .getByText(/every 10 minutes/)
+      .waitFor();
+    await context.close();
+  });
+});
+
+describe("the hostile", () => {
+  test("stays text, wherever it is shown", async () => {
+    const { context, page, complaints } = await visit();
+    const task = encodeURIComponent(hostileName);
+    const places: [path: string, shows: boolean][] = [
+      ["/", true],
+      ["/tasks", false],
+      [`/tasks/${task}`, true],
+      [`/runs/${runs.hostileRun}`, true],
+      ["/runs?state=failed", true],
+    ];
+    for (const [path, shows] of places) {
+      await page.goto(`${stage.url}${path}`);
+      await page.getByText(hostileName).first().waitFor();
+      if (shows) await page.getByText("window.hacked=1").first().waitFor();
+      const found = await page.evaluate(() => ({
+        hacked: "hacked" in globalThis,
+        made: document.querySelectorAll('#content script, #content img, #content a[href^="javascript:"]').length,
+      }));
+      expect([path, found]).toEqual([path, { hacked: false, made: 0 }]);
+    }
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+});
+
+describe("the line", () => {
+  test("is told to be broken while the server is away, and recovers by itself", async () => {
+    const first = await openStage({ store: postgres().url, bare: true });
+    const kept = stage;
+    stage = first;
+    const before = adminPassword;
+    adminPassword = first.adminPassword;
+    const { context, page } = await visit();
+    await page.goto(`${first.url}/nodes`);
+    await page.locator('[data-state="live"]').waitFor();
+    await page.getByText("term").first().waitFor();
+    await first.tower.stop();
+    await page.getByText(/^Disconnected\. What you see was last confirmed/).waitFor();
+    await page.getByText("atlas").first().waitFor();
+    const second = await openStage({
+      ...{ store: postgres().url, bare: true, schema: first.schema, name: "boreas" },
+      listen: new URL(first.url).host,
+    });
+    await page.locator('[data-state="live"]').waitFor();
+    await page.getByText(/^Disconnected/).waitFor({ state: "detached" });
+    await page.getByText("boreas").first().waitFor();
+    await context.close();
+    await second.tower.stop();
+    stage = kept;
+    adminPassword = before;
+  });
+});

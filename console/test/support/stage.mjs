@@ -1,0 +1,173 @@
+/**
+ * A town with a tower: a real server on a real store, tasks of every kind with runs that really ran, and someone of every role.
+ * Tests look at it, and the pictures of the README are taken of it.
+ */
+import { randomBytes } from "node:crypto";
+import { carillon, cron, defineTask, every, manual } from "carillon";
+
+/** As hostile as a task's name may be; and what nobody should ever write, which a page must show as the text that it is. */
+export const hostileName = "javascript:alert/@evil/../..";
+export const hostileText = '<script>window.hacked=1</script><a href="javascript:window.hacked=1">here</a>\u202egnp.exe';
+export const password = "correct horse battery 9";
+
+/**
+ * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean }} options
+ *   bare: no tasks, no runs
+ */
+export async function openStage({
+  store,
+  name = "atlas",
+  schema,
+  listen = "127.0.0.1:0",
+  bare = false,
+  hostile = true,
+}) {
+  const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
+  let first = "";
+  /** @param {object} _ @param {string} message */
+  const hear = (_, message) => {
+    first = /with the password (\S+) and/.exec(message)?.[1] ?? first;
+  };
+  const log = { debug: () => undefined, info: () => undefined, warn: hear, error: () => undefined };
+  const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
+  const tower = carillon({ ...options, name, concurrency: 40, drain: "500ms" });
+  if (!bare) furnish(tower, hostile);
+  await tower.start();
+  const url = `http://${tower.listening}`;
+  return {
+    tower,
+    url,
+    schema: place,
+    /** Of admin, told once by the first start. */
+    get adminPassword() {
+      return first;
+    },
+    /** Users of every role, all with the same password. @param {string} adminPassword */
+    people: (adminPassword) => people(url, adminPassword),
+    /** Runs of many outcomes. */
+    live: () => live(tower, hostile),
+  };
+}
+
+/** @param {import("carillon").Carillon} tower @param {boolean} hostile */
+function furnish(tower, hostile) {
+  /** @param {number} ms @param {AbortSignal} signal */
+  const take = (ms, signal) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      });
+    });
+  tower.task("heartbeat", { schedule: every("2s"), description: "Says that the tower stands." }, async (run) => {
+    run.log.info("ping", { from: "atlas" });
+  });
+  tower.task(
+    "settle-accounts",
+    {
+      ...{ schedule: cron("0 0 0 L * ?", { zone: "Asia/Shanghai" }), timeout: "2h", overlap: "queue", priority: 8 },
+      ...{ retry: { attempts: 5, backoff: "exponential", delay: "10s" }, slotPayload: { ledger: "all" } },
+      description: "Closes every ledger of the month, at midnight where the bank is.",
+    },
+    async (run, payload) => {
+      run.progress({ done: 1, of: 2 });
+      run.log.info("settling", { payload });
+      return {
+        ledgers: [
+          { name: "eu", entries: 12_442, balanced: true },
+          { name: "us", entries: 8_117, balanced: true },
+        ],
+      };
+    },
+  );
+  tower.task("nightly-report", { schedule: cron("30 2 * * *", { zone: "Europe/Berlin" }) }, async (run) => {
+    await take(20 + (run.id % 60), run.signal);
+  });
+  tower.task(
+    "send-invoices",
+    { schedule: cron("0 9 * * 1-5", { zone: "Europe/London" }), overlap: "skip" },
+    async (run) => {
+      await take(5 + (run.id % 40), run.signal);
+      return { sent: run.id % 97 };
+    },
+  );
+  tower.task(
+    "sync-inventory",
+    { schedule: cron("*/15 * * * *", { zone: "UTC" }), retry: { attempts: 2, delay: "50ms" } },
+    async (run) => {
+      await take(4 + (run.id % 30), run.signal);
+      if (run.id % 4 === 0) throw new Error(`warehouse ${run.id % 3} answered 503 after 3 tries`);
+      return { items: 1_204 };
+    },
+  );
+  tower.task("import-feed", { schedule: manual }, async (run, payload) => {
+    const { lines = 40, holdMs = 0 } = /** @type {{ lines?: number, holdMs?: number }} */ (payload ?? {});
+    run.log.info("\u001b[1mimporting\u001b[0m the feed", { source: "s3://feeds/products.csv" });
+    for (let line = 1; line <= lines; line++) {
+      if (line % 11 === 0) run.log.warn(`\u001b[33mslow\u001b[0m part ${line}`, { tookMs: 1_200 + line });
+      else if (line % 17 === 0)
+        run.log.error(`\u001b[31;1mrejected\u001b[0m row ${line}: price is negative`, { row: line });
+      else run.log.info(`part ${line} of ${lines} \u001b[32mok\u001b[0m`);
+      run.progress({ part: line, of: lines });
+      if (holdMs > 0) await take(holdMs / lines, run.signal);
+    }
+    return { imported: lines, skipped: ["sku-11", "sku-17"] };
+  });
+  tower.task("warm-cache", { schedule: every("10m") }, async (run) => take(3, run.signal));
+  tower.task(
+    "purge-sessions",
+    { schedule: cron("0 4 * * 0", { zone: "America/New_York" }), misfire: "skip" },
+    async () => undefined,
+  );
+  tower.task(
+    "export-ledger",
+    { schedule: cron("0 6 1 * *", { zone: "UTC" }), onWorkerLost: "ask" },
+    async () => undefined,
+  );
+  if (!hostile) return;
+  tower.task(hostileName, { schedule: manual, description: hostileText }, async (run) => {
+    run.log.error(hostileText, { [hostileName]: hostileText });
+    throw new Error(hostileText);
+  });
+}
+
+/** @param {import("carillon").Carillon} tower @param {boolean} hostile */
+async function live(tower, hostile) {
+  for (let round = 0; round < 24; round++) {
+    await tower.enqueue("sync-inventory", { warehouse: round % 3 });
+    if (round % 2 === 0) await tower.enqueue("send-invoices", { month: "2026-10", customer: 1_000 + round });
+    if (round % 3 === 0) await tower.enqueue("nightly-report", null);
+  }
+  await tower.enqueue("settle-accounts", { ledger: "eu", month: "2026-10" });
+  await tower.enqueue("warm-cache", null);
+  const log = await tower.enqueue("import-feed", { lines: 120 });
+  const text = { [hostileName]: hostileText, html: "<b>bold</b>" };
+  const odd = hostile ? await tower.enqueue(hostileName, text) : undefined;
+  await tower.enqueue("import-feed", { lines: 3 }, { in: "3h", key: "later" });
+  return { logRun: log.runId, hostileRun: odd?.runId ?? 0 };
+}
+
+/** @param {string} url @param {string} adminPassword */
+async function people(url, adminPassword) {
+  /** @param {string} path @param {unknown} body @param {string} [cookie] */
+  const post = async (path, body, cookie) => {
+    const headers = { "content-type": "application/json", origin: url, ...(cookie ? { cookie } : {}) };
+    const response = await fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+    return response;
+  };
+  const signedIn = await post("/v1/sign-in", { name: "admin", password: adminPassword });
+  const cookie = (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  for (const role of ["viewer", "operator", "editor"])
+    await post("/v1/users", { name: role, password, role, reason: "staff" }, cookie);
+}
+
+/** Many tasks that never fire, for lists that are long. @param {import("carillon").Carillon} tower @param {number} count */
+export async function addTasks(tower, count) {
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  for (let at = 0; at < count; at++) {
+    const schedule = cron(`${at % 60} ${at % 24} * * *`, { zone: "UTC" });
+    await tower.save(defineTask(`bulk-${two(at % 97)}-${at}`, { schedule, group: `team-${at % 7}` }));
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Serves the console: what `npm run build` puts into dist/console. Its files have their content's hash in their name, so a
+ * browser keeps them for good; each lies there three times, as it is, as gzip and as brotli, so nothing is packed on request.
+ * Every address that no route has and that a browser asks for as a page is the console's one page, which knows what it shows.
+ */
+import { randomBytes } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { messageOf } from "../errors.ts";
+
+/** Beside this file when it is compiled; in the folder of what is compiled when it is run from its source. */
+const places = ["../console/", "../../dist/console/"].map((place) => fileURLToPath(new URL(place, import.meta.url)));
+
+const kinds: Record<string, string> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".woff2": "font/woff2",
+};
+const packings = [
+  ["br", ".br"],
+  ["gzip", ".gz"],
+] as const;
+/** What the build wrote where each answer has a nonce of its own. */
+const noncePlace = /CARILLON-NONCE/g;
+
+/** Scripts from this server alone, none inline; a style element needs the answer's nonce. */
+const policy = (nonce: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "worker-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+
+const missing = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Carillon</title>
+<h1>This server has no console</h1>
+<p>It runs from a source tree in which the console was not built. <code>npm run build</code> builds it; then start the server
+again. The API is at <code>/v1</code> all the same.</p></html>
+`;
+
+export class ConsolePages {
+  readonly #places: readonly string[];
+  readonly #files = new Map<string, Promise<Buffer>>();
+  #folder = "";
+  #names = new Set<string>();
+  /** null: it was not built. */
+  #page: string | null = null;
+
+  /** @param folders where the build may have put it, each ending in a slash */
+  constructor(folders: readonly string[] = places) {
+    this.#places = folders;
+  }
+
+  /** Looks what there is: a name that is not in the list is never looked for in the file system. */
+  async register(app: FastifyInstance): Promise<void> {
+    for (const place of this.#places) {
+      try {
+        this.#page = await readFile(`${place}index.html`, "utf8");
+        this.#names = new Set(await readdir(`${place}assets`));
+        this.#folder = `${place}assets/`;
+        break;
+      } catch {
+        // Not built there; where it is nowhere, the page says so.
+      }
+    }
+    const config = { policy: "anyone" as const, touches: "nothing" as const };
+    app.get("/assets/:file", { config, compress: false }, (request, reply) =>
+      this.#asset((request.params as { file: string }).file, request, reply),
+    );
+  }
+
+  /** Whether a browser asks for something to show, and not a program for an answer. */
+  isPage({ method, url, headers }: FastifyRequest): boolean {
+    return (
+      (method === "GET" || method === "HEAD") &&
+      !/^\/(?:v1|assets|metrics)(?:[/?]|$)/.test(url) &&
+      /\btext\/html\b/.test(headers.accept ?? "")
+    );
+  }
+
+  page(reply: FastifyReply): FastifyReply {
+    const nonce = randomBytes(16).toString("base64");
+    reply.headers({ "content-security-policy": policy(nonce), "content-type": "text/html; charset=utf-8" });
+    if (this.#page === null) return reply.code(503).send(missing);
+    return reply.code(200).send(this.#page.replace(noncePlace, nonce));
+  }
+
+  async #asset(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const type = kinds[extname(name)];
+    if (type === undefined || !this.#names.has(name)) {
+      // After an update a page that is open may ask for a file that is no more: it loads itself anew.
+      reply.callNotFound();
+      return reply;
+    }
+    const taken = String(request.headers["accept-encoding"] ?? "");
+    const packing = packings.find(
+      ([encoding, end]) => new RegExp(`\\b${encoding}\\b`).test(taken) && this.#names.has(`${name}${end}`),
+    );
+    try {
+      const body = await this.#read(packing ? `${name}${packing[1]}` : name);
+      reply.headers({
+        "content-type": type,
+        "cache-control": "public, max-age=31536000, immutable",
+        vary: "accept-encoding",
+      });
+      if (packing) reply.header("content-encoding", packing[0]);
+      return reply.send(body);
+    } catch (error) {
+      request.log.warn({ error: messageOf(error), name }, "a file of the console could not be read");
+      reply.callNotFound();
+      return reply;
+    }
+  }
+
+  /** Read once: there are a few dozen, a megabyte altogether. */
+  #read(name: string): Promise<Buffer> {
+    const known = this.#files.get(name);
+    if (known) return known;
+    const reading = readFile(`${this.#folder}${name}`);
+    this.#files.set(name, reading);
+    reading.catch(() => this.#files.delete(name));
+    return reading;
+  }
+}

@@ -1,0 +1,33 @@
+/** Chromium, Debian's or whichever is on PATH: what the console's tests drive. Each test starts one of its own. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ask, programFolders } from "./server.mjs";
+
+const variable = "CARILLON_TEST_CHROMIUM";
+const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/** @type {Omit<import("./server.mjs").ServerKind, "start">} */
+export const chromium = {
+  variable,
+  title: "Chromium",
+  debian: ["chromium"],
+  advice: "Install it (Debian: apt-get install chromium; macOS: brew install --cask chromium).",
+  find() {
+    const own = process.env[variable];
+    const programs = [
+      ...(own ? [own] : []),
+      // The program itself and not Debian's wrapper around it, which adds what an administrator configured.
+      "/usr/lib/chromium/chromium",
+      ...programFolders(["/usr/bin", "/opt/homebrew/bin", "/usr/local/bin", "/snap/bin"]).flatMap((folder) =>
+        names.map((name) => join(folder, name)),
+      ),
+      "/Applications/Chromium.app/Contents/MacOS/Chromium",
+      "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    ];
+    for (const program of programs) {
+      const version = existsSync(program) && /(\d+[.\d]*)/.exec(ask(program, ["--version"]) ?? "")?.[1];
+      if (version) return { bin: program, version, env: { [variable]: program } };
+    }
+    return undefined;
+  },
+};
