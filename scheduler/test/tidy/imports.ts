@@ -60,8 +60,7 @@ export const importDirection: Rule = (files) => {
       const target = posix.join(posix.dirname(file.path), specifier);
       const top = (path: string) => path.split("/")[0];
       const isLent =
-        testSupport.test(target) &&
-        /^(?:bench|faults|console\/test|scheduler\/test|zookeeper\/test)\//.test(file.path);
+        testSupport.test(target) && /^(?:bench|faults|console\/test|scheduler\/test|zookeeper\/test)\//.test(file.path);
       // One history and one list of checks, whoever wrote the history down.
       const isShared = file.path.startsWith("faults/") && target.startsWith("simulation/src/");
       if (never.test(target) && top(target) !== top(file.path) && !isLent && !isShared)
