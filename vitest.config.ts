@@ -19,6 +19,7 @@ const consoleProject =
             globalSetup: [needServers],
             testTimeout: 90_000,
             hookTimeout: 90_000,
+            maxWorkers: waiting,
             sequence: { groupOrder: 1 },
           },
         },
