@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Client } from "../../src/client.ts";
+import { cron, every } from "../../src/schedule.ts";
+import { ApiStage } from "../support/api-stage.ts";
+import { said } from "../support/remote-stage.ts";
+
+const stage = new ApiStage();
+let api: Client;
+beforeAll(async () => {
+  await stage.open();
+  api = stage.client();
+});
+afterAll(() => stage.close());
+
+test("the tasks that fire next are told by time, without those that are paused or fire by hand", async () => {
+  await stage.task("yearly", { schedule: cron("0 0 1 1 *") });
+  await stage.task("often", { schedule: every("10m") });
+  await stage.task("by-hand");
+  await stage.task("stopped", { schedule: every("1m") });
+  await api.pauseTask({ task: "stopped" });
+  const { coming } = await api.listComing({ count: 10 });
+  expect(coming.map(({ task, group }) => [task, group])).toEqual([
+    ["often", "default"],
+    ["yearly", "default"],
+  ]);
+  expect((await api.listComing({ count: 1 })).coming).toEqual([coming[0]]);
+});
+
+test("the last runs of several tasks come in one answer, the newest first, and of no task none", async () => {
+  await stage.task("one");
+  await stage.task("two");
+  const key = await stage.key("worker");
+  const session = await stage.join(key, { tasks: ["one", "two"] });
+  const runs: number[] = [];
+  for (const [task, outcome] of [
+    ["one", "succeeded"],
+    ["two", "failed"],
+    ["one", "failed"],
+    ["one", "succeeded"],
+  ] as const) {
+    const run = await stage.claimed(key, session, task);
+    const verdict = { outcome, startedAgoMs: 5, ...(outcome === "failed" ? { error: { message: "no" } } : {}) };
+    await stage.poll(key, { session, verdicts: [said(run, verdict)] });
+    runs.push(run.runId);
+  }
+  const { tasks } = await api.listRecentRuns({ task: ["two", "one", "none"], each: 2 });
+  expect(tasks.map(({ task, runs: of }) => [task, of.map(({ run, state }) => [run, state])])).toEqual([
+    ["two", [[runs[1], "failed"]]],
+    [
+      "one",
+      [
+        [runs[3], "succeeded"],
+        [runs[2], "failed"],
+      ],
+    ],
+    ["none", []],
+  ]);
+  for (const { ended, due, tookMs, lateMs } of tasks[1]?.runs ?? []) {
+    expect(Date.parse(ended)).toBeGreaterThanOrEqual(Date.parse(due));
+    expect([typeof tookMs, typeof lateMs]).toEqual(["number", "number"]);
+  }
+});
