@@ -39,7 +39,7 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
     const place = placeText(given, embedded, directory);
     const from = await (options.wait ? migrated(url, schema) : found(url, schema));
     const pending = migrations.filter(({ number }) => number > from);
-    if (!options.plan && pending.length > 0) await (await openPostgres({ url, schema, failFast: true })).close();
+    if (!options.plan && pending.length > 0) await migrate(url, schema);
     tell({ from, pending, done: !options.plan, place, schema }, terminal);
     return options.plan && pending.length > 0 ? changesExit : exitCodes.ok;
   } finally {
@@ -50,29 +50,40 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
 const found = async (url: string, schema: string): Promise<number> =>
   (await inspectPostgres(url, schema)).server.migration;
 
-/** Until somebody has migrated it; a store that is not there yet is waited for too. */
-async function migrated(url: string, schema: string): Promise<number> {
-  const newest = migrations.at(-1)?.number ?? 0;
+/** `work` may wait for long; a signal ends that. */
+async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController();
   const onInterrupt = () => interrupted.abort();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, onInterrupt);
+  const names = ["SIGINT", "SIGTERM"] as const;
+  for (const name of names) process.once(name, onInterrupt);
   try {
+    return await work(interrupted.signal);
+  } finally {
+    for (const name of names) process.off(name, onInterrupt);
+  }
+}
+
+/** The store answered just now, so what it waits for is a table that others have; it asks again until it gets it. */
+const migrate = (url: string, schema: string): Promise<void> =>
+  interruptible(async (signal) => (await openPostgres({ url, schema, signal })).close());
+
+/** Until somebody has migrated it; a store that is not there yet is waited for too. */
+const migrated = (url: string, schema: string): Promise<number> =>
+  interruptible(async (signal) => {
+    const newest = migrations.at(-1)?.number ?? 0;
     for (;;) {
       const at = await found(url, schema).catch((error: unknown) => {
         if (isCarillonError(error, "STORE_UNREACHABLE")) return 0;
         throw error;
       });
       if (at >= newest) return at;
-      await pause(systemClock, askEveryMs, interrupted.signal);
-      if (interrupted.signal.aborted)
+      await pause(systemClock, askEveryMs, signal);
+      if (signal.aborted)
         throw new CarillonError("STORE_OLDER", `the database is at version ${at}, this Carillon needs ${newest}`, {
           hint: "Run `carillon migrate`.",
         });
     }
-  } finally {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, onInterrupt);
-  }
-}
+  });
 
 interface Migrated {
   from: number;
