@@ -116,7 +116,7 @@ describe("carillon worker --server", () => {
         env: { SEEN: "/dev/null" },
       },
     ).ended();
-    expect(alone).toMatchObject({ code: 1 });
+    expect(alone).toMatchObject({ code: 4 });
     expect(alone.stdout + alone.stderr).toMatch(/cannot be reached/);
     expect((await start(["worker", "--server", "http://127.0.0.1:9"]).ended()).code).toBe(2);
     const open = await start(["server", ...here(), "--listen", "0.0.0.0:0"]).ended();
