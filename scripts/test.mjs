@@ -5,7 +5,8 @@
  *   npm test -- scheduler/src/cron.test.ts    these tests, on the Node that runs this; arguments go to Vitest
  *   npm test -- --node 20|24|both …           choose the Node
  *
- * The second line of Node repeats every test with fewer rounds, on the newest PostgreSQL alone (CARILLON_TEST_BRIEF).
+ * The second line of Node repeats them with fewer rounds, on the newest PostgreSQL alone, without what cannot differ between
+ * lines, which vitest.config.ts names (CARILLON_TEST_BRIEF).
  * When all of it runs and a few tests fail, their files run once more, alone: one that fails again has failed, one that
  * passes is told as unsteady, with what it failed of the first time above. An unsteady test is a fault to look into, but
  * no reason to throw away what the other thousands say.
