@@ -144,10 +144,13 @@ function told(target: Target, what: string, input: string, how: string): Found {
 async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Promise<number> {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let attempt = 0; attempt < 3; attempt++) {
-    const began = performance.now();
+    const [began, used] = [performance.now(), process.cpuUsage()];
     const pending = work();
     if (pending) await pending;
-    leastMs = Math.min(leastMs, performance.now() - began);
+    const tookMs = performance.now() - began;
+    const { user, system } = process.cpuUsage(used);
+    // What waits for nothing is judged by what it used: on a busy machine it waits for a processor.
+    leastMs = Math.min(leastMs, pending ? tookMs : Math.min(tookMs, (user + system) / 1_000));
     if (leastMs <= withinMs) return leastMs;
   }
   throw new Broken(`it took ${Math.round(leastMs)} ms`);

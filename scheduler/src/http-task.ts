@@ -73,7 +73,7 @@ export function httpSpec(task: string, given: HttpOptions): HttpSpec {
     const good = (status: unknown) =>
       (Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599) ||
       (typeof status === "string" && /^[2-5]xx$/.test(status));
-    if (Array.isArray(list) && list.length > 0 && list.every(good)) return [...(list as StatusPattern[])];
+    if (Array.isArray(list) && list.length > 0 && Array.from(list).every(good)) return [...(list as StatusPattern[])];
     throw wrong(`.${name} must be a list of statuses`, 'For example [200, 404, "5xx"].');
   };
   const bodyText = jsonText(body, `task ${task}: http.body`);

@@ -246,7 +246,9 @@ function commandSpec(task: string, given: CommandSpec): CommandSpec {
       'For example { argv: ["/usr/bin/true"] }.',
     );
   }
-  if (env !== undefined && !Object.values(env).every((value) => typeof value === "string")) {
+  // A file may say `env:` and nothing after it.
+  const isEnv = typeof env === "object" && env !== null && !Array.isArray(env);
+  if (env !== undefined && !(isEnv && Object.values(env).every((value) => typeof value === "string"))) {
     throw invalid(task, "command.env must hold texts", 'For example { env: { LANG: "C" } }.');
   }
   return {
