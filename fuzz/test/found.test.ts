@@ -38,6 +38,8 @@ const found: [target: string, was: string, input: unknown][] = [
   ["task-options", "a TypeError", { name: "a", given: { retry: { attempts: 2, jitter: Object.create(null) } } }],
   ["tasks", "a TypeError", { name: "a", written: { command: { argv: ["x"], env: null } } }],
   ["tasks", "a list with holes", { name: "a", written: { http: { url: "https://a.b/", okStatuses: new Array(2) } } }],
+  ["tasks", "a list with holes", { name: "a", written: { command: { argv: new Array(2) } } }],
+  ["options", "a TypeError", { of: "enqueue", given: { tx: null } }],
   ["tasks", "another task once it was stored", { name: "a", written: { after: new Array(2) } }],
   ["durations", "a TypeError", 5n],
   ["phrases", "a message of 200,000 characters", `at ${"y".repeat(200_000)}`],

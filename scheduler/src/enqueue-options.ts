@@ -41,7 +41,7 @@ export function checkEnqueueOptions({ in: delay, at, key, limitKey, priority, tx
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
-  if (tx !== undefined && typeof tx.query !== "function") {
+  if (tx !== undefined && typeof tx?.query !== "function") {
     throw optionInvalid("tx must be a client with pg's query()", "Give the client on which you began the transaction.");
   }
 }

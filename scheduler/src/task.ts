@@ -238,7 +238,9 @@ function commandSpec(task: string, given: CommandSpec): CommandSpec {
       "It has argv, env, cwd, stdin, user, okExitCodes, retryExitCodes.",
     );
   const words =
-    Array.isArray(argv) && argv.length > 0 && argv.every((word) => typeof word === "string" && !word.includes("\0"));
+    Array.isArray(argv) &&
+    argv.length > 0 &&
+    Array.from(argv).every((word) => typeof word === "string" && !word.includes("\0"));
   if (!words || argv[0] === "") {
     throw invalid(
       task,
