@@ -103,7 +103,7 @@ function checkChannel(name: string, channel: ChannelOptions): void {
   if (
     !Array.isArray(addresses) ||
     addresses.length === 0 ||
-    !addresses.every((one) => typeof one === "string" && one.includes("@"))
+    !Array.from(addresses).every((one) => typeof one === "string" && one.includes("@"))
   )
     throw wrong(`${where}.to must be one address or more`);
 }

@@ -20,7 +20,7 @@ const kinds: Record<OptionKind, { is: (value: unknown) => boolean; means: string
 };
 
 function areTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((one) => typeof one === "string");
+  return Array.isArray(value) && Array.from(value).every((one) => typeof one === "string");
 }
 
 /** Whoever writes JavaScript, or reads options from a file, has no compiler that says so. @throws OPTION_INVALID */

@@ -266,7 +266,7 @@ function commandSpec(task: string, given: CommandSpec): CommandSpec {
 function exitCodes(task: string, lists: Record<string, number[] | undefined>): Record<string, number[]> {
   const given = Object.entries(lists).filter((entry): entry is [string, number[]] => entry[1] !== undefined);
   for (const [name, codes] of given) {
-    if (!Array.isArray(codes) || !codes.every((code) => Number.isInteger(code) && code >= 0 && code <= 255))
+    if (!Array.isArray(codes) || !Array.from(codes).every((code) => Number.isInteger(code) && code >= 0 && code <= 255))
       throw invalid(task, `command.${name} must be a list of exit codes`, "They are 0 to 255, for example [0, 3].");
   }
   return Object.fromEntries(given.map(([name, codes]) => [name, [...codes]]));
