@@ -16,8 +16,7 @@ export interface Figures {
 
 export interface CampaignOptions {
   readonly url: string;
-  readonly from: number;
-  readonly seeds: number;
+  readonly seeds: readonly number[];
   readonly lengthMs: number;
   readonly processes: number;
   /** What plays a seed: this program, or a mutant's copy of it. */
@@ -30,19 +29,21 @@ export interface CampaignOptions {
 }
 
 const progressEvery = 500;
+/** A seed makes much that lives for moments. */
+const execArgv = ["--max-semi-space-size=32"];
 /** In real time, for one seed: a loop without end in what is simulated lets no event of its own come any more. */
 const hungMs = 90_000;
 export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
 /** Many seeds, on as many processes; each takes the next seed when it is done with one. */
 export async function playSeeds(options: CampaignOptions): Promise<Figures> {
-  const { from, seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress } = options;
+  const { seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress } = options;
   const began = process.hrtime.bigint();
   const broken: Figures["broken"] = [];
   const differing: number[] = [];
   const paths: Record<string, number> = {};
-  let [next, done, replayed, statements] = [from, 0, 0, 0];
-  const take = () => (next < from + seeds && !(untilBroken && broken.length > 0) ? next++ : null);
+  let [next, done, replayed, statements] = [0, 0, 0, 0];
+  const take = () => (untilBroken && broken.length > 0 ? null : (seeds[next++] ?? null));
   const hear = (told: Told) => {
     done++;
     statements += told.statements;
@@ -54,7 +55,7 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
   };
   const work = (i: number) =>
     new Promise<void>((resolve, reject) => {
-      const child = fork(program, [], { stdio: ["ignore", 2, 2, "ipc"] });
+      const child = fork(program, [], { stdio: ["ignore", 2, 2, "ipc"], execArgv });
       let hung: NodeJS.Timeout | undefined;
       const order = (seed: number | null) => {
         clearTimeout(hung);
@@ -83,7 +84,7 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
       lastSeed = take();
       order(lastSeed);
     });
-  await Promise.all(Array.from({ length: Math.max(1, Math.min(processes, seeds)) }, (_, i) => work(i)));
+  await Promise.all(Array.from({ length: Math.max(1, Math.min(processes, seeds.length)) }, (_, i) => work(i)));
   broken.sort((a, b) => a.seed - b.seed);
   const seconds = Number(process.hrtime.bigint() - began) / 1e9;
   return { seeds: done, broken, replayed, differing, statements, seconds, paths };

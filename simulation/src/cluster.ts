@@ -5,12 +5,14 @@ import type { Run } from "../../scheduler/src/handler.ts";
 import type { Log } from "../../scheduler/src/log.ts";
 import { mix, seeded } from "../../scheduler/src/random.ts";
 import { realSurroundings, type Surroundings } from "../../scheduler/src/surroundings.ts";
+import { taskNames } from "./asked.ts";
 import type { SimulatedCoordination } from "./coordination.ts";
+import { Dice } from "./dice.ts";
 import type { Execution, Operation } from "./history.ts";
 import { Doors, lineDriver } from "./line.ts";
 import { Machine } from "./machine.ts";
 import { type Cut, fairWeather, type Network } from "./network.ts";
-import { type Act, Dice, type NodePlan, type Plan, taskNames } from "./plan.ts";
+import type { Act, NodePlan, Plan } from "./plan.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Server } from "./server.ts";
 import type { Universe } from "./universe.ts";
@@ -38,6 +40,7 @@ export interface ClusterOptions {
 
 /** Shorter runs are over before anything can happen to them. */
 const struckMs = 400;
+const leastAheadMs = 20;
 
 /** What one seed runs: its processes, each a whole Carillon as users have it, and what is done to them. */
 export class Cluster {
@@ -153,7 +156,13 @@ export class Cluster {
       },
       openWitness: (options) => coordination.open(machine, options),
       // Its tasks are defined while it runs, by whoever saves them; what is in its code is the handlers alone.
-      around: async (store) => ({ ...store, tasks: { ...store.tasks, saveAll: async () => [] } }),
+      around: async (store) => {
+        const { tasks } = store;
+        // Asked for one, by who enqueues a run of it.
+        const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
+          first && more.length === 0 ? [await tasks.byName(first.name)] : [];
+        return { ...store, tasks: { ...tasks, saveAll } };
+      },
     };
     const carillon = new Carillon(
       {
@@ -188,8 +197,9 @@ export class Cluster {
     const { universe, server, recorder, plan } = this.#options;
     const { machine, life } = node;
     const dice = new Dice(mix(mix(plan.seed, run.id), run.attempt));
-    const length = dice.whole(0, 19);
-    const forMs = length < 9 ? dice.between(5, 500) : length < 15 ? dice.between(500, 8_000) : dice.between(8e3, 35e3);
+    const length = dice.between(0, 1);
+    const isLong = length > 1 - plan.longRuns;
+    const forMs = isLong ? dice.between(8e3, 35e3) : length < 0.45 ? dice.between(5, 500) : dice.between(500, 8_000);
     const deaf = dice.chance(0.2);
     const fails = dice.chance(0.12);
     const execution: Execution = {
@@ -206,7 +216,7 @@ export class Cluster {
     };
     recorder.executions.push(execution);
     universe.note(`${node.plan.name} starts run ${run.id} of ${run.task} attempt ${run.attempt} fence ${run.fence}`);
-    this.#strike(node.plan.name, forMs);
+    this.#strike(node.plan.name, forMs, run.task);
     await pause(machine, forMs, deaf ? undefined : run.signal);
     execution.endMs = universe.nowMs;
     execution.how = run.signal.aborted && !deaf ? "stopped" : fails ? "threw" : "returned";
@@ -225,17 +235,45 @@ export class Cluster {
   }
 
   /** A run of that length has begun there: what waits for one comes in the midst of it. */
-  #strike(node: string, lengthMs: number): void {
-    if (lengthMs < struckMs || this.#healed) return;
-    const strike = this.#strikes.shift();
+  #strike(node: string, lengthMs: number, task: string): void {
+    if (lengthMs >= struckMs) this.#struck("run", node, lengthMs * this.#options.network.between(0.02, 0.7), task);
+  }
+
+  /** The server has given it claims: what waits for one that is not due yet comes before it is. */
+  claimed(who: string, rows: readonly Record<string, unknown>[]): void {
+    const dueMs = Math.min(
+      ...rows.map((row) => (row.runId === null ? Number.POSITIVE_INFINITY : (row.dueMs as number))),
+    );
+    const { server, network } = this.#options;
+    const aheadMs = dueMs - server.wallMs();
+    if (aheadMs > leastAheadMs && aheadMs < 2_000)
+      this.#struck("claim", who.split("#")[0] as string, network.between(leastAheadMs / 2, aheadMs), undefined);
+  }
+
+  #struck(at: "run" | "claim", node: string, inMs: number, task: string | undefined): void {
+    const place = this.#healed ? -1 : this.#strikes.findIndex((strike) => strike.at === at);
+    const [strike] = place < 0 ? [] : this.#strikes.splice(place, 1);
     if (!strike) return;
-    const { network, universe } = this.#options;
-    universe.after(network.between(0.02, 0.7) * lengthMs, () => {
+    const { network, universe, sessionTimeoutMs } = { ...this.#options, ...this.#options.plan };
+    universe.after(inMs, () => {
       if (this.#healed) return;
       if (strike.how === "crash") this.#crash(node, strike.forMs);
       else if (strike.how === "pause") this.#pause(node, strike.forMs);
       else this.#cut(`${node} store`, strike.way, strike.forMs);
     });
+    if (strike.edited && task !== undefined)
+      universe.after(inMs + network.between(0, sessionTimeoutMs), () => this.#withoutGrace(node, task));
+  }
+
+  /** Somebody edits it, elsewhere. */
+  #withoutGrace(node: string, task: string): void {
+    const { recorder, plan } = this.#options;
+    const last = recorder.operations.findLast(
+      (one) => one.task === task && one.kind === "save" && one.outcome === "ok",
+    );
+    const other = plan.nodes.find(({ name }) => name !== node);
+    if (last?.definition && other)
+      this.#operate({ kind: "save", node: other.name, task, definition: { ...last.definition, graceMs: 0 } });
   }
 
   #pause(name: string, forMs: number): void {
@@ -289,7 +327,7 @@ export class Cluster {
       ...{ id: `op${++this.#operations}`, kind: act.kind, node: able.plan.name, task: "task" in act ? act.task : "" },
       ...{ invokedMs: universe.nowMs, invokedStoreMs: now, endedMs: null, endedStoreMs: null, outcome: "unknown" },
       ...(act.kind === "save" ? { definition: act.definition } : {}),
-      ...(act.kind === "enqueue" ? { dueMs: now + act.inMs, key: act.key } : {}),
+      ...(act.kind === "enqueue" ? { dueMs: now + act.inMs, key: act.key, limitKey: act.limitKey } : {}),
     };
     if (act.kind === "cancel") {
       operation.run = this.#runs[act.run];
@@ -318,25 +356,13 @@ export class Cluster {
         case "cancel":
           return await carillon.cancel(operation.run as number);
         case "enqueue": {
-          const { store, nowMs } = await carillon.open();
-          const { taskId } = await store.tasks.byName(act.task);
-          const [enqueued] = await store.runs.enqueue(
-            [
-              {
-                taskId,
-                payload: null,
-                dueMs: operation.dueMs as number,
-                key: act.key,
-                priority: null,
-                source: "enqueue",
-              },
-            ],
-            nowMs(),
-          );
-          operation.run = enqueued?.runId;
-          operation.created = enqueued?.created;
-          this.#runs.push(enqueued?.runId);
-          return `run ${enqueued?.runId}`;
+          const { key, limitKey } = act;
+          const options = { at: operation.dueMs as number, ...(key ? { key } : {}), ...(limitKey ? { limitKey } : {}) };
+          const { runId, created } = await carillon.enqueue(act.task, undefined, options);
+          operation.run = runId;
+          operation.created = created;
+          this.#runs.push(runId);
+          return `run ${runId}`;
         }
       }
     };

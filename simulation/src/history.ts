@@ -40,6 +40,7 @@ export interface Operation {
   /** Of an enqueue: when it is wanted, and what came of it. */
   readonly dueMs?: number;
   readonly key?: string | null;
+  readonly limitKey?: string | null;
   run?: number;
   created?: boolean;
   answer?: string;

@@ -292,6 +292,15 @@ class LinePool extends EventEmitter {
   }
 }
 
+const known = new Map<string, string>();
+
+/** For people: its own name, or its first words. */
 function nameOf({ name, text }: Statement): string {
-  return name || text.trim().replace(/\s+/g, " ").slice(0, 40);
+  if (name !== "") return name;
+  let words = known.get(text);
+  if (words === undefined) {
+    words = text.trim().replace(/\s+/g, " ").slice(0, 40);
+    known.set(text, words);
+  }
+  return words;
 }

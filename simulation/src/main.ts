@@ -48,9 +48,9 @@ else if (values.seed !== undefined) await one(Number(values.seed));
 else await many();
 
 async function many(): Promise<void> {
-  const seeds = Number(values.seeds);
+  const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.from) + i);
   const figures = await playSeeds({
-    ...{ url: url as string, from: Number(values.from), seeds, lengthMs, processes: Number(values.processes) },
+    ...{ url: url as string, seeds, lengthMs, processes: Number(values.processes) },
     onProgress: (done) => say(`${done} seeds`),
   });
   for (const { seed, violation } of figures.broken)

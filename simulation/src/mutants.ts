@@ -7,6 +7,7 @@ import { membershipMutants } from "./mutants/membership.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { planningMutants } from "./mutants/planning.ts";
 import { workerMutants } from "./mutants/worker.ts";
+import { sortOf } from "./plan.ts";
 
 export const allMutants: readonly Mutant[] = [
   ...claimMutants,
@@ -42,7 +43,15 @@ export async function plant(options: {
   if (chosen.length === 0) throw new Error(`there is no mutant called ${JSON.stringify(options.only)}`);
   for (const mutant of chosen) {
     const program = copyWith(mutant);
-    const order = { url, from: 1, seeds, lengthMs, processes, program, untilBroken: true, mayFail: true };
+    const order = {
+      url,
+      seeds: seedsFor(mutant, seeds),
+      lengthMs,
+      processes,
+      program,
+      untilBroken: true,
+      mayFail: true,
+    };
     const { broken, seeds: tried } = await playSeeds(order);
     const [first] = broken;
     const result = {
@@ -55,8 +64,15 @@ export async function plant(options: {
   return results;
 }
 
+/** The first so many of that sort. */
+function seedsFor({ play }: Mutant, count: number): number[] {
+  const seeds: number[] = [];
+  for (let seed = 1; seeds.length < count; seed++) if (play === undefined || sortOf(seed) === play) seeds.push(seed);
+  return seeds;
+}
+
 /** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
-export function planted({ name, file, find, put }: Omit<Mutant, "breaks">, text: string): string {
+export function planted({ name, file, find, put }: Omit<Mutant, "breaks" | "play">, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));
   if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);

@@ -25,6 +25,8 @@ export interface Told {
 const replayEvery = 50;
 let stages: Stages | undefined;
 tripwire.install();
+// Errors are many here, and their stacks are read where one seed is told.
+Error.stackTraceLimit = 3;
 
 async function play({ url, name, lengthMs, seed }: Order): Promise<void> {
   if (seed === null) {

@@ -10,6 +10,8 @@ const kept = new Set([
     "claim-turn",
     "claim-adopt",
     "claim-held",
+    "run-insert-here",
+    "run-insert-keyed-here",
     "session-open",
     "session-end",
     "session-campaign",
@@ -50,10 +52,12 @@ export class Recorder {
     this.surprises.push({ atMs: this.#universe.nowMs, what });
   }
 
-  ran(who: string, { name, values }: Statement, rows: Record<string, unknown>[], storeMs: number): void {
-    if (!kept.has(name)) return;
-    const atMs = this.#universe.nowMs;
-    this.applied.push({ atMs, storeMs, who, name, values, rows: told(name, rows) });
+  /** @returns what was claimed */
+  ran(who: string, { name, values }: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
+    if (!kept.has(name)) return [];
+    const rows = told(name, given);
+    this.applied.push({ atMs: this.#universe.nowMs, storeMs, who, name, values, rows });
+    return name === "claim" ? rows : [];
   }
 }
 

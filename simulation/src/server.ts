@@ -1,6 +1,7 @@
 import pg from "pg";
 import { tripwire } from "./tripwire.ts";
 import { Universe } from "./universe.ts";
+import { type Reply, Wire } from "./wire.ts";
 
 export interface Statement {
   readonly name: string;
@@ -8,11 +9,7 @@ export interface Statement {
   readonly values: unknown[];
 }
 
-export interface Answer {
-  readonly rows: Record<string, unknown>[];
-  readonly rowCount: number;
-  readonly error: Error | undefined;
-}
+export type Answer = Reply;
 
 /** What the server knows of one simulated connection. */
 export interface Backend {
@@ -25,24 +22,34 @@ export interface Backend {
 }
 
 interface Physical {
-  readonly client: pg.Client;
-  readonly pid: number;
-  readonly heard: string[];
+  readonly wire: Wire;
+  /** What its transaction told of, each once: heard when that is committed. */
+  readonly told: Set<string>;
   busy: boolean;
 }
 
 export interface ServerOptions {
   readonly url: string;
-  readonly channel: string;
+  readonly schema: string;
   readonly types: pg.CustomTypesConfig;
 }
+
+interface Blocked {
+  /** Those that it waits for, and those that these wait for. */
+  behind: ReadonlySet<number>;
+  /** @returns whether it has ended */
+  look: () => Promise<boolean>;
+}
+
+const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
 
 type Watch = (who: string, statement: Statement, rows: Record<string, unknown>[], storeMs: number) => void;
 
 /** Longer than the server takes to find a deadlock (see `sessionSettings`). */
 const lockLookMs = 4;
 const sessionSettings =
-  "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC";
+  "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
+  "-c track_activities=off -c track_counts=off -c update_process_title=off";
 const clockCall = "clock_timestamp()";
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
 
@@ -50,9 +57,12 @@ const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_time
  * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and
  * the universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is
  * planned once; each open transaction has a connection of its own, so that transactions interleave as they do in life.
- * A statement that waits for a lock is left waiting, and others go on, until whoever has the lock lets go.
+ * A statement that waits for a lock is left waiting, and others go on, until whoever has the lock lets go. Of other
+ * transactions the next statements are kept back meanwhile: of two that wait, the server wakes both, and nobody could say
+ * which of them has the next lock first.
  *
- * NOTIFY is heard on the connection that notifies, before its answer: in no other way would its moment be certain.
+ * What is notified is told as a notice by the connection that does it (see Stage), and heard when it has committed, each
+ * payload once, before the answer: of NOTIFY itself the moment would not be certain, and it wakes every connection.
  */
 export class Server {
   readonly #options: ServerOptions;
@@ -61,8 +71,9 @@ export class Server {
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
   #watch: Watch = () => undefined;
-  readonly #blocked = new Map<Physical, { backend: Backend; look: () => Promise<boolean> }>();
-  readonly #asksClock = new Map<string, boolean>();
+  readonly #blocked = new Map<Physical, Blocked>();
+  #kept: { backend: Backend; go: () => Promise<void> }[] = [];
+  readonly #texts = new Map<string, { asked: string; asksClock: boolean }>();
   #admin: pg.Client | undefined;
   #universe = new Universe();
   #wallAheadMs = 0;
@@ -88,6 +99,7 @@ export class Server {
     this.#universe = universe;
     this.#wallAheadMs = wallMs - universe.nowMs;
     this.#listeners.clear();
+    this.#kept = [];
   }
 
   connect(who: string): Backend {
@@ -100,11 +112,14 @@ export class Server {
   async disconnect(backend: Backend): Promise<void> {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
-    if (backend.blocked) {
-      // Its process is gone while it waits: PostgreSQL would notice when it wants to answer.
-      const { held } = backend;
-      if (held) await this.#adminQuery("select pg_cancel_backend($1)", [held.pid]);
+    this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
+    // By itself, it goes on when the lock is free, and tells nobody; PostgreSQL would notice when it wants to answer.
+    const { held } = backend;
+    if (backend.blocked && held) {
+      await this.#adminQuery("select pg_cancel_backend($1)", [held.wire.pid]);
       await backend.blocked;
+      this.#blocked.delete(held);
+      backend.blocked = undefined;
     }
     if (backend.held) await this.execute(backend, { name: "", text: "rollback", values: [] }, () => undefined);
   }
@@ -115,52 +130,84 @@ export class Server {
    */
   async execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): Promise<void> {
     this.statements++;
-    const { name, text, values } = this.#onOurTime(given);
+    const { text, values } = this.#onOurTime(given);
     const word = text.trimStart().slice(0, 8).toLowerCase();
-    const physical = backend.held ?? (await this.#take());
-    if (word.startsWith("begin")) backend.held = physical;
+    const physical = backend.held ?? this.#idle.shift() ?? (await this.#open());
+    physical.busy = true;
+    if (word.startsWith("begin")) {
+      backend.held = physical;
+      physical.wire.begin(text);
+      return answered(nothing);
+    }
     if (word.startsWith("listen")) {
-      // Heard by `#announce`; the real connection listens to its own all the time.
       backend.listening ??= () => undefined;
       this.#listeners.add(backend);
       this.#release(physical);
-      answered({ rows: [], rowCount: 0, error: undefined });
+      return answered(nothing);
+    }
+    const ends = word.startsWith("commit") || word.startsWith("rollback");
+    if (backend.held && !ends && !this.#mayGoOn(physical)) {
+      this.#kept.push({ backend, go: () => this.execute(backend, given, answered) });
       return;
     }
+    if (ends && physical.wire.isUnsent) {
+      physical.wire.forgetBegin();
+      backend.held = undefined;
+      this.#release(physical);
+      return answered(nothing);
+    }
     let answer: Answer | undefined;
-    const running = this.#run(physical, { name, text, values }).then((given) => {
-      answer = given;
+    const running = physical.wire.ask(text, values).then((reply) => {
+      answer = reply;
     });
     const finish = async () => {
       const ended = answer as Answer;
       this.#blocked.delete(physical);
       backend.blocked = undefined;
       // A commit of a transaction that failed is a rollback; either way it is over.
-      if (!backend.held || word.startsWith("commit") || word.startsWith("rollback")) {
+      if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
       }
       if (!ended.error) this.#watch(backend.who, given, ended.rows, this.wallMs());
-      for (const payload of physical.heard.splice(0)) this.#announce(payload);
+      if (!backend.held) {
+        const told = [...physical.told];
+        physical.told.clear();
+        if (!ended.error && ended.tag !== "ROLLBACK") for (const payload of told) this.#announce(payload);
+      }
       answered(ended);
     };
-    await this.#unlessBlocked(physical, running, () => answer !== undefined);
+    const behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
     if (answer === undefined) {
       this.waited++;
-      backend.blocked = running.then(() => undefined);
-      this.#blocked.set(physical, {
-        backend,
+      backend.blocked = running;
+      const blocked: Blocked = {
+        behind,
         look: async () => {
-          await this.#unlessBlocked(physical, running, () => answer !== undefined);
+          blocked.behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
           if (answer === undefined) return false;
           await finish();
           return true;
         },
-      });
-      return;
+      };
+      this.#blocked.set(physical, blocked);
+    } else {
+      await finish();
+      if (this.#blocked.size > 0) await this.#lookAtBlocked();
     }
-    await finish();
-    await this.#lookAtBlocked();
+    if (this.#kept.length > 0) await this.#letGo();
+  }
+
+  /** While one waits, only those that it waits for, so that it ends. */
+  #mayGoOn({ wire }: Physical): boolean {
+    return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
+  }
+
+  /** In the order in which they came. */
+  async #letGo(): Promise<void> {
+    const next = this.#kept.findIndex(({ backend }) => backend.held && this.#mayGoOn(backend.held));
+    const [kept] = next < 0 ? [] : this.#kept.splice(next, 1);
+    await kept?.go();
   }
 
   /** Every connection ends. */
@@ -169,41 +216,26 @@ export class Server {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#all.map(({ client }) => client.end()), this.#admin?.end()]);
+    await Promise.all([...this.#all.map(({ wire }) => wire.end()), this.#admin?.end()]);
   }
 
-  #onOurTime({ name, text, values }: Statement): Statement {
-    let asksClock = this.#asksClock.get(text);
-    if (asksClock === undefined) {
+  #onOurTime({ text, values }: Statement): { text: string; values: unknown[] } {
+    let known = this.#texts.get(text);
+    if (known === undefined) {
       if (ownClock.test(text)) throw new Error(`a statement asks the server's real clock: ${text}`);
-      asksClock = text.includes(clockCall);
-      this.#asksClock.set(text, asksClock);
+      const time = `to_timestamp($${values.length + 1}::float8)`;
+      const asked = text.replaceAll(clockCall, time).replaceAll("pg_notify(", `${this.#options.schema}.told(`);
+      known = { asked, asksClock: text.includes(clockCall) };
+      this.#texts.set(text, known);
     }
-    if (!asksClock) return { name, text, values };
-    const time = `to_timestamp($${values.length + 1}::float8)`;
-    return { name, text: text.replaceAll(clockCall, time), values: [...values, this.wallMs() / 1_000] };
+    return { text: known.asked, values: known.asksClock ? [...values, this.wallMs() / 1_000] : values };
   }
 
-  async #take(): Promise<Physical> {
-    const idle = this.#idle.shift();
-    if (idle) {
-      idle.busy = true;
-      return idle;
-    }
-    const { url, channel, types } = this.#options;
-    const client = new pg.Client({
-      connectionString: url,
-      types,
-      options: sessionSettings,
-      application_name: "server",
-    });
-    await client.connect();
-    const { rows } = await client.query("select pg_backend_pid() as pid");
-    const physical: Physical = { client, pid: rows[0].pid as number, heard: [], busy: true };
-    client.on("notification", ({ processId, payload }) => {
-      if (processId === physical.pid) physical.heard.push(payload ?? "");
-    });
-    await client.query(`listen ${channel}`);
+  async #open(): Promise<Physical> {
+    const { url, types } = this.#options;
+    const told = new Set<string>();
+    const wire = await Wire.open(url, sessionSettings, types, (payload) => told.add(payload));
+    const physical: Physical = { wire, told, busy: true };
     this.#all.push(physical);
     return physical;
   }
@@ -212,42 +244,36 @@ export class Server {
   #release(physical: Physical): void {
     physical.busy = false;
     this.#idle.push(physical);
-    this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
+    if (this.#idle.length > 1) this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
   }
 
-  async #run(physical: Physical, { name, text, values }: Statement): Promise<Answer> {
-    try {
-      const { rows, rowCount } = await physical.client.query(name ? { name, text, values } : { text, values });
-      return { rows: rows as Record<string, unknown>[], rowCount: rowCount ?? 0, error: undefined };
-    } catch (error) {
-      return { rows: [], rowCount: 0, error: error as Error };
-    }
-  }
-
-  /** Resolves when it has ended, or is known to wait for a lock that an open transaction has. */
-  async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<void> {
+  /** Resolves when it has ended, or is known to wait for locks. @returns whose these are */
+  async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
     // Nobody to wait for.
-    if (!this.#all.some((other) => other !== physical && other.busy)) return running;
-    for (;;) {
-      await Promise.race([running, tripwire.moment(lockLookMs)]);
-      if (ended()) return;
-      if ((await this.#waits(physical.pid)) && !ended()) return;
+    const alone = !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
+    if (alone) await running;
+    while (!ended()) {
+      await tripwire.within(lockLookMs, running);
+      if (ended()) break;
+      const behind = await this.#behind(physical.wire.pid);
+      if (behind.size > 0 && !ended()) return behind;
     }
+    return new Set();
   }
 
-  /** For a lock; false as well in a circle, which the server is about to break. */
-  async #waits(pid: number): Promise<boolean> {
+  /** Who has the locks that it waits for, and so on; nobody as well in a circle, which the server is about to break. */
+  async #behind(pid: number): Promise<ReadonlySet<number>> {
     const behind = new Set<number>();
     const look = [pid];
     for (let one = look.pop(); one !== undefined; one = look.pop()) {
       const [row] = await this.#adminQuery<{ pids: number[] }>("select pg_blocking_pids($1) as pids", [one]);
       for (const blocking of row?.pids ?? []) {
-        if (blocking === pid) return false;
+        if (blocking === pid) return new Set();
         if (!behind.has(blocking)) look.push(blocking);
         behind.add(blocking);
       }
     }
-    return behind.size > 0;
+    return behind;
   }
 
   /** What waited for a lock may have it now. */

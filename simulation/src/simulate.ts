@@ -29,7 +29,10 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   const recorder = new Recorder(universe, traced);
   const before = server.statements;
   const waitedBefore = server.waited;
-  server.begin(universe, stage.epochMs, (...ran) => recorder.ran(...ran));
+  server.begin(universe, stage.epochMs, (who, statement, rows, storeMs) => {
+    const claimed = recorder.ran(who, statement, rows, storeMs);
+    if (claimed.length > 0) cluster.claimed(who, claimed);
+  });
   const network = new Network(universe, seeded(plan.seed ^ 0x5eed));
   const { schema, epochMs } = stage;
   const coordination = new SimulatedCoordination(network);

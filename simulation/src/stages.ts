@@ -23,7 +23,7 @@ export class Stages {
     const pairs: { stage: Stage; server: Server }[] = [];
     for (const [i, epochMs] of epochs.entries()) {
       const stage = await Stage.make(near, `simulation_${name}_${i}`, epochMs);
-      pairs.push({ stage, server: new Server({ url: near, channel: stage.channel, types }) });
+      pairs.push({ stage, server: new Server({ url: near, schema: stage.schema, types }) });
     }
     return new Stages(pairs);
   }

@@ -9,14 +9,20 @@ const found = new Set<string>();
 export const tripwire = {
   armed: false,
 
-  /** Resolves when every microtask has run. */
-  microtasks(): Promise<void> {
-    return new Promise((resolve) => realImmediate(resolve));
+  /** Calls it when every microtask has run, and other calls of this that were asked for before. */
+  next(call: () => void): void {
+    realImmediate(call);
   },
 
-  /** A real moment, for who waits for the real server. */
-  moment(ms: number): Promise<void> {
-    return new Promise((resolve) => realTimeout(resolve, ms));
+  /** For who waits for the real server: resolves with `done`, and after a real moment all the same. */
+  within(ms: number, done: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = realTimeout(resolve, ms);
+      void done.then(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   },
 
   /** What was touched since the last call. */

@@ -9,6 +9,9 @@ interface Event {
 
 /** More than ever happen in one millisecond of a small cluster. */
 const mostEventsAtOnce = 20_000;
+/** Looked at one after the other, with nothing but their microtasks between. */
+const eventsAtOnce = 32;
+const traceChunk = 1 << 16;
 
 /**
  * The one time of a simulation, and all that is to happen in it. Time moves from event to event; the next one comes
@@ -22,6 +25,7 @@ export class Universe {
   /** Something went on and on without any time passing: `run` gave it up. */
   spun = false;
   readonly #trace = createHash("sha256");
+  #fresh = "";
   readonly #lines: string[] | undefined;
 
   /** @param traced keeps the trace itself beside its hash */
@@ -45,7 +49,8 @@ export class Universe {
   /** What happened, in order: two runs of one seed have the same. */
   note(line: string): void {
     const text = `${this.#nowMs.toFixed(3)} ${line}\n`;
-    this.#trace.update(text);
+    this.#fresh += text;
+    if (this.#fresh.length > traceChunk) this.#flush();
     this.#lines?.push(text);
   }
 
@@ -54,33 +59,77 @@ export class Universe {
   }
 
   hash(): string {
+    this.#flush();
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
   /** Until nothing is left to happen before `untilMs`. */
-  async run(untilMs: number): Promise<void> {
+  run(untilMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let state: "going" | "waiting" | "over" = "going";
+      const over = () => {
+        if (state === "over") return;
+        state = "over";
+        this.#nowMs = Math.max(this.#nowMs, untilMs);
+        resolve();
+      };
+      // Between two calls that were asked for together, Node runs every microtask, and does not look for input or output.
+      const step = () => {
+        if (state !== "going") return;
+        tripwire.armed = false;
+        const event = this.#next(untilMs);
+        if (!event) return over();
+        tripwire.armed = true;
+        const working = event();
+        if (!working) return;
+        tripwire.armed = false;
+        state = "waiting";
+        working.then(
+          () => {
+            tripwire.armed = true;
+            state = "going";
+            goOn();
+          },
+          (error) => {
+            state = "over";
+            reject(error);
+          },
+        );
+      };
+      let asked = false;
+      const goOn = () => {
+        if (asked) return;
+        asked = true;
+        for (let i = 0; i < eventsAtOnce; i++) tripwire.next(step);
+        tripwire.next(() => {
+          asked = false;
+          if (state === "going") goOn();
+        });
+      };
+      goOn();
+    });
+  }
+
+  /** What happens next; undefined: nothing more, or it spins. */
+  #next(untilMs: number): Event["fire"] {
     for (;;) {
       const next = this.#events[0];
-      if (!next || next.atMs > untilMs) break;
+      if (!next || next.atMs > untilMs) return undefined;
       this.#pop();
       if (!next.fire) continue;
       this.#nowMs = next.atMs;
       if (next.atMs - this.#since.atMs >= 1) this.#since = { atMs: next.atMs, events: 0 };
       if (++this.#since.events > mostEventsAtOnce) {
         this.spun = true;
-        break;
+        return undefined;
       }
-      tripwire.armed = true;
-      const working = next.fire();
-      if (working) {
-        tripwire.armed = false;
-        await working;
-        tripwire.armed = true;
-      }
-      await tripwire.microtasks();
-      tripwire.armed = false;
+      return next.fire;
     }
-    this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  #flush(): void {
+    this.#trace.update(this.#fresh);
+    this.#fresh = "";
   }
 
   // A binary heap by time, then by when it was asked for.

@@ -20,6 +20,13 @@ it("breaks no invariant, and tells the same story of a seed each time", () => {
   expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
 });
 
+/** Of a claim whose reply came after its session was lost and followed by another: it started beside the one that had it by then. */
+const replyAfterRejoin = 77;
+
+it("breaks nothing in the seeds that found faults", () => {
+  expect(simulate("--seed", String(replyAfterRejoin))).toMatchObject({ violations: 0 });
+});
+
 it("finds a bug that was planted", () => {
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "8", "--minutes", "4")).toMatchObject({
     mutants: 1,

@@ -22,37 +22,49 @@ export class Book {
   readonly #host: BookHost;
   /** It may have claims that this process does not hold. */
   inDoubt = false;
-  /** The claims of a lost session are being moved to the new one. */
-  moving = false;
+  /** Lost sessions whose claims are being moved to the new one. */
+  readonly #moving = new Set<number>();
 
   constructor(host: BookHost) {
     this.#host = host;
   }
 
+  /**
+   * The claims of a lost session are being moved to the new one, and may have been taken back: what was held under it is
+   * not started until that is known, though the new session is sure.
+   */
+  get moving(): boolean {
+    return this.#moving.size > 0;
+  }
+
   /** @param lost the session that was lost; the same as `session`: only a reply was */
   async read(lost: number, session: number): Promise<void> {
+    if (lost !== session) this.#moving.add(lost);
+    await this.#read(lost, session);
+  }
+
+  async #read(lost: number, session: number): Promise<void> {
     const { claims, clock, log, held, take } = this.#host;
     const moved = lost !== session;
-    this.moving = moved;
     const had = [...held.values()];
     // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
     this.inDoubt = false;
     try {
       await take(async () => {
         const runs = moved ? await claims.adopt(lost, session) : await claims.heldBy(session);
-        if (moved) this.#dropTaken(had, runs);
+        if (moved) this.#dropTaken(lost, had, runs);
         return { runs };
       });
     } catch (error) {
       log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.inDoubt = true;
-      if (moved) clock.after(guardMs, () => void this.read(lost, this.#host.sessionId()));
+      if (moved) clock.after(guardMs, () => void this.#read(lost, this.#host.sessionId()));
       else this.#host.again();
     }
   }
 
   /** Of what the lost session had, drops what the store has taken back. */
-  #dropTaken(had: HeldRun[], book: ClaimedRun[]): void {
+  #dropTaken(lost: number, had: HeldRun[], book: ClaimedRun[]): void {
     const { drop, log } = this.#host;
     const kept = new Set(book.map(({ fence }) => fence));
     const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
@@ -61,7 +73,7 @@ export class Book {
       // Reports made under the new session before this found nothing.
       run.reported = false;
     }
-    this.moving = false;
+    this.#moving.delete(lost);
     log.info({ kept: kept.size }, "took over the claims of this process's lost session");
   }
 }

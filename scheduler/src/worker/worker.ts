@@ -300,9 +300,13 @@ export class Worker implements RunHost {
   /** Asks for runs and takes them, save what has ended here since the answer was true. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.#ended.during(async (ended) => {
+      const { membership, definitions } = this.#options;
+      const { sessionId } = membership;
       const answer = await ask();
-      await this.#options.definitions.ensure(answer.runs);
-      for (const claim of answer.runs) if (!ended.has(claim.fence)) this.#take(claim);
+      await definitions.ensure(answer.runs);
+      // Of a session that was lost meanwhile: what is left of its claims is told when they are moved to the new one.
+      const stands = membership.sessionId === sessionId;
+      for (const claim of answer.runs) if (stands && !ended.has(claim.fence)) this.#take(claim);
       this.#armDue();
       void this.#recalls.retry();
       return answer;
@@ -349,6 +353,7 @@ export class Worker implements RunHost {
 
   #startOverdue(): void {
     const { concurrency, membership } = this.#options;
+    if (this.#book.moving) return;
     // What ends at once makes room for the next one here, not in a turn of its own.
     this.#startsOverdue = true;
     try {

@@ -7,10 +7,22 @@ export interface Claim {
   readonly sessionId: number;
 }
 
+/** Of an enqueue that claims: the place of its session among its values. */
+const sessionOfInsert = 11;
+
 /** Every claim that the server granted, by fence. */
 export function claimsOf({ applied }: History): Map<number, Claim> {
   const claims = new Map<number, Claim>();
   for (const { name, rows, values, atMs } of applied) {
+    if (name === "run-insert-here" || name === "run-insert-keyed-here")
+      for (const { id, fence } of rows)
+        if (fence !== null)
+          claims.set(fence as number, {
+            run: id as number,
+            fence: fence as number,
+            atMs,
+            sessionId: values[sessionOfInsert] as number,
+          });
     if (name !== "claim" && name !== "claim-turn") continue;
     for (const row of rows) {
       if (row.runId === null || row.paused === true) continue;

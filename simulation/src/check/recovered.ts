@@ -1,3 +1,4 @@
+import type { TaskDefinition } from "../../../scheduler/src/task.ts";
 import type { Checker } from "../history.ts";
 
 const longestHandlerMs = 36_000;
@@ -18,6 +19,9 @@ export const recovered: Checker = {
     const living = new Set(alive.map(({ id }) => id));
     const isGoing = new Set(
       dump.task.filter((row) => row.paused_ms === null && row.deleted_ms === null).map(({ id }) => id),
+    );
+    const isRated = new Set(
+      dump.task.filter(({ definition }) => (definition as TaskDefinition).rate).map(({ id }) => id),
     );
     for (const row of dump.run) {
       const run = row.id as number;
@@ -40,6 +44,8 @@ export const recovered: Checker = {
         return { what: `it has been due for ${Math.round(lateMs)} ms`, run };
       if (
         row.state === 0 &&
+        isGoing.has(row.task_id) &&
+        !isRated.has(row.task_id) &&
         lateMs > graceMs &&
         !dump.run.some((other) => other.task_id === row.task_id && [2, 3].includes(other.state as number))
       )

@@ -9,9 +9,7 @@ export const startLag: Checker = {
   check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {
     if (concurrency < 20) return undefined;
     const limited = new Set(
-      operations.flatMap(({ kind, task, definition }) =>
-        kind === "save" && (definition as TaskDefinition).overlap.limit !== null ? [task] : [],
-      ),
+      operations.flatMap(({ kind, task, definition }) => (kind === "save" && isLimited(definition) ? [task] : [])),
     );
     for (const { run, task, slotMs, dueMs, startStoreMs, attempt, startMs } of executions) {
       if (slotMs === null || attempt > 1 || limited.has(task) || dueMs - epochMs < recoveredMs + clockErrorMs) continue;
@@ -25,3 +23,6 @@ export const startLag: Checker = {
     return undefined;
   },
 };
+
+const isLimited = (definition: TaskDefinition | undefined) =>
+  definition?.overlap.limit !== null || definition.limit !== undefined || definition.rate !== undefined;

@@ -36,6 +36,7 @@ export const claimMutants: readonly Mutant[] = [
     find: "(t.definition->>'graceMs')::bigint <= $2",
     put: "0 <= $2",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "at most once runs again",

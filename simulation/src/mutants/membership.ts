@@ -8,6 +8,7 @@ export const membershipMutants: readonly Mutant[] = [
     find: "const marginMs = 500;",
     put: "const marginMs = -3000;",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "trust is counted from the answer",
@@ -15,6 +16,7 @@ export const membershipMutants: readonly Mutant[] = [
     find: "this.#trust.beaten(backing, began);",
     put: "this.#trust.beaten(backing, ended);",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "a session is ended in spite of its beat",
@@ -22,6 +24,7 @@ export const membershipMutants: readonly Mutant[] = [
     find: "and ($2::bigint is null or beat = $2) returning id",
     put: "and ($2::bigint is null or beat >= $2) returning id",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "silence is judged too soon",

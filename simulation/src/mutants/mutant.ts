@@ -1,3 +1,5 @@
+import type { Sort } from "../plan.ts";
+
 /** A bug to plant: a text of one source file, found in it exactly once, and what stands there instead. */
 export interface Mutant {
   readonly name: string;
@@ -7,4 +9,6 @@ export interface Mutant {
   readonly put: string;
   /** The number of the invariant that it breaks. */
   readonly breaks: string;
+  /** The sort of seeds that it shows in first; each is one of those that a campaign plays. Without: all. */
+  readonly play?: Sort;
 }

@@ -8,6 +8,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "if (nextSlotMs < lateBefore) cursor = catchUp(nextSlotMs);",
     put: "if (nextSlotMs < lateBefore) cursor = schedule.next(nowMs);",
     breaks: "2",
+    play: "outage",
   },
   {
     name: "a step leaves one slot out",
@@ -22,6 +23,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "step.missed.push({ fromMs: firstMs, toMs: before, count: countSlots(schedule, firstMs, before), reason });",
     put: "",
     breaks: "2",
+    play: "outage",
   },
   {
     name: "an edit leaves what was planned",
@@ -29,6 +31,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "state in (0, 2) and attempt = 0 and slot_ms > $2\n       returning slot_ms)\n     delete",
     put: "state in (0, 2) and attempt = 0 and slot_ms > $2 + 5000\n       returning slot_ms)\n     delete",
     breaks: "5",
+    play: "stops",
   },
   {
     name: "a plan of another version is taken",
@@ -36,6 +39,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "where p.next_slot_ms = i.expected and p.version = i.version and not p.paused",
     put: "where p.next_slot_ms is not null and not p.paused",
     breaks: "5",
+    play: "stops",
   },
   {
     name: "no slot in a gap is shifted",
@@ -43,6 +47,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "if (shifted < Math.min(span.from + span.entered, span.to)) best = Math.min(best, shifted);",
     put: "if (shifted < 0) best = Math.min(best, shifted);",
     breaks: "5",
+    play: "night",
   },
   {
     name: "an hour that comes twice counts twice",
@@ -50,6 +55,7 @@ export const planningMutants: readonly Mutant[] = [
     find: 'if (overlap === "first" && span.entered < 0 && at < span.from - span.entered) {',
     put: 'if (overlap === "last" && span.entered < 0 && at < span.from - span.entered - 1e9) {',
     breaks: "5",
+    play: "night",
   },
   {
     name: "a place is given that is taken",
@@ -57,6 +63,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "r.gate > 0 and r.state in (2, 3)) as places",
     put: "r.gate > 0 and r.state = 2) as places",
     breaks: "13",
+    play: "crowd",
   },
   {
     name: "no gate is locked",
@@ -64,6 +71,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "where g.task_id = any($1) order by g.task_id for update of g",
     put: "where g.task_id = any($1) order by g.task_id",
     breaks: "13",
+    play: "crowd",
   },
   {
     name: "a freed place is given to nobody",
@@ -71,6 +79,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "await settleGates(client, s, taskIds, nowMs, true);",
     put: "",
     breaks: "16",
+    play: "crowd",
   },
   {
     name: "a counter that is read, raised and written",
@@ -92,6 +101,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "? await existing(ids, nowMs) :",
     put: "? new Set() :",
     breaks: "14",
+    play: "crowd",
   },
   {
     name: "a resumed task keeps its runs paused",
@@ -99,6 +109,7 @@ export const planningMutants: readonly Mutant[] = [
     find: "set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1",
     put: "set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1 and false",
     breaks: "16",
+    play: "stops",
   },
   {
     name: "a change without its version",
@@ -113,5 +124,6 @@ export const planningMutants: readonly Mutant[] = [
     find: "set state = case when plan.paused then 1 else 3 end, version",
     put: "set state = 3, version",
     breaks: "14",
+    play: "stops",
   },
 ];

@@ -28,6 +28,7 @@ export const workerMutants: readonly Mutant[] = [
     find: "this.#running < concurrency && membership.trusted()",
     put: "this.#running < concurrency",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "a claim's lost reply is a failure",
@@ -49,6 +50,7 @@ export const workerMutants: readonly Mutant[] = [
     find: "if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;",
     put: "if (doubtMs >= 0 && marginMs + graceMs >= 0) return;",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "one try too many",
@@ -63,6 +65,7 @@ export const workerMutants: readonly Mutant[] = [
     find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };",
     put: "return { started: recalled };",
     breaks: "14",
+    play: "stops",
   },
   {
     name: "a withdrawal is not heeded",
@@ -70,6 +73,7 @@ export const workerMutants: readonly Mutant[] = [
     find: 'if (act === "report released") release(run);',
     put: "",
     breaks: "16",
+    play: "stops",
   },
   {
     name: "a verdict is thrown away",
@@ -84,6 +88,7 @@ export const workerMutants: readonly Mutant[] = [
     find: 'if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);',
     put: "",
     breaks: "12",
+    play: "doubt",
   },
   {
     name: "a timeout is not kept",

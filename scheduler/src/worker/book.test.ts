@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../clock.ts";
+import { silentLog } from "../log.ts";
+import type { ClaimedRun } from "../store.ts";
+import { Book, type BookHost } from "./book.ts";
+
+/** A book whose answers the test gives, in the order that it likes. */
+function bookOf() {
+  const answers: Record<"adopt" | "heldBy", ((runs: ClaimedRun[]) => void)[]> = { adopt: [], heldBy: [] };
+  const later = (kind: keyof typeof answers) => () =>
+    new Promise<ClaimedRun[]>((resolve) => void answers[kind].push(resolve));
+  const host: BookHost = {
+    claims: { adopt: later("adopt"), heldBy: later("heldBy") },
+    clock: systemClock,
+    log: silentLog,
+    held: new Map(),
+    sessionId: () => 2,
+    take: (ask) => ask(),
+    drop: () => undefined,
+    again: () => undefined,
+  };
+  return { book: new Book(host), answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
+}
+
+it("is moving until the claims of the lost session are known, also when the book is read for a lost reply meanwhile", async () => {
+  const { book, answer } = bookOf();
+  const moved = book.read(1, 2);
+  expect(book.moving).toBe(true);
+  const read = book.read(2, 2);
+  answer("heldBy");
+  await read;
+  expect(book.moving).toBe(true);
+  answer("adopt");
+  await moved;
+  expect(book.moving).toBe(false);
+});
+
+it("is moving until the last of several lost sessions is accounted for", async () => {
+  const { book, answer } = bookOf();
+  const [first, second] = [book.read(1, 3), book.read(2, 3)];
+  answer("adopt");
+  await first;
+  expect(book.moving).toBe(true);
+  answer("adopt");
+  await second;
+  expect(book.moving).toBe(false);
+});

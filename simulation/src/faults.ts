@@ -1,0 +1,111 @@
+import type { Dice } from "./dice.ts";
+import { fairWeather } from "./network.ts";
+import type { Act, Sort, TimedAct } from "./plan.ts";
+
+export function faults(
+  dice: Dice,
+  sort: Sort,
+  nodes: string[],
+  untilMs: number,
+  coordination: boolean,
+  timeoutMs: number,
+): TimedAct[] {
+  const acts: TimedAct[] = [];
+  if (dice.chance(0.05)) return acts; // a day without trouble
+  if (sort === "doubt") return doubt(dice, nodes, untilMs, timeoutMs);
+  const kinds = [
+    ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather", "weather"] as const),
+    ...(["store down", "standstill", "wall", "store clock"] as const),
+    ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
+  ];
+  // Each seed has some faults much, and others not at all.
+  const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
+  if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
+  if (sort === "stops" && dice.chance(0.7)) chosen.splice(0, chosen.length, "weather");
+  for (let left = sort === "outage" ? dice.whole(4, 8) : dice.whole(3, 12); left > 0; left--) {
+    const atMs = dice.between(5_000, untilMs);
+    const node = dice.one(nodes);
+    const forMs = Math.min(timeoutMs * awhile(dice), untilMs - atMs);
+    acts.push({ atMs, act: faultOf(dice, dice.one(chosen), node, forMs) });
+  }
+  return acts;
+}
+
+/** Of a session: shorter than it lasts, or longer. */
+const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
+
+/** Processes go away while they have claims, and come back when others have begun to take them for dead, or are about to. */
+function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number): TimedAct[] {
+  const acts: TimedAct[] = [];
+  const slow = dice.chance(0.5);
+  if (slow)
+    acts.push({
+      atMs: 5_000,
+      act: {
+        kind: "weather",
+        forMs: untilMs,
+        weather: { ...fairWeather, mostMs: 20, slowChance: 0.15, slowMostMs: 3_000, signalLost: dice.one([0, 0.3]) },
+      },
+    });
+  for (let left = dice.whole(8, 14); left > 0; left--) {
+    const atMs = dice.between(20_000, untilMs);
+    const forMs = Math.min(timeoutMs * (dice.chance(0.6) ? dice.between(0.9, 1.7) : awhile(dice)), untilMs - atMs);
+    const how = dice.one(["pause", "pause", "cut", "cut", "cut", "crash"] as const);
+    const way = dice.one(["to", "from", "both", "both"] as const);
+    const strike = {
+      kind: "strike",
+      how,
+      way,
+      forMs,
+      at: dice.one(["run", "claim"] as const),
+      edited: dice.chance(0.3),
+    } as const;
+    const plain = faultOf(dice, how, dice.one(nodes), forMs);
+    acts.push({ atMs, act: dice.chance(0.7) ? strike : plain });
+  }
+  return acts;
+}
+
+function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
+  const way = dice.one(["to", "from", "both", "both"] as const);
+  if ((kind === "crash" || kind === "pause" || kind === "cut") && dice.chance(0.6))
+    return {
+      kind: "strike",
+      how: kind,
+      at: dice.one(["run", "run", "claim"] as const),
+      edited: dice.chance(0.15),
+      way,
+      forMs,
+    };
+  switch (kind) {
+    case "crash":
+    case "restart":
+    case "pause":
+      return { kind, node, forMs };
+    case "cut":
+      return { kind, node, service: "store", way, forMs };
+    case "coordination cut":
+      return { kind: "cut", node, service: "coordination", way, forMs };
+    case "coordination down":
+      return { kind, forMs, wiped: dice.chance(0.4) };
+    case "store down":
+      return { kind, forMs: dice.chance(0.5) ? forMs : dice.between(20_000, 90_000) };
+    case "standstill":
+      return { kind, forMs: dice.between(5_000, 90_000) };
+    case "wall":
+      return { kind, node, stepMs: dice.between(-86_400_000, 86_400_000) };
+    case "store clock":
+      return { kind, stepMs: dice.between(-3_000, 3_000) };
+    default:
+      return {
+        kind: "weather",
+        forMs: forMs * 3,
+        weather: {
+          ...{ leastMs: 0.1, mostMs: dice.one([2, 20, 100]) },
+          ...{ slowChance: dice.one([0, 0.02, 0.2]), slowMostMs: dice.one([500, 3_000]) },
+          ...{ replyLost: dice.one([0, 0.05, 0.2, 0.3]), requestLost: dice.one([0, 0.02, 0.1]) },
+          ...{ signalLost: dice.one([0, 0.3, 1]), signalDoubled: dice.one([0, 0.3]), signalLate: dice.one([0, 0.3]) },
+        },
+      };
+  }
+}
