@@ -9,6 +9,7 @@ function bookOf() {
   const answers: Record<"adopt" | "heldBy", ((runs: ClaimedRun[]) => void)[]> = { adopt: [], heldBy: [] };
   const later = (kind: keyof typeof answers) => () =>
     new Promise<ClaimedRun[]>((resolve) => void answers[kind].push(resolve));
+  const told = { moved: 0 };
   const host: BookHost = {
     claims: { adopt: later("adopt"), heldBy: later("heldBy") },
     clock: systemClock,
@@ -18,12 +19,13 @@ function bookOf() {
     take: (ask) => ask(),
     drop: () => undefined,
     again: () => undefined,
+    moved: () => void told.moved++,
   };
-  return { book: new Book(host), answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
+  return { book: new Book(host), told, answer: (kind: keyof typeof answers) => answers[kind].shift()?.([]) };
 }
 
 it("is moving until the claims of the lost session are known, also when the book is read for a lost reply meanwhile", async () => {
-  const { book, answer } = bookOf();
+  const { book, told, answer } = bookOf();
   const moved = book.read(1, 2);
   expect(book.moving).toBe(true);
   const read = book.read(2, 2);
@@ -31,8 +33,10 @@ it("is moving until the claims of the lost session are known, also when the book
   await read;
   expect(book.moving).toBe(true);
   answer("adopt");
+  expect(told.moved).toBe(0);
   await moved;
   expect(book.moving).toBe(false);
+  expect(told.moved).toBe(1);
 });
 
 it("is moving until the last of several lost sessions is accounted for", async () => {

@@ -13,6 +13,8 @@ export interface BookHost {
   sessionId(): number;
   take(ask: () => Promise<{ runs: ClaimedRun[] }>): Promise<unknown>;
   drop(run: HeldRun, reason: CarillonError): void;
+  /** Nothing is being moved any more: what waited for that may start. */
+  moved(): void;
   /** The book of a session that lives on could not be read: to be tried again. */
   again(): void;
 }
@@ -74,6 +76,7 @@ export class Book {
       run.reported = false;
     }
     this.#moving.delete(lost);
+    if (!this.moving) this.#host.moved();
     log.info({ kept: kept.size }, "took over the claims of this process's lost session");
   }
 }

@@ -120,6 +120,7 @@ export class Worker implements RunHost {
       take: (ask) => this.#takeFrom(ask),
       drop: (run, reason) => this.#abort(run, "session lost", reason),
       again: () => this.#fetchTimer.within(guardMs),
+      moved: () => this.#startOverdue(),
     });
     const host = {
       inStep: () => this.#inStep(),
