@@ -52,7 +52,11 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   setSecret: { value: "a value of a secret" },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
 };
-const queries: Partial<Record<RouteId, string>> = { search: "?q=ours", diffTask: "?from=1" };
+const queries: Partial<Record<RouteId, string>> = {
+  search: "?q=ours",
+  diffTask: "?from=1",
+  listRecentRuns: "?task={task}",
+};
 
 type Place =
   | "rule"
@@ -90,14 +94,14 @@ async function ask(routeId: RouteId, there: boolean, token: string) {
   const { run, operation } = made;
   const at = { ...names, run: [run, nobody], operation: [operation, nobody] } as typeof names;
   const named: string[] = [];
-  const path = shape.path.replace(/\{(\w+)\}/g, (_, place: Place) => {
+  const path = `${shape.path}${queries[routeId] ?? ""}`.replace(/\{(\w+)\}/g, (_, place: Place) => {
     const name = String(at[place][there ? 0 : 1]);
     named.push(name);
     return encodeURIComponent(name);
   });
   const body = writes(shape) && shape.body ? { body: bodies[routeId] ?? {} } : {};
   const given = { token, ...body, headers: { "if-match": "*" } };
-  const { status, body: answer } = await stage.ask(shape.method, `${path}${queries[routeId] ?? ""}`, given);
+  const { status, body: answer } = await stage.ask(shape.method, path, given);
   // What was asked for is told again; that says nothing.
   const text = named.reduce((told, name) => told.replaceAll(name, "NAMED"), JSON.stringify(answer ?? null));
   return { status, code: answer?.code as string | undefined, text };
