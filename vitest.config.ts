@@ -5,33 +5,34 @@ const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /**
  * What is the same on both lines of Node, so that once is enough: what the command line's words do to the store, what Java's
- * clients find in ZooKeeper, and harnesses of virtual time, of hostile input and of processes under faults.
+ * clients find in ZooKeeper, how the embedded server is shared and survives, and harnesses of virtual time, of hostile input
+ * and of processes under faults.
  */
 const brief = process.env.CARILLON_TEST_BRIEF === "1";
-const wordsOnly = ["alarms", "as-code", "editing", "operations", "secrets", "users"];
+const wordsOnly = ["alarms", "as-code", "coordination", "editing", "operations", "secrets", "users"];
+const sameServer = ["crash", "owner", "sharing"];
 const onceOf = (files: string[]): string[] => (brief ? files : []);
 
 /** These tests wait for processes, sessions and deadlines more than they compute: twice as many as cores at a time. */
 const waiting = 4;
 
 /** A browser neither knows nor cares which Node serves it: the first line tests it, the second has enough to do. */
-const consoleProject =
-  process.env.CARILLON_TEST_BRIEF === "1"
-    ? []
-    : [
-        {
-          extends: true as const,
-          test: {
-            name: "console",
-            include: ["console/test/**/*.test.ts"],
-            globalSetup: [needServers],
-            testTimeout: 90_000,
-            hookTimeout: 90_000,
-            maxWorkers: waiting,
-            sequence: { groupOrder: 1 },
-          },
+const consoleProject = brief
+  ? []
+  : [
+      {
+        extends: true as const,
+        test: {
+          name: "console",
+          include: ["console/test/**/*.test.ts"],
+          globalSetup: [needServers],
+          testTimeout: 90_000,
+          hookTimeout: 90_000,
+          maxWorkers: waiting,
+          sequence: { groupOrder: 1 },
         },
-      ];
+      },
+    ];
 
 /**
  * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
@@ -107,6 +108,7 @@ export default defineConfig({
         test: {
           name: "embedded",
           include: ["scheduler/test/embedded/**/*.test.ts"],
+          exclude: onceOf(sameServer.map((name) => `scheduler/test/embedded/${name}.test.ts`)),
           testTimeout: 90_000,
           hookTimeout: 90_000,
           maxWorkers: waiting,
