@@ -217,7 +217,10 @@ export class ZooKeeperServer {
     return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : "";
   }
 
+  /** What it complained of last, and its last lines; who asks a server that does not serve yet fills these up. */
   logEnd(): string {
-    return this.log().slice(-3_000);
+    const log = this.log();
+    const complaints = log.split("\n").filter((line) => /Exception|ERROR/.test(line) && !/not running/.test(line));
+    return [...complaints.slice(-12), "…", log.slice(-1_500)].join("\n");
   }
 }
