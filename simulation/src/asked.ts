@@ -67,7 +67,9 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   }
   // Many at once, from everywhere.
   for (let left = sort === "crowd" ? 6 : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
-    const [atMs, task] = [dice.between(60_000, untilMs), dice.one(taskNames)];
+    // The last of them is still being worked off when everything is in order again.
+    const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
+    const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(taskNames.slice(0, 3))];
     for (let more = dice.whole(4, 10); more > 0; more--)
       enqueue(atMs + dice.between(0, dice.one([3, 10, 100])), task, 0);
   }

@@ -41,6 +41,8 @@ export interface ClusterOptions {
 /** Shorter runs are over before anything can happen to them. */
 const struckMs = 400;
 const leastAheadMs = 20;
+/** It is to go on for long after its process is back. */
+const editedRunMs = 15_000;
 
 /** What one seed runs: its processes, each a whole Carillon as users have it, and what is done to them. */
 export class Cluster {
@@ -236,7 +238,7 @@ export class Cluster {
 
   /** A run of that length has begun there: what waits for one comes in the midst of it. */
   #strike(node: string, lengthMs: number, task: string): void {
-    if (lengthMs >= struckMs) this.#struck("run", node, lengthMs * this.#options.network.between(0.02, 0.7), task);
+    if (lengthMs >= struckMs) this.#struck("run", node, lengthMs, task);
   }
 
   /** The server has given it claims: what waits for one that is not due yet comes before it is. */
@@ -244,17 +246,23 @@ export class Cluster {
     const dueMs = Math.min(
       ...rows.map((row) => (row.runId === null ? Number.POSITIVE_INFINITY : (row.dueMs as number))),
     );
-    const { server, network } = this.#options;
+    const { server } = this.#options;
     const aheadMs = dueMs - server.wallMs();
     if (aheadMs > leastAheadMs && aheadMs < 2_000)
-      this.#struck("claim", who.split("#")[0] as string, network.between(leastAheadMs / 2, aheadMs), undefined);
+      this.#struck("claim", who.split("#")[0] as string, aheadMs, undefined);
   }
 
-  #struck(at: "run" | "claim", node: string, inMs: number, task: string | undefined): void {
-    const place = this.#healed ? -1 : this.#strikes.findIndex((strike) => strike.at === at);
+  #struck(at: "run" | "claim", node: string, lengthMs: number, task: string | undefined): void {
+    const suits = (strike: { at: string; edited: boolean }) =>
+      strike.at === at && (at === "claim" || !strike.edited || lengthMs > editedRunMs);
+    const place = this.#healed ? -1 : this.#strikes.findIndex(suits);
     const [strike] = place < 0 ? [] : this.#strikes.splice(place, 1);
     if (!strike) return;
     const { network, universe, sessionTimeoutMs } = { ...this.#options, ...this.#options.plan };
+    const inMs =
+      at === "claim"
+        ? network.between(leastAheadMs / 2, lengthMs)
+        : lengthMs * network.between(0.02, strike.edited ? 0.2 : 0.7);
     universe.after(inMs, () => {
       if (this.#healed) return;
       if (strike.how === "crash") this.#crash(node, strike.forMs);

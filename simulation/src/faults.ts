@@ -21,7 +21,7 @@ export function faults(
   // Each seed has some faults much, and others not at all.
   const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
   if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
-  if (sort === "stops" && dice.chance(0.7)) chosen.splice(0, chosen.length, "weather");
+  if (sort === "stops" && dice.chance(0.7)) return [unheard(dice, untilMs)];
   for (let left = sort === "outage" ? dice.whole(4, 8) : dice.whole(3, 12); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const node = dice.one(nodes);
@@ -30,6 +30,20 @@ export function faults(
   }
   return acts;
 }
+
+/** Nothing breaks; but who is asked to stop hears of it late or by looking, and some statements are on their way for long. */
+const unheard = (dice: Dice, untilMs: number): TimedAct => ({
+  atMs: 1_000,
+  act: {
+    kind: "weather",
+    forMs: untilMs,
+    weather: {
+      ...fairWeather,
+      ...{ mostMs: dice.one([2, 20]), slowChance: dice.one([0, 0.05, 0.15]), slowMostMs: 800 },
+      ...{ signalLost: dice.one([0.3, 1]), signalLate: dice.one([0, 0.5]) },
+    },
+  },
+});
 
 /** Of a session: shorter than it lasts, or longer. */
 const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
@@ -44,22 +58,25 @@ function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number):
       act: {
         kind: "weather",
         forMs: untilMs,
-        weather: { ...fairWeather, mostMs: 20, slowChance: 0.15, slowMostMs: 3_000, signalLost: dice.one([0, 0.3]) },
+        weather: {
+          ...fairWeather,
+          mostMs: 20,
+          slowChance: dice.one([0.15, 0.4]),
+          slowMostMs: 3_000,
+          signalLost: dice.one([0, 0.3]),
+        },
       },
     });
   for (let left = dice.whole(8, 14); left > 0; left--) {
     const atMs = dice.between(20_000, untilMs);
-    const forMs = Math.min(timeoutMs * (dice.chance(0.6) ? dice.between(0.9, 1.7) : awhile(dice)), untilMs - atMs);
     const how = dice.one(["pause", "pause", "cut", "cut", "cut", "crash"] as const);
     const way = dice.one(["to", "from", "both", "both"] as const);
-    const strike = {
-      kind: "strike",
-      how,
-      way,
-      forMs,
-      at: dice.one(["run", "claim"] as const),
-      edited: dice.chance(0.3),
-    } as const;
+    const at = dice.one(["run", "claim"] as const);
+    const edited = at === "run" && dice.chance(0.4);
+    const sessions =
+      how === "cut" && !edited && dice.chance(0.4) ? dice.between(2, 4) : dice.between(at === "claim" ? 0.6 : 0.9, 1.6);
+    const forMs = Math.min(timeoutMs * sessions, untilMs - atMs);
+    const strike = { kind: "strike", how, way, forMs, at, edited } as const;
     const plain = faultOf(dice, how, dice.one(nodes), forMs);
     acts.push({ atMs, act: dice.chance(0.7) ? strike : plain });
   }

@@ -10,6 +10,7 @@ import { limitsHeld } from "./limits-held.ts";
 import { lostWorkers } from "./lost-workers.ts";
 import { notEarly } from "./not-early.ts";
 import { oneRunASlot } from "./one-run-a-slot.ts";
+import { placesGiven } from "./places-given.ts";
 import { quiet } from "./quiet.ts";
 import { recovered } from "./recovered.ts";
 import { slotsAccounted } from "./slots-accounted.ts";
@@ -23,7 +24,7 @@ import { verdictsFenced } from "./verdicts-fenced.ts";
 export const checkers: readonly Checker[] = [
   ...[oneRunASlot, fencesRise, trustKept, claimedOrReclaimed, verdictsFenced, limitsHeld, notEarly, stopped],
   ...[lostWorkers, attempts, handlersTold, timeouts],
-  ...[slotsAccounted, acknowledged, audited, counters, startLag, recovered, quiet],
+  ...[slotsAccounted, acknowledged, audited, counters, startLag, placesGiven, recovered, quiet],
 ];
 
 export function firstViolation(history: History): Violation | undefined {

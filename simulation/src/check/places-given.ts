@@ -1,0 +1,43 @@
+import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { Checker, History } from "../history.ts";
+
+const boundMs = 1_500;
+
+/** With everything in order, and room on every worker, a run that waits for a place has it when one is free. */
+export const placesGiven: Checker = {
+  invariant: "17: a free place is given at once",
+  check(history) {
+    const { executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs } = history;
+    if (concurrency < 20) return undefined;
+    for (const task of queued(history)) {
+      const own = executions.filter((one) => one.task === task).toSorted((a, b) => a.startMs - b.startMs);
+      for (const [i, { run, startMs, dueMs, attempt }] of own.entries()) {
+        const before = own[i - 1];
+        if (!before || attempt > 1 || before.how !== "returned" || before.endMs === null || before.run === run)
+          continue;
+        if (before.endMs < recoveredMs + clockErrorMs || dueMs - epochMs > before.endMs) continue;
+        const changed = operations.some(
+          (one) => one.task === task && one.kind !== "enqueue" && (one.endedMs ?? startMs) > startMs - 30_000,
+        );
+        if (!changed && startMs - before.endMs > boundMs + clockErrorMs + slackMs)
+          return {
+            what: `it was due, and started ${Math.round(startMs - before.endMs)} ms after run ${before.run} had made room`,
+            ...{ run, task, atMs: startMs },
+          };
+      }
+    }
+    return undefined;
+  },
+};
+
+/** Tasks that were never anything else but one run after the other. */
+function queued({ operations }: History): string[] {
+  const definitions = new Map<string, TaskDefinition[]>();
+  for (const { kind, task, definition } of operations)
+    if (kind === "save" && definition) definitions.set(task, [...(definitions.get(task) ?? []), definition]);
+  return [...definitions].flatMap(([task, all]) =>
+    all.every(({ overlap, limit, rate }) => overlap.policy === "queue" && overlap.limit === 1 && !limit && !rate)
+      ? [task]
+      : [],
+  );
+}
