@@ -6,13 +6,17 @@
  *
  * The server is a process of its own; pages are asked for over HTTP with a token, each from a place of chance. What is listed is
  * written by SQL, since only its amount matters. `p99_ms` is the slowest list's. Answers are looked at: a page that is not full,
- * where more is there, ends the bench.
+ * where more is there, ends the bench. How much a server answers is asked by a process that does nothing else (lists/reader.ts);
+ * what was enqueued is counted in the store.
  */
+import { execFile } from "node:child_process";
 import { createServer } from "node:net";
-import { parseArgs } from "node:util";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
 import { carillon, defineTask } from "carillon";
 import { client } from "carillon/client";
 import pg from "pg";
+import type { Asked, ReaderAnswer, ReaderOrder } from "./lists/reader.ts";
 import { makeToken } from "./lists/token.ts";
 import { type Figures, percentile, rounded } from "./measure/figures.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
@@ -157,11 +161,37 @@ async function measure(server: string, token: string): Promise<Figures> {
     worst = Math.max(worst, percentile(took, 0.99));
   }
   figures.p99_ms = worst;
-  const before = await subjects[0]?.usage();
-  figures.reads_per_s = await rate(async () => void (await api.getTask({ task: some() })));
-  const after = await subjects[0]?.usage();
-  if (before && after) figures.cpu_us_per_read = (after.cpuUs - before.cpuUs) / (figures.reads_per_s * seconds);
-  figures.enqueues_per_s_single = await rate(async () => void (await api.runTask({ task: some(), in: "1d" })));
+  const port = Number(new URL(server).port);
+  const names = Array.from({ length: tasks - 1 }, (_, n) => `task-${n + 1}`);
+  const numbers = Array.from({ length: 1_000 }, () => 1 + Math.floor(Math.random() * count));
+  const loads: { figure: string; one: string; requests: Asked[] }[] = [
+    {
+      ...{ figure: "reads_per_s", one: "read" },
+      requests: names.map((name) => ({ method: "GET", path: `/v1/tasks/${name}`, status: 200, has: { name } })),
+    },
+    {
+      ...{ figure: "reads_per_s_run", one: "read_run" },
+      requests: numbers.map((run) => ({ method: "GET", path: `/v1/runs/${run}`, status: 200, has: { run } })),
+    },
+    {
+      ...{ figure: "enqueues_per_s_single", one: "enqueue" },
+      requests: names.map((task) => ({
+        ...{ method: "POST", path: `/v1/tasks/${task}/runs`, body: { in: "1d" }, status: 201, has: { created: true } },
+      })),
+    },
+  ];
+  for (const { figure, one, requests } of loads) {
+    const order = { port, token, connections: readers, requests };
+    // Plans, connections and compilers are warm after it.
+    await put({ ...order, seconds: 1 });
+    const waiting = await waitingRuns();
+    const { asked, perS, cpuUs, readerCpuUs } = await put({ ...order, seconds });
+    const enqueued = (await waitingRuns()) - waiting;
+    if (enqueued !== (one === "enqueue" ? asked : 0)) throw new Error(`${enqueued} runs came of ${asked} requests`);
+    figures[figure] = perS;
+    figures[`cpu_us_per_${one}`] = cpuUs;
+    figures[`reader_cpu_us_per_${one}`] = readerCpuUs;
+  }
   const runs = Array.from({ length: 2_000 }, () => ({ task: some(), in: "1d" }));
   figures.enqueues_per_s_bulk = (await rate(async () => void (await api.enqueueRuns({ runs })), 4)) * runs.length;
   if (!values.json)
@@ -173,7 +203,26 @@ async function measure(server: string, token: string): Promise<Figures> {
   return figures;
 }
 
-async function rate(ask: () => Promise<void>, at = readers): Promise<number> {
+async function waitingRuns(): Promise<number> {
+  const { rows } = await sql.query(`select count(*)::int as count from "${schema}".run`);
+  return rows[0].count;
+}
+
+/** What the server answers to those who only ask. */
+async function put(order: ReaderOrder) {
+  const before = await (subjects[0] as Subject).usage();
+  const reader = fileURLToPath(new URL("./lists/reader.js", import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [reader, JSON.stringify(order)]);
+  const after = await (subjects[0] as Subject).usage();
+  const { asked, read, tookMs, cpuUs } = JSON.parse(stdout) as ReaderAnswer;
+  if (read === 0) throw new Error("no answer was read");
+  return {
+    ...{ asked, perS: (asked * 1_000) / tookMs, readerCpuUs: cpuUs / asked },
+    cpuUs: (after.cpuUs - before.cpuUs) / asked,
+  };
+}
+
+async function rate(ask: () => Promise<void>, at: number): Promise<number> {
   const until = performance.now() + seconds * 1_000;
   let asked = 0;
   const began = performance.now();
