@@ -45,7 +45,8 @@ export class Book {
     await this.#read(lost, session);
   }
 
-  async #read(lost: number, session: number): Promise<void> {
+  /** @param again an earlier try may have moved them, and its reply be lost: then this one moves none */
+  async #read(lost: number, session: number, again = false): Promise<void> {
     const { claims, clock, log, held, take } = this.#host;
     const moved = lost !== session;
     const had = [...held.values()];
@@ -53,14 +54,15 @@ export class Book {
     this.inDoubt = false;
     try {
       await take(async () => {
-        const runs = moved ? await claims.adopt(lost, session) : await claims.heldBy(session);
+        const adopted = moved ? await claims.adopt(lost, session) : [];
+        const runs = moved && !again ? adopted : await claims.heldBy(session);
         if (moved) this.#dropTaken(lost, had, runs);
         return { runs };
       });
     } catch (error) {
       log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
       this.inDoubt = true;
-      if (moved) clock.after(guardMs, () => void this.#read(lost, this.#host.sessionId()));
+      if (moved) clock.after(guardMs, () => void this.#read(lost, this.#host.sessionId(), true));
       else this.#host.again();
     }
   }

@@ -1,0 +1,170 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { until } from "../support/store-stage.ts";
+import { asked, into, settleDown, stopBenches } from "../support/worker-bench.ts";
+
+afterEach(stopBenches);
+
+// Replies that come late, or never, while sessions are lost: what has begun is not begun again, and nothing starts on a
+// claim that was taken back.
+
+it("a claim that the store still has for it after a lost session goes on", async () => {
+  const bench = await into("running");
+  bench.adopted = [bench.run];
+  bench.rejoin(1, 2);
+  await settleDown();
+  expect(bench.aborts).toEqual([]);
+  bench.finish("done");
+  await until("the verdict", () => bench.settled.length === 1);
+  expect(bench.kinds()).toEqual(["succeeded"]);
+});
+
+it.each(["a lost reply", "a lost session"])(
+  "does not start a run again from a book that was read before the run ended, after %s",
+  async (after) => {
+    const bench = await into("running");
+    bench.adopted = [bench.run];
+    bench.readings = [];
+    if (after === "a lost session") bench.rejoin(1, 2);
+    else {
+      bench.claiming = [];
+      bench.worker.nudge(bench.worker.now());
+      await until("a claim", () => bench.claiming?.length === 1);
+      bench.claiming.shift()?.(new Error("the connection broke"));
+      bench.claiming = undefined;
+      await settleDown();
+      bench.clock.advance(250);
+    }
+    await until("the book to be read", () => bench.readings?.length === 1);
+    bench.finish("done");
+    await until("the verdict", () => bench.settled.length === 1);
+    bench.answers.shift()?.(false);
+    await until("it is gone", () => bench.worker.held === 0);
+    bench.readings.shift()?.();
+    await settleDown();
+    bench.clock.advance(1_000);
+    await settleDown();
+    expect(bench.starts, "started once").toBe(1);
+    expect(bench.worker.held).toBe(0);
+  },
+);
+
+it("what it claimed in the new session while the old one's claims were moved stays its own", async () => {
+  const bench = await into("running");
+  bench.adopted = [bench.run];
+  bench.readings = [];
+  bench.rejoin(1, 2);
+  bench.offers = [{ ...bench.run, runId: 11, fence: 101 }];
+  bench.worker.nudge(bench.worker.now());
+  await until("the claim", () => bench.worker.held === 2);
+  bench.readings.shift()?.();
+  await settleDown();
+  expect(bench.worker.held).toBe(2);
+  expect(bench.aborts).toEqual([]);
+  bench.clock.advance(10);
+  expect(bench.starts).toBe(2);
+});
+
+it("does not start a run again from a claim's reply that came after the book had told of it and it had ended", async () => {
+  const { bench, reply } = await asked("a claim");
+  bench.adopted = [bench.run];
+  bench.rejoin(1, 2);
+  await until("it is taken from the book", () => bench.worker.held === 1);
+  bench.clock.advance(500);
+  expect(bench.starts).toBe(1);
+  bench.finish("done");
+  await until("the verdict", () => bench.settled.length === 1);
+  bench.answers.shift()?.(false);
+  await until("it is gone", () => bench.worker.held === 0);
+  reply();
+  await settleDown();
+  bench.clock.advance(1_000);
+  expect(bench.starts, "started once").toBe(1);
+});
+
+describe.each(["a claim", "a reading of the book"] as const)("the reply of %s that is late", (what) => {
+  it("gives nothing that starts, when its session is lost before it comes, and what it gave was taken back", async () => {
+    const { bench, reply } = await asked(what);
+    bench.adopted = [];
+    bench.readings = undefined;
+    bench.rejoin(1, 2);
+    await until("the claims to be moved", () => bench.log.lines.some(({ message }) => /took over/.test(message)));
+    reply();
+    await settleDown();
+    bench.clock.advance(1_000);
+    await settleDown();
+    expect({ held: bench.worker.held, starts: bench.starts }).toEqual({ held: 0, starts: 0 });
+  });
+
+  it("gives nothing that starts, when it comes in doubt, until it is known what is left of its session's claims", async () => {
+    const { bench, reply } = await asked(what);
+    bench.doubtMs = 1;
+    reply();
+    await until("it is held", () => bench.worker.held === 1);
+    bench.adopted = [];
+    bench.readings = [];
+    bench.doubtMs = 0;
+    bench.rejoin(1, 2);
+    await until("the book to be asked for", () => bench.readings?.length === 1);
+    bench.clock.advance(1_000);
+    await settleDown();
+    expect(bench.starts, "while they are moved").toBe(0);
+    bench.readings.shift()?.();
+    await until("it is dropped", () => bench.worker.held === 0);
+    bench.clock.advance(1_000);
+    await settleDown();
+    expect(bench.starts).toBe(0);
+  });
+});
+
+it("takes nothing from the moving of a lost session's claims to one that is lost as well, once these were moved", async () => {
+  const bench = await into("waiting");
+  bench.adopted = [bench.run];
+  bench.readings = [];
+  bench.rejoin(1, 2);
+  await until("the first moving", () => bench.readings?.length === 1);
+  bench.adopted = [];
+  bench.rejoin(2, 3);
+  await until("the second moving", () => bench.readings?.length === 2);
+  bench.readings.pop()?.();
+  await until("it is dropped", () => bench.worker.held === 0);
+  bench.readings.pop()?.();
+  await settleDown();
+  bench.clock.advance(1_000);
+  await settleDown();
+  expect({ held: bench.worker.held, starts: bench.starts }).toEqual({ held: 0, starts: 0 });
+});
+
+it.each(["waiting", "running"] as const)(
+  "goes on with what was %s when the reply is lost that told of the moving of a lost session's claims",
+  async (state) => {
+    const bench = await into(state);
+    bench.clock.advance(100);
+    bench.adopted = [bench.run];
+    const readings: NonNullable<(typeof bench)["readings"]> = [];
+    bench.readings = readings;
+    bench.rejoin(1, 2);
+    await until("the book to be asked for", () => readings.length === 1);
+    bench.readings = undefined;
+    readings.shift()?.(new Error("the connection broke"));
+    // In small steps: by its guard the worker reads the book before it tries to move them again.
+    for (let passedMs = 0; passedMs < 1_000; passedMs += 50) {
+      await settleDown();
+      bench.clock.advance(50);
+    }
+    await until("its only start", () => bench.starts === 1);
+    expect({ held: bench.worker.held, aborts: bench.aborts }).toEqual({ held: 1, aborts: [] });
+  },
+);
+
+it("starts nothing while a lost session's claims are moved, and what is left of them when they are", async () => {
+  const bench = await into("waiting");
+  bench.adopted = [bench.run];
+  bench.readings = [];
+  bench.rejoin(1, 2);
+  await until("the book to be asked for", () => bench.readings?.length === 1);
+  bench.clock.advance(1_000);
+  await settleDown();
+  expect(bench.starts, "while they are moved").toBe(0);
+  bench.readings.shift()?.();
+  await until("its start", () => bench.starts === 1);
+});

@@ -1,0 +1,213 @@
+import { expect } from "vitest";
+import type { ClaimState } from "../../src/claim.ts";
+import type { Membership } from "../../src/coordination.ts";
+import { Definitions } from "../../src/definitions.ts";
+import type { Handler } from "../../src/handler.ts";
+import { seeded } from "../../src/random.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, Pulse, Settlement, TaskStore } from "../../src/store.ts";
+import { StoreClock } from "../../src/store-clock.ts";
+import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { Worker } from "../../src/worker/worker.ts";
+import { recordingLog, until } from "./store-stage.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+const startMs = Date.UTC(2030, 0, 1);
+
+/** A worker on virtual time, before a store of one claim that answers when the test says so. */
+export class Bench {
+  readonly clock = new VirtualClock(startMs);
+  readonly log = recordingLog();
+  readonly settled: Settlement[] = [];
+  readonly reports: number[] = [];
+  /** Answers to `settle`, withheld until the test gives them. */
+  readonly answers: ((refused: boolean) => void)[] = [];
+  readonly aborts: string[] = [];
+  starts = 0;
+  recalls: { runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[] = [];
+  doubtMs = 0;
+  finish: (value: unknown) => void = () => undefined;
+  fail: (error: Error) => void = () => undefined;
+  pulse: (nextReadyMs: number | null) => void = () => undefined;
+  /** Asked for so far. */
+  claims = 0;
+  rejoin: (lost: number, next: number) => void = () => undefined;
+  readonly run: ClaimedRun;
+  readonly worker: Worker;
+  /** What the store's book says this process has, when it comes back after losing its session. */
+  adopted: ClaimedRun[] = [];
+  /** Sessions whose claims were moved. */
+  readonly #moved = new Set<number>();
+  /** Readings of that book, and claims, which the test answers; undefined: answered at once. */
+  readings: ((failed?: Error) => void)[] | undefined;
+  claiming: ((failed?: Error) => void)[] | undefined;
+  /** What the next claim brings. */
+  offers: ClaimedRun[];
+
+  /** @param claiming where its claims wait for an answer, from the first one on */
+  constructor(options: TaskOptions = {}, claiming?: Bench["claiming"]) {
+    this.claiming = claiming;
+    const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
+    const record = {
+      taskId: 1,
+      name: "t",
+      version: 1,
+      definition,
+      groupId: 1,
+      paused: null,
+      changedMs: 0,
+      nextSlotMs: null,
+    };
+    const plain = { version: 1, attempt: 1, slotMs: null, key: null, payload: null, priority: 5, linked: false };
+    this.run = { runId: 10, taskId: 1, fence: 100, dueMs: startMs + 500, ...plain };
+    this.offers = [this.run];
+    const claims = {
+      claim: async (_request: ClaimRequest) => {
+        this.claims++;
+        const runs = this.offers.splice(0);
+        await this.#answered(this.claiming);
+        return { runs, nextDue: async () => null };
+      },
+      turn: async () => ({ runs: [], lastTaskId: 0 }),
+      settle: (_session: number, settlements: Settlement[]) => {
+        this.settled.push(...settlements);
+        return new Promise<Set<number>>((resolve) => {
+          this.answers.push((refused) => resolve(new Set(refused ? settlements.map(({ fence }) => fence) : [])));
+        });
+      },
+      settleIn: async () => true,
+      heldBy: () => this.#read(),
+      adopt: (lost: number) => this.#adopt(lost),
+      recalls: async () => this.recalls,
+      report: async (_session: number, reports: { fence: number }[]) =>
+        void this.reports.push(...reports.map(({ fence }) => fence)),
+      reclaim: async () => [],
+    } satisfies ClaimStore;
+    const membership = {
+      node: "n",
+      sessionId: 1,
+      trusted: () => this.doubtMs === 0,
+      doubtMs: () => this.doubtMs,
+      onPulse: (listener: (pulse: Pulse) => void) => {
+        this.pulse = (nextReadyMs) => listener({ nextReadyMs } as Pulse);
+      },
+      onRejoin: (listener: (lost: number, next: number) => void) => {
+        this.rejoin = (lost, next) => {
+          membership.sessionId = next;
+          listener(lost, next);
+        };
+      },
+    } as unknown as Membership & { sessionId: number };
+    const handler: Handler = (run) => {
+      this.starts++;
+      run.signal.addEventListener("abort", () => this.aborts.push(run.signal.reason.code));
+      return new Promise((resolve, reject) => {
+        this.finish = resolve;
+        this.fail = reject;
+      });
+    };
+    const storeClock = new StoreClock(this.clock);
+    this.worker = new Worker({
+      ...{
+        claims,
+        membership,
+        storeClock,
+        handlerOf: () => handler,
+        clock: this.clock,
+        random: seeded(1),
+        log: this.log.log,
+      },
+      definitions: new Definitions({ byIds: async () => [record] } as unknown as TaskStore),
+      writeLogs: async () => undefined,
+      ...{ groupIds: [1], concurrency: 10, claimAheadMs: 1_000 },
+    });
+  }
+
+  /** The book as it stands when it is asked for, however late the answer comes. */
+  async #read(): Promise<ClaimedRun[]> {
+    return await this.#later([...this.adopted]);
+  }
+
+  /** Once they are moved there are none to move, whether the answer came or not. */
+  async #adopt(lost: number): Promise<ClaimedRun[]> {
+    const book = this.#moved.has(lost) ? [] : [...this.adopted];
+    this.#moved.add(lost);
+    return await this.#later(book);
+  }
+
+  async #later(book: ClaimedRun[]): Promise<ClaimedRun[]> {
+    await this.#answered(this.readings);
+    return book;
+  }
+
+  async #answered(by: ((failed?: Error) => void)[] | undefined): Promise<void> {
+    if (by) await new Promise<void>((resolve, reject) => by.push((failed) => (failed ? reject(failed) : resolve())));
+  }
+
+  kinds(): string[] {
+    return this.settled.map(({ verdict }) => (verdict.kind === "ended" ? verdict.outcome : verdict.kind));
+  }
+}
+
+const benches: Bench[] = [];
+
+/** Whatever state they are in: each one's handler ends, every verdict is answered, and its worker stops. */
+export async function stopBenches(): Promise<void> {
+  for (const bench of benches.splice(0)) {
+    bench.finish(undefined);
+    const stopping = bench.worker.stop(0);
+    let stopped = false;
+    void stopping.then(() => {
+      stopped = true;
+    });
+    await until("the worker to stop", () => {
+      for (const answer of bench.answers.splice(0)) answer(false);
+      bench.finish(undefined);
+      bench.clock.advance(1_000);
+      return stopped;
+    });
+  }
+}
+
+export async function into(state: ClaimState, options: TaskOptions = {}): Promise<Bench> {
+  const bench = new Bench(options);
+  benches.push(bench);
+  await until("the claim", () => bench.worker.held === 1);
+  if (state === "waiting") return bench;
+  bench.clock.advance(500);
+  expect(bench.starts).toBe(1);
+  if (state === "running") return bench;
+  if (state === "ending") {
+    bench.clock.advance(10_000);
+    expect(bench.aborts).toEqual(["TIMEOUT"]);
+    return bench;
+  }
+  bench.finish("done");
+  await until("the verdict", () => bench.settled.length === 1);
+  if (state === "gone") {
+    bench.answers.shift()?.(false);
+    await until("it is gone", () => bench.worker.held === 0);
+  }
+  return bench;
+}
+
+/** Lets everything that is ready to run do so. */
+export const settleDown = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** A claim whose answer is on its way, or one whose answer was lost and the reading of the book that makes up for it. */
+export async function asked(what: "a claim" | "a reading of the book"): Promise<{ bench: Bench; reply: () => void }> {
+  const claiming: NonNullable<Bench["claiming"]> = [];
+  const bench = new Bench({}, claiming);
+  benches.push(bench);
+  await until("the claim", () => claiming.length === 1);
+  bench.claiming = undefined;
+  const reply = () => void claiming.shift()?.();
+  if (what === "a claim") return { bench, reply };
+  const readings: NonNullable<Bench["readings"]> = [];
+  bench.adopted = [bench.run];
+  bench.readings = readings;
+  claiming.shift()?.(new Error("the connection broke"));
+  await settleDown();
+  bench.clock.advance(250);
+  await until("the reading", () => readings.length === 1);
+  return { bench, reply: () => void readings.shift()?.() };
+}
