@@ -1,83 +1,12 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
-import { openBrowser } from "./support/browser.mjs";
+import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, hostileText, openStage, password } from "./support/stage.mjs";
 
-type Stage = Awaited<ReturnType<typeof openStage>>;
-
-let stage: Stage;
-let browser: Browser;
-let adminPassword = "";
-let runs = { logRun: 0, hostileRun: 0 };
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-beforeAll(async () => {
-  [stage, browser] = await Promise.all([openStage({ store: postgres().url }), openBrowser()]);
-  ({ adminPassword } = stage);
-  await stage.people(adminPassword);
-  runs = await stage.live();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage?.tower.stop();
-});
-
-interface Look {
-  width?: number;
-  height?: number;
-  preferences?: object;
-  as?: string;
-}
-
-/** A browser of somebody who is signed in; what its console complains of is kept. */
-async function visit({ width = 1_280, height = 800, preferences = {}, as = "admin" }: Look = {}) {
-  const context: BrowserContext = await browser.newContext({
-    viewport: { width, height },
-    timezoneId: "Europe/Berlin",
-  });
-  const wanted = { language: "en", scheme: "light", ...preferences };
-  await context.addInitScript(
-    (kept) => localStorage.getItem("carillon.preferences") ?? localStorage.setItem("carillon.preferences", kept),
-    JSON.stringify(wanted),
-  );
-  const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on("console", (message) => {
-    // Before the sign-in the first question is refused: that is how it is asked for.
-    if (["error", "warning"].includes(message.type()) && !/status of 401/.test(message.text()))
-      complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  const headers = { "content-type": "application/json", origin: stage.url };
-  const data = { name: as, password: as === "admin" ? adminPassword : password };
-  const signedIn = await context.request.post(`${stage.url}/v1/sign-in`, { headers, data });
-  expect(signedIn.status()).toBe(200);
-  return { context, page, complaints };
-}
-
-const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
-
-/** What a screen reader or a keyboard would stumble over. */
-async function violations(page: Page): Promise<string[]> {
-  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
-  return page.evaluate(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
-    const { violations: found } = await (globalThis as any).axe.run(document, { resultTypes: ["violations"] });
-    return (found as { id: string; nodes: { html: string; failureSummary: string }[] }[]).map(
-      ({ id, nodes }) =>
-        `${id}: ${nodes
-          .slice(0, 3)
-          .map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)
-          .join(" | ")}`,
-    );
-  });
-}
+const house = openHouse();
 
 describe("serving", () => {
-  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${stage.url}${path}`, { headers });
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${house.stage.url}${path}`, { headers });
   const html = { accept: "text/html,application/xhtml+xml" };
 
   test("gives one page for every address, under a strict policy with a nonce of its own", async () => {
@@ -103,7 +32,7 @@ describe("serving", () => {
         get("/assets/nothing.js", html),
         get("/assets/..%2findex.html", html),
       ],
-      fetch(`${stage.url}/tasks`, { method: "POST", headers: html }),
+      fetch(`${house.stage.url}/tasks`, { method: "POST", headers: html }),
     ]);
     for (const response of asked) {
       expect([response.url, response.status]).toEqual([response.url, 404]);
@@ -138,9 +67,9 @@ describe("serving", () => {
 
 describe("somebody", () => {
   test("signs in, and comes to where the address led", async () => {
-    const context = await browser.newContext({ viewport: { width: 1_280, height: 800 } });
+    const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
     const page = await context.newPage();
-    await page.goto(`${stage.url}/runs?state=failed`);
+    await page.goto(`${house.stage.url}/runs?state=failed`);
     await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
     expect(await violations(page)).toEqual([]);
     await page.getByLabel("Name").fill("viewer");
@@ -151,23 +80,22 @@ describe("somebody", () => {
     await page.keyboard.press("Enter");
     await heading(page, "Runs");
     expect(new URL(page.url()).search).toBe("?state=failed");
+    // With a lesser role one sees no button that would be refused.
+    await page.goto(`${house.stage.url}/tasks/nightly-report`);
+    await page.getByRole("tab", { name: "Overview" }).waitFor();
+    expect(await page.getByRole("button", { name: "Run now" }).count()).toBe(0);
     await page.getByRole("button", { name: "Account of viewer" }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
     await context.close();
   });
 
-  test("with a lesser role, or who chose so, sees no button that would be refused", async () => {
-    const viewer = await visit({ as: "viewer" });
-    await viewer.page.goto(`${stage.url}/tasks/nightly-report`);
-    await viewer.page.getByRole("tab", { name: "Overview" }).waitFor();
-    expect(await viewer.page.getByRole("button", { name: "Run now" }).count()).toBe(0);
-    await viewer.context.close();
-    const careful = await visit({ preferences: { readOnly: true } });
-    await careful.page.goto(`${stage.url}/tasks`);
-    await careful.page.getByRole("link", { name: "heartbeat" }).waitFor();
-    expect(await careful.page.getByRole("checkbox").count()).toBe(0);
-    await careful.context.close();
+  test("who chose to look only sees no button either", async () => {
+    const { context, page, go } = await house.visit({ preferences: { readOnly: true } });
+    await go("/tasks");
+    await page.getByRole("link", { name: "heartbeat" }).waitFor();
+    expect(await page.getByRole("checkbox").count()).toBe(0);
+    await context.close();
   });
 });
 
@@ -179,7 +107,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
   ["/tasks/sync-inventory?part=versions", "admin|atlas|code"],
   ["/runs", "heartbeat"],
-  [`/runs/${runs.logRun}`, "part 3 of 120"],
+  [`/runs/${house.runs.logRun}`, "part 3 of 120"],
   ["/workers", "rack=b4"],
   ["/nodes", "atlas"],
   ["/settings", "English"],
@@ -191,15 +119,12 @@ describe.each([
   ["on a phone, dark, in Chinese", { width: 360, height: 740, preferences: { language: "zh", scheme: "dark" } }],
 ] satisfies [string, Look][])("every screen %s", (_, look) => {
   test("has nothing that axe finds, fits, and breaks no policy", async () => {
-    const { context, page, complaints } = await visit(look);
+    const { context, page, complaints, go } = await house.visit(look);
     for (const [path, shows] of screens()) {
-      await page.goto(`${stage.url}${path}`);
+      await go(path);
       await page.locator("#content").getByText(new RegExp(shows)).first().waitFor();
       expect([path, await violations(page)]).toEqual([path, []]);
-      const over = await page.evaluate(
-        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      );
-      expect([path, over]).toEqual([path, 0]);
+      expect([path, await overhang(page)]).toEqual([path, 0]);
     }
     if (await page.getByRole("button", { name: /Menu|菜单/ }).isVisible()) {
       await page.getByRole("button", { name: /Menu|菜单/ }).click();
@@ -221,8 +146,8 @@ describe.each([
 
 describe("an operator", () => {
   test("filters, goes back, and finds what was there", async () => {
-    const { context, page } = await visit({ as: "operator" });
-    await page.goto(`${stage.url}/tasks`);
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/tasks");
     await page.getByRole("link", { name: "heartbeat" }).waitFor();
     await page.getByPlaceholder("Name, * stands for any text").fill("report");
     await page.waitForURL(/matching=report/);
@@ -249,12 +174,11 @@ describe("an operator", () => {
     expect(await violations(page)).toEqual([]);
     await page.keyboard.press("Enter");
     await heading(page, "send-invoices");
-    await context.close();
   });
 
   test("pauses with a reason, undoes it, and pauses all that match", async () => {
-    const { context, page } = await visit({ as: "operator" });
-    await page.goto(`${stage.url}/tasks/purge-sessions`);
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/tasks/purge-sessions");
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByLabel("Reason").fill(`audit ${hostileText}`);
     expect(await violations(page)).toEqual([]);
@@ -264,7 +188,7 @@ describe("an operator", () => {
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByText(/Paused by operator/).waitFor({ state: "detached" });
 
-    await page.goto(`${stage.url}/tasks?matching=export`);
+    await go("/tasks?matching=export");
     await page.getByRole("button", { name: "Pause all…" }).click();
     await page.getByRole("dialog").getByText("export-ledger").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
@@ -274,21 +198,20 @@ describe("an operator", () => {
       .getByRole("row", { name: /export-ledger/ })
       .getByText("paused")
       .waitFor();
-    await context.close();
   });
 
   test("runs a task with a payload, watches its log, cancels it and runs it again", async () => {
-    const { context, page } = await visit({ as: "operator" });
-    await page.goto(`${stage.url}/tasks/import-feed`);
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/tasks/import-feed");
     await page.getByRole("button", { name: "Run now" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Payload").fill("{");
     await dialog.getByText("This is no JSON.").waitFor();
     expect(await dialog.getByRole("button", { name: "Run now" }).isDisabled()).toBe(true);
-    await dialog.getByLabel("Payload").fill('{ "lines": 40, "holdMs": 60000 }');
+    await dialog.getByLabel("Payload").fill('{ "lines": 400, "holdMs": 60000 }');
     await dialog.getByRole("button", { name: "Run now" }).click();
     await heading(page, /^Run \d+$/);
-    await page.getByText("part 2 of 40").waitFor();
+    await page.getByText("part 2 of 400").waitFor();
     await page.getByRole("button", { name: "Cancel the run" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
     await page.locator('[data-state="cancelled"]').first().waitFor();
@@ -296,13 +219,12 @@ describe("an operator", () => {
     await page.getByRole("button", { name: "Run again" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run again" }).click();
     await page.waitForURL((url) => url.href !== cancelled);
-    await page.getByText("part 1 of 40").waitFor();
-    await context.close();
+    await page.getByText("part 1 of 400").waitFor();
   });
 
   test("finds in a log, and the find is in the address", async () => {
-    const { context, page } = await visit({ as: "operator" });
-    await page.goto(`${stage.url}/runs/${runs.logRun}?find=rejected`);
+    const { page } = await house.visit({ as: "operator" });
+    await page.goto(`${house.stage.url}/runs/${house.runs.logRun}?find=rejected`);
     await page.getByText("1 of 7").waitFor();
     await page.getByRole("textbox", { name: "Find in the log" }).press("Enter");
     await page.getByText("2 of 7").waitFor();
@@ -311,12 +233,11 @@ describe("an operator", () => {
     // As a terminal would show it: red, and no escape to be seen.
     expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
     expect(await page.getByRole("log").textContent()).not.toContain("[31");
-    await context.close();
   });
 
   test("edits a schedule in words, sees what it comes to, and goes back by the versions", async () => {
-    const { context, page } = await visit({ as: "editor" });
-    await page.goto(`${stage.url}/tasks/warm-cache`);
+    const { page, go } = await house.visit({ as: "editor" });
+    await go("/tasks/warm-cache");
     await page.getByRole("button", { name: "Edit", exact: true }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("By the calendar").click();
@@ -341,23 +262,22 @@ describe("an operator", () => {
       .locator("[data-head]")
       .getByText(/every 10 minutes/)
       .waitFor();
-    await context.close();
   });
 });
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {
-    const { context, page, complaints } = await visit();
+    const { page, complaints, go } = await house.visit();
     const task = encodeURIComponent(hostileName);
     const places: [path: string, shows: boolean][] = [
       ["/", true],
       ["/tasks", false],
       [`/tasks/${task}`, true],
-      [`/runs/${runs.hostileRun}`, true],
+      [`/runs/${house.runs.hostileRun}`, true],
       ["/runs?state=failed", true],
     ];
     for (const [path, shows] of places) {
-      await page.goto(`${stage.url}${path}`);
+      await go(path);
       await page.getByText(hostileName).first().waitFor();
       if (shows) await page.getByText("window.hacked=1").first().waitFor();
       const found = await page.evaluate(() => ({
@@ -367,19 +287,14 @@ describe("the hostile", () => {
       expect([path, found]).toEqual([path, { hacked: false, made: 0 }]);
     }
     expect(complaints).toEqual([]);
-    await context.close();
   });
 });
 
 describe("the line", () => {
   test("is told to be broken while the server is away, and recovers by itself", async () => {
     const first = await openStage({ store: postgres().url, bare: true });
-    const kept = stage;
-    stage = first;
-    const before = adminPassword;
-    adminPassword = first.adminPassword;
-    const { context, page } = await visit();
-    await page.goto(`${first.url}/nodes`);
+    const { context, page, go } = await house.visit({ at: first });
+    await go("/nodes");
     await page.locator('[data-state="live"]').waitFor();
     await page.getByText("term").first().waitFor();
     await first.tower.stop();
@@ -394,7 +309,5 @@ describe("the line", () => {
     await page.getByText("boreas").first().waitFor();
     await context.close();
     await second.tower.stop();
-    stage = kept;
-    adminPassword = before;
   });
 });

@@ -54,11 +54,15 @@ function furnish(tower, hostile) {
   /** @param {number} ms @param {AbortSignal} signal */
   const take = (ms, signal) =>
     new Promise((resolve, reject) => {
-      const timer = setTimeout(resolve, ms);
-      signal.addEventListener("abort", () => {
+      const end = () => {
         clearTimeout(timer);
         reject(signal.reason);
-      });
+      };
+      const timer = setTimeout(() => {
+        signal.removeEventListener("abort", end);
+        resolve(undefined);
+      }, ms);
+      signal.addEventListener("abort", end);
     });
   tower.task("heartbeat", { schedule: every("2s"), description: "Says that the tower stands." }, async (run) => {
     run.log.info("ping", { from: "atlas" });

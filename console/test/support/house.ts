@@ -1,0 +1,143 @@
+/**
+ * One stage, one browser and a page per visitor, for all tests of a file. A page is loaded once; from screen to screen it goes
+ * as a person does, by the page's own router, which costs a tenth of a load. Where a load is what is tested, use `page.goto`.
+ */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, expect } from "vitest";
+import { postgres } from "../../../scheduler/test/support/servers.ts";
+import { openBrowser } from "./browser.mjs";
+import { openStage, password } from "./stage.mjs";
+
+export type Stage = Awaited<ReturnType<typeof openStage>>;
+
+export interface Look {
+  width?: number;
+  height?: number;
+  preferences?: object;
+  as?: "admin" | "viewer" | "operator" | "editor";
+  /** Another server than the file's own. */
+  at?: Stage;
+}
+
+export interface Visit {
+  context: BrowserContext;
+  page: Page;
+  /** What its console warned of, and what its policy refused. */
+  complaints: string[];
+  /** To an address of the server's, such as `/runs?state=failed`: returns when its screen stands. */
+  go: (path: string) => Promise<void>;
+}
+
+export interface House {
+  readonly stage: Stage;
+  readonly browser: Browser;
+  readonly runs: { logRun: number; hostileRun: number };
+  /** The page of somebody who is signed in and looks so: the same one each time, where the last test left it. */
+  visit: (look?: Look) => Promise<Visit>;
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Call it at the head of a file: it is furnished before the first test, and torn down after the last. */
+export function openHouse(): House {
+  let stage: Stage | undefined;
+  let browser: Browser | undefined;
+  let runs = { logRun: 0, hostileRun: 0 };
+  const visits = new Map<string, Promise<Visit>>();
+  const there = <T>(thing: T | undefined): T => {
+    if (thing === undefined) throw new Error("the house stands from the first test on");
+    return thing;
+  };
+  beforeAll(async () => {
+    [stage, browser] = await Promise.all([openStage({ store: postgres().url }), openBrowser()]);
+    await stage.people(stage.adminPassword);
+    runs = await stage.live();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stage?.tower.stop();
+  });
+  return {
+    get stage() {
+      return there(stage);
+    },
+    get browser() {
+      return there(browser);
+    },
+    get runs() {
+      return runs;
+    },
+    visit({ at = there(stage), ...look } = {}) {
+      const key = JSON.stringify([at.url, look]);
+      const visit = visits.get(key) ?? enter(there(browser), at, look);
+      visits.set(key, visit);
+      return visit;
+    },
+  };
+}
+
+async function enter(
+  browser: Browser,
+  stage: Stage,
+  { width = 1_280, height = 800, preferences = {}, as = "admin" }: Look,
+): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width, height }, timezoneId: "Europe/Berlin" });
+  const wanted = { language: "en", scheme: "light", ...preferences };
+  await context.addInitScript(
+    (kept) => localStorage.getItem("carillon.preferences") ?? localStorage.setItem("carillon.preferences", kept),
+    JSON.stringify(wanted),
+  );
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => {
+    // Before the sign-in the first question is refused: that is how it is asked for.
+    if (["error", "warning"].includes(message.type()) && !/status of 401/.test(message.text()))
+      complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  const headers = { "content-type": "application/json", origin: stage.url };
+  const data = { name: as, password: as === "admin" ? stage.adminPassword : password };
+  const signedIn = await context.request.post(`${stage.url}/v1/sign-in`, { headers, data });
+  expect(signedIn.status()).toBe(200);
+  const go = async (path: string) => {
+    // A dialog that a failed test left open would lie over the next one's screen.
+    const stands = page.url().startsWith(stage.url) && (await page.getByRole("dialog").count()) === 0;
+    if (!stands) await page.goto(`${stage.url}${path}`);
+    else await page.evaluate(walk, path);
+  };
+  return { context, page, complaints, go };
+}
+
+/** In the page: the router tells when what it went to is shown. */
+function walk(path: string): Promise<void> {
+  const { __TSR_ROUTER__: router } = globalThis as unknown as {
+    __TSR_ROUTER__: { navigate: (to: { href: string }) => Promise<void> };
+  };
+  return router.navigate({ href: path });
+}
+
+export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
+
+/** What a screen reader or a keyboard would stumble over. */
+export async function violations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
+  return page.evaluate(async () => {
+    // Its preload asks for every style sheet again, for rules that are off.
+    const options = { resultTypes: ["violations"], preload: false };
+    // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
+    const { violations: found } = await (globalThis as any).axe.run(document, options);
+    return (found as { id: string; nodes: { html: string; failureSummary: string }[] }[]).map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map(({ html, failureSummary }) => `${html.slice(0, 200)} ${failureSummary}`)
+          .join(" | ")}`,
+    );
+  });
+}
+
+/** How many pixels the page is wider than the screen. */
+export const overhang = (page: Page): Promise<number> =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
