@@ -39,7 +39,7 @@ import { StoreClock } from "./store-clock.ts";
 import { realSurroundings, type Surroundings } from "./surroundings.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 import { handleOf, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
-import { openTracing, type Tracing } from "./tracing/tracing.ts";
+import { openStoreTracing, type Tracing } from "./tracing/tracing.ts";
 import { untilAnswered } from "./until-answered.ts";
 import type { Witness } from "./witness.ts";
 import { Worker, type WorkerOptions } from "./worker/worker.ts";
@@ -325,7 +325,7 @@ export class Carillon {
       const store = await this.#measuring.around(await this.#surroundings.around(opened));
       await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
       this.#storeClock.sharpenBy(store.clock);
-      const tracing = await openTracing(store.runs, this.#secrets.redactor);
+      const tracing = await openStoreTracing(store.runs, this.#storeClock, this.#secrets.redactor);
       const enqueuer = new Enqueuer((writes) => this.#send(store, writes));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
     } catch (error) {
@@ -336,7 +336,7 @@ export class Carillon {
 
   async #start(): Promise<this> {
     await this.open();
-    const { store, definitions, enqueuer } = (await this.#opening) as Opened;
+    const { store, definitions, enqueuer, tracing } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#defined.checkSlotPayloads();
     // Loaded where somebody listens: all others start without it.
@@ -355,7 +355,7 @@ export class Carillon {
     const engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     const more = {
-      enqueuer,
+      ...{ enqueuer, tracing },
       node: this.#node,
       readMetrics: () => this.metrics(),
       listen: settings.listen ?? "",
@@ -388,7 +388,7 @@ export class Carillon {
     return new Worker({
       ...shared,
       claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
-      flow: shared.store.flow,
+      flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines),
       groupIds,
       handlerOf: (task) => {

@@ -21,6 +21,7 @@ import {
 import { HandedSecrets } from "./secrets.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { StoreClock } from "./store-clock.ts";
+import { isTraced, openTracing } from "./tracing/tracing.ts";
 import { version } from "./version.ts";
 import { Worker } from "./worker/worker.ts";
 
@@ -140,7 +141,7 @@ export class RemoteWorker {
       timeoutMs: sessionTimeoutMs,
     };
     const held = () => this.#started?.worker.held ?? 0;
-    const line = new Line({ ...shared, servers, key, answerMs: sessionTimeoutMs / 3 });
+    const line = new Line({ ...shared, servers, key, answerMs: sessionTimeoutMs / 3, traces: isTraced() });
     const join = {
       tasks: [...this.#served.keys()],
       concurrency,
@@ -160,16 +161,20 @@ export class RemoteWorker {
     const flow = new RemoteFlow(session);
     const secrets = new HandedSecrets(flow, this.#redactor);
     const claims = new RemoteClaims({ ...shared, session, flow, claimAheadMs, held });
+    const tracing = await openTracing(claims.traces, this.#redactor);
     const worker = new Worker({
       ...shared,
-      claims,
-      flow,
+      claims: tracing?.around(claims) ?? claims,
+      flow: tracing?.flow(flow) ?? flow,
       secrets,
       writeLogs: (lines) => claims.writeLogs(lines),
       membership: session,
       definitions: new Definitions(claims),
       groupIds: [],
-      handlerOf: ({ name: task }) => this.#handlerOf(task),
+      handlerOf: ({ name: task }) => {
+        const handler = this.#handlerOf(task);
+        return handler && tracing ? tracing.handler(handler) : handler;
+      },
       concurrency,
       claimAheadMs,
       listeners: this.#listeners,

@@ -218,11 +218,13 @@ export interface EnqueueWrite {
   context?: string | undefined;
 }
 
-/** From where a traced run comes. */
+/** From where a traced run comes: whoever enqueued it, or a run that began it. */
 export interface RunOrigin {
   runId: number;
   context: string;
   createdMs: number;
+  /** It goes on from a run, or comes after several. */
+  apart: boolean;
 }
 
 export interface Enqueued {
@@ -299,6 +301,8 @@ export interface RunStore {
   enqueue(writes: EnqueueWrite[], nowMs: number, local?: LocalClaims): Promise<Enqueued[]>;
   /** Of these, those that were enqueued by somebody who traces. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
+  /** Spans of runs, for those that these begin. One try. */
+  leaveSpans(spans: { runId: number; context: string }[], nowMs: number): Promise<void>;
   /** The same inside the caller's transaction. */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */

@@ -7,6 +7,9 @@ import { limits } from "./limits.ts";
  * a worker's clock: a worker says how long ago something was, a server how long until something is due.
  */
 
+/** A header, not a field: a server that does not know it yet leaves it alone. Each as W3C's traceparent writes it. */
+export const tracesHeader = "carillon-traces";
+
 const number = z.int().min(1);
 /** The store's texts hold no NUL. */
 const text = (longest: number) =>
@@ -120,6 +123,14 @@ const secretOf = z.strictObject({
   version: number.optional().describe("The present one, or the one before; default the present one."),
 });
 
+const spanOf = z.strictObject({
+  ...claimed,
+  context: z
+    .string()
+    .regex(/^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/)
+    .describe("As W3C's traceparent writes it. What the run begins goes on from there."),
+});
+
 const turn = z
   .strictObject({
     exceptTaskIds: z.array(number).max(limits.heldPerSession).describe("Tasks of which it has runs that wait."),
@@ -161,6 +172,7 @@ export const pollRequest = z
     logs: z.array(logLine).max(limits.runsPerPoll).optional(),
     states: z.array(savedState).max(limits.runsPerPoll).optional(),
     spawns: z.array(spawn).max(limits.childrenAtOnce).optional(),
+    spans: z.array(spanOf).max(limits.runsPerPoll).optional().describe("Before what these runs spawn or go on as."),
     inputsOf: inputsOf.optional().describe("Asks what this run comes from."),
     secretOf: secretOf.optional().describe("Asks for a secret's value. Keep it out of what is logged and returned."),
     turn: turn.optional(),
@@ -192,6 +204,15 @@ const run = z.strictObject({
     .object({ index: z.int(), total: z.int() })
     .nullable()
     .describe("Of a run that was split: its part, from 0, and how many there are."),
+  trace: z
+    .object({
+      parent: z.string().nullable().describe("The span that the handler's is a child of; null: it begins a trace."),
+      links: z.array(z.string()).describe("Spans that it is linked to."),
+    })
+    .optional()
+    .describe(
+      `Only of a run that was begun by who traces, and to a worker that says so: by the header ${tracesHeader}.`,
+    ),
   state: z.unknown().describe("What an attempt before this one, or the run that this one goes on from, has kept."),
 });
 
@@ -207,7 +228,7 @@ const task = z.strictObject({
 
 const refusal = z.strictObject({
   ...claimed,
-  part: z.enum(["verdict", "report", "log", "state", "spawn", "inputs", "secret"]).describe("Of the request."),
+  part: z.enum(["verdict", "report", "log", "state", "spawn", "inputs", "secret", "span"]).describe("Of the request."),
   status: z.int(),
   code: z.string(),
   message: z.string(),

@@ -17,6 +17,7 @@ import { runUnknown } from "../run.ts";
 import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
+import { type EnqueueTracing, traceparentOf } from "../trace-context.ts";
 import { version } from "../version.ts";
 import { accessCalls } from "./access-calls.ts";
 import { alarmCalls } from "./alarm-calls.ts";
@@ -46,6 +47,7 @@ export interface ApiOptions {
   provider: ProviderSettings | null;
   /** This process's. */
   enqueuer: Enqueuer;
+  tracing: EnqueueTracing | undefined;
   secretKeys: SecretKeys;
   /** Whom this process tells of what goes wrong. */
   alarms: AlarmSettings | null;
@@ -72,7 +74,7 @@ export class Api {
   readonly #streams = new Set<Promise<void>>();
 
   constructor(options: ApiOptions) {
-    const { store, clock, storeClock, log, node, enqueuer } = options;
+    const { store, clock, storeClock, log, node, enqueuer, tracing } = options;
     const now = () => storeClock.now();
     // As many requests wait on it as there are; Node would take more than ten for a leak.
     setMaxListeners(0, this.#stopping.signal);
@@ -82,7 +84,7 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     this.#handlers = {
       ...taskCalls(store, clock),
-      ...runCalls({ store, clock, enqueuer, tail: tailOf(store, clock) }),
+      ...runCalls({ store, clock, enqueuer, tracing, tail: tailOf(store, clock) }),
       ...operationCalls(store),
       ...calendarCalls(store),
       ...clusterCalls(store, node, this.#events.follow),
@@ -228,6 +230,7 @@ export class Api {
     return {
       ...{ who, reach, expiresMs, ifVersion, runIds, signal, nowMs: storeClock.now(), address: request.ip },
       token: token === "" && request.method !== "GET" ? tokenOfItsOwn() : token,
+      traceparent: traceparentOf(request.headers.traceparent),
       lastEventId: typeof last === "string" ? last : undefined,
       cookie: {
         present: cookie,

@@ -20,6 +20,8 @@ export interface Call {
   address: string;
   /** Aborts when the caller has gone, or the server stops. */
   signal: AbortSignal;
+  /** The span of whoever asks, as W3C's traceparent writes it, where they trace. */
+  traceparent: string | undefined;
   /** Where a stream goes on. */
   lastEventId: string | undefined;
   /** The browser's sign-in: read, and set (null takes it away). */

@@ -10,6 +10,7 @@ import type { SecretSource } from "../secrets.ts";
 import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { checkName } from "../task.ts";
+import { type RunTrace, storeTraces, type TraceSource } from "../trace-context.ts";
 import type { GivenLog, GivenVerdict, JoinRequest, PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
 import type { ClaimStanding, WorkerKey } from "../worker-store.ts";
 import { FlowCalls, type Refuse } from "./flow-calls.ts";
@@ -45,10 +46,12 @@ export class Poller {
   readonly #settling: Settling;
   readonly #lanes: Lanes;
   readonly #flow: FlowCalls;
+  readonly #traces: TraceSource;
   #closed = false;
 
   constructor(options: PollerOptions) {
     this.#options = options;
+    this.#traces = storeTraces(options.store.runs, options.storeClock);
     const now = () => options.storeClock.now();
     this.#sessions = new Sessions({
       ...options,
@@ -80,10 +83,11 @@ export class Poller {
   }
 
   /**
+   * @param traces whether the worker wants to know from where its runs come
    * @param gone aborts when nobody is there any more to be answered
    * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
-  async poll(key: WorkerKey, request: PollRequest, gone: AbortSignal): Promise<PollAnswer> {
+  async poll(key: WorkerKey, request: PollRequest, gone: AbortSignal, traces = false): Promise<PollAnswer> {
     const { clock, storeClock } = this.#options;
     const beganMono = clock.monotonic();
     if (this.#closed) throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
@@ -112,6 +116,8 @@ export class Poller {
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
     // Nobody is there to have them; whoever asks next is.
     if (gone.aborted) session.ungiven.push(...runs);
+    // A trace is not worth a run: with the store away there is none.
+    const origins = traces && runs.length > 0 ? await this.#traces.tracesOf(runs).catch(() => undefined) : undefined;
     const nowMs = storeClock.now();
     for (const { fence } of session.recalls) session.told.add(fence);
     return {
@@ -119,7 +125,7 @@ export class Poller {
       nowMs,
       tookMs: clock.monotonic() - beganMono,
       sureForMs: request.leave ? 0 : session.sureUntilMs - nowMs,
-      runs: runs.map((run) => this.#given(run, nowMs)),
+      runs: runs.map((run) => ({ ...this.#given(run, nowMs), ...traced(origins?.get(run.runId)) })),
       tasks: this.#facts(runs),
       recalls: session.recalls.flatMap(({ runId, fence, kind, why }) =>
         session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
@@ -240,9 +246,18 @@ export class Poller {
     request: PollRequest,
     refused: Refusal[],
   ): Promise<Pick<PollAnswer, "spawned" | "inputs" | "secret">> {
-    const { verdicts = [], reports = [], logs = [], states = [], spawns = [], inputsOf, secretOf } = request;
+    const {
+      verdicts = [],
+      reports = [],
+      logs = [],
+      states = [],
+      spawns = [],
+      inputsOf,
+      secretOf,
+      spans = [],
+    } = request;
     const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
-    const flows = [...states, ...spawns, ...asked, ...wished];
+    const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
     if (verdicts.length + reports.length + logs.length + flows.length === 0) return {};
     // A verdict on what is not held may be an old one said again. A log line may come a little after its run's end.
     const standings = await this.#look(session, [
@@ -258,6 +273,7 @@ export class Poller {
       failed.add(claim.fence);
       refused.push(refusal(claim, part, error.code, error.message));
     };
+    if (spans.length > 0) await this.#traces.leave(held(spans, "span"));
     await this.#flow.save(held(states, "state"), refuse);
     const spawned = spawns.length > 0 ? await this.#flow.spawn(key, held(spawns, "spawn"), refuse) : undefined;
     const [ask] = held(asked, "inputs");
@@ -414,6 +430,8 @@ export class Poller {
     });
   }
 }
+
+const traced = (trace: RunTrace | undefined) => (trace === undefined ? {} : { trace });
 
 const isForeign = (standing: ClaimStanding | undefined) =>
   standing?.standing === "foreign" || standing?.standing === "unknown";

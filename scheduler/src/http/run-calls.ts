@@ -9,6 +9,7 @@ import { awaitRecall } from "../recall.ts";
 import { outcomes } from "../run.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../run-object.ts";
 import type { EnqueueWrite, RunRecord, Store } from "../store.ts";
+import { type EnqueueTracing, withContext } from "../trace-context.ts";
 import type { Call, Some } from "./call.ts";
 import { Gathered } from "./gathered.ts";
 import { pageOf, readCursor, visiblePage } from "./pages.ts";
@@ -18,6 +19,7 @@ export interface RunCallOptions {
   store: Store;
   clock: Clock;
   enqueuer: Enqueuer;
+  tracing: EnqueueTracing | undefined;
   /** Of a run's log as it is written. */
   tail: Some<"tailLogs">["tailLogs"];
 }
@@ -62,11 +64,17 @@ export const logObject = ({
   ...{ id: placeText({ atMs, lies }), at: isoTime(atMs), attempt, level, message, fields },
 });
 
-export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some<keyof typeof runRoutes> {
+export function runCalls({ store, clock, enqueuer, tracing, tail }: RunCallOptions): Some<keyof typeof runRoutes> {
   const audits = new Gathered(async (entries: Parameters<Store["audit"]["record"]>[0]) => {
     await store.audit.record(entries);
     return entries;
   }, entriesPerStatement);
+  /** Also where this server does not trace, a run goes on from the span of whoever asked for it. */
+  const traced = <Made>(
+    task: string | null,
+    { traceparent }: Call,
+    send: (context: string | undefined) => Promise<Made>,
+  ): Promise<Made> => (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
   /** A task's number is its name's for ever, also when it is removed and made again. */
   const taskIds = new Map<string, number>();
   const taskIdOf = async (name: string): Promise<number> => {
@@ -190,7 +198,7 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
 
     async runTask({ task, reason, ...given }, call) {
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
-      const { runId, created } = await enqueuer.add(write);
+      const { runId, created } = await traced(task, call, (context) => enqueuer.add({ ...write, context }));
       const { author, reason: why } = changeOf(call, reason);
       // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
       if (created) {
@@ -206,7 +214,8 @@ export function runCalls({ store, clock, enqueuer, tail }: RunCallOptions): Some
       for (const { task } of runs) call.reach.check(task);
       const writes: EnqueueWrite[] = [];
       for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
-      const made = await store.runs.enqueue(writes, call.nowMs);
+      const task = runs.every((one) => one.task === runs[0]?.task) ? (runs[0]?.task ?? null) : null;
+      const made = await traced(task, call, (context) => store.runs.enqueue(withContext(writes, context), call.nowMs));
       return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };
     },
 

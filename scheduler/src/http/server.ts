@@ -14,8 +14,9 @@ import { parseListen } from "../listen.ts";
 import type { ProviderSettings } from "../provider-options.ts";
 import type { SecretKeys } from "../secret-keys.ts";
 import type { Signal } from "../store.ts";
+import type { EnqueueTracing } from "../trace-context.ts";
 import { version } from "../version.ts";
-import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
+import { describeProtocol, type PollRequest, pollPath, pollRequest, tracesHeader } from "../worker-protocol.ts";
 import type { WorkerKey } from "../worker-store.ts";
 import { Api } from "./api.ts";
 import { ConsolePages } from "./console-pages.ts";
@@ -45,6 +46,8 @@ export interface HttpOptions extends PollerOptions {
   node: string;
   /** This process's. */
   enqueuer: Enqueuer;
+  /** Where this process traces. */
+  tracing: EnqueueTracing | undefined;
 }
 
 declare module "fastify" {
@@ -217,7 +220,8 @@ export class HttpServer {
     const onClose = () => gone.abort();
     socket.once("close", onClose);
     try {
-      return await this.#poller.poll(key as WorkerKey, body, gone.signal);
+      const traces = request.headers[tracesHeader] !== undefined;
+      return await this.#poller.poll(key as WorkerKey, body, gone.signal, traces);
     } finally {
       socket.off("close", onClose);
     }

@@ -4,7 +4,7 @@ import { gzip } from "node:zlib";
 import type { Clock } from "../clock.ts";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
-import type { PollAnswer, PollRequest, Problem } from "../worker-protocol.ts";
+import { type PollAnswer, type PollRequest, type Problem, tracesHeader } from "../worker-protocol.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
@@ -15,6 +15,8 @@ export interface LineOptions {
   log: Log;
   /** How long after its waiting time a poll must be answered. */
   answerMs: number;
+  /** This process traces: it is told from where its runs come. */
+  traces?: boolean;
 }
 
 export interface Answered {
@@ -93,7 +95,7 @@ export class Line {
     body: PollRequest,
     signal: AbortSignal | undefined,
   ): Promise<{ status: number; text: string }> {
-    const { key, clock, answerMs } = this.#options;
+    const { key, clock, answerMs, traces } = this.#options;
     const plain = Buffer.from(JSON.stringify(body));
     const packed = packs && plain.length >= packFromBytes ? await pack(plain) : undefined;
     return new Promise((resolve, reject) => {
@@ -106,6 +108,7 @@ export class Line {
           "content-type": "application/json",
           "content-length": (packed ?? plain).length,
           ...(packed ? { "content-encoding": "gzip" } : {}),
+          ...(traces ? { [tracesHeader]: "1" } : {}),
           ...(packs ? { "accept-encoding": "gzip" } : {}),
         },
       });

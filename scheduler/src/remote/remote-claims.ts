@@ -7,6 +7,7 @@ import type { TurnRequest } from "../route-store.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimRequest, ClaimStore, LogLine, Settlement, TaskRecord } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { defineTask } from "../task.ts";
+import type { RunTrace, TraceSource } from "../trace-context.ts";
 import type { GivenVerdict, PollAnswer, TaskFacts } from "../worker-protocol.ts";
 import { inParts } from "./parts.ts";
 import type { RemoteFlow } from "./remote-flow.ts";
@@ -34,6 +35,8 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   readonly #options: RemoteClaimsOptions;
   readonly #records = new Map<number, TaskRecord>();
   readonly #taskIds = new Map<string, number>();
+  /** Of runs that were given and not asked about since. */
+  readonly #traces = new Map<number, RunTrace>();
   /** Fences whose verdict was answered while the book was being read: an older copy may still show them. */
   readonly #answered = new Set<number>();
   #reading = 0;
@@ -51,6 +54,25 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   async byIds(taskIds: number[]): Promise<TaskRecord[]> {
     return taskIds.flatMap((taskId) => this.#records.get(taskId) ?? []);
   }
+
+  /** For Tracing, which asks for all that was claimed: what came with the answers. */
+  readonly traces: TraceSource = {
+    tracesOf: async (runs) => {
+      const found = new Map(
+        runs.flatMap(({ runId }): [number, RunTrace][] => {
+          const trace = this.#traces.get(runId);
+          return trace ? [[runId, trace]] : [];
+        }),
+      );
+      for (const runId of found.keys()) this.#traces.delete(runId);
+      return found;
+    },
+    // A poll of its own: a server that does not know such a part yet refuses it, and nothing else with it.
+    leave: async (spans) => {
+      for (const part of inParts(spans.map(({ runId, fence, context }) => ({ runId, fence, context }))))
+        await this.#options.session.poll({ spans: part });
+    },
+  };
 
   /** Waits at the server until there is something. */
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
@@ -129,6 +151,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   async settle(_sessionId: number, settlements: Settlement[]): Promise<Set<number>> {
     const { flow, storeClock } = this.#options;
     const nowMs = storeClock.now();
+    for (const { runId } of settlements) this.#traces.delete(runId);
     const refused = new Set<number>();
     for (const verdicts of inParts(settlements.map((item) => verdictOf(item, nowMs, flow)))) {
       const answer = await this.#options.session.pollUntilAnswered({ verdicts });
@@ -200,7 +223,8 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       if ((this.#records.get(facts.taskId)?.version ?? 0) < facts.version)
         this.#records.set(facts.taskId, recordOf(facts));
     }
-    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload, shard, state }) => {
+    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload, shard, state, trace }) => {
+      if (trace) this.#traces.set(runId, trace);
       const taskId = this.#taskIds.get(task) as number;
       const version = this.#records.get(taskId)?.version ?? 1;
       return {

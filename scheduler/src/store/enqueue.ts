@@ -103,7 +103,7 @@ const enqueued = sourceNumber("enqueue");
 const ready = 2;
 const claimed = 3;
 
-export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn" | "origins"> {
+export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn"> {
   const s = database.schema;
   // One text for each shape, made once: with a name it is compared at each call with what the connection has prepared.
   const inserts = {
@@ -153,13 +153,6 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
         return answers as Enqueued[];
       });
     },
-
-    origins: (runIds) =>
-      database.query(
-        "run-origins",
-        `select run_id as "runId", context, created_ms as "createdMs" from ${s}.run_origin where run_id = any($1)`,
-        [runIds],
-      ),
 
     async enqueueIn(client, write, nowMs) {
       for (;;) {

@@ -52,6 +52,9 @@ export function historyStore(database: Database): HistoryStore {
       await database.query("history-origins-drop", `delete from ${s}.run_origin where created_ms < $1`, [
         Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
       ]);
+      await database.query("history-spans-drop", `delete from ${s}.run_span where created_ms < $1`, [
+        Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
+      ]);
       await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
         Math.round(nowMs - keepMs),
       ]);

@@ -6,6 +6,7 @@ import { listRuns } from "./browse-runs.ts";
 import type { Database } from "./database.ts";
 import { enqueueStore } from "./enqueue.ts";
 import { lockPlans, settleGates } from "./gates.ts";
+import { originStore } from "./origins.ts";
 import { asRunRecord, type RunRow, runRecordSql } from "./run-rows.ts";
 import { notifySql } from "./signals.ts";
 
@@ -18,6 +19,7 @@ export function runStore(database: Database): RunStore {
 
   const store: RunStore = {
     ...enqueueStore(database),
+    ...originStore(database),
 
     async cancel(runId, why, nowMs, by) {
       const now = Math.round(nowMs);

@@ -17,6 +17,7 @@ import { bundles } from "./0016-bundles.ts";
 import { alarms } from "./0017-alarms.ts";
 import { namespaces } from "./0018-namespaces.ts";
 import { secrets } from "./0019-secrets.ts";
+import { runSpan } from "./0021-run-span.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -45,4 +46,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 17, name: "alarms", sql: alarms },
   { number: 18, name: "namespaces", sql: namespaces },
   { number: 19, name: "secrets", sql: secrets },
+  { number: 21, name: "run-span", sql: runSpan },
 ];
