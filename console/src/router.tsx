@@ -44,6 +44,21 @@ const run = createRoute({
   validateSearch: picks("find", "level"),
   component: lazyRouteComponent(() => import("./runs/run.tsx"), "RunScreen"),
 });
+const operations = createRoute({
+  ...under,
+  path: "/operations",
+  component: lazyRouteComponent(() => import("./operations/operations.tsx"), "Operations"),
+});
+const operation = createRoute({
+  ...under,
+  path: "/operations/$operation",
+  component: lazyRouteComponent(() => import("./operations/operation.tsx"), "OperationScreen"),
+});
+const alarms = createRoute({
+  ...under,
+  path: "/alarms",
+  component: lazyRouteComponent(() => import("./alarms/alarms.tsx"), "Alarms"),
+});
 const workers = createRoute({
   ...under,
   path: "/workers",
@@ -62,7 +77,19 @@ const settings = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, tasks, task, runs, run, workers, nodes, settings]),
+  routeTree: root.addChildren([
+    overview,
+    tasks,
+    task,
+    runs,
+    run,
+    operations,
+    operation,
+    alarms,
+    workers,
+    nodes,
+    settings,
+  ]),
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {
     const given = Object.entries(search as Filter).filter((entry): entry is [string, string] => entry[1] !== undefined);

@@ -90,6 +90,35 @@ describe("somebody", () => {
     await context.close();
   });
 
+  test("signs in by a provider, is told why not, and comes to where the address led", async () => {
+    const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+    const page = await context.newPage();
+    const through = async (user: string) => {
+      await page.getByRole("link", { name: "Sign in with the house" }).click();
+      await page.locator("input[name=login]").fill(user);
+      await page.locator("input[name=password]").fill("any");
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "Continue" }).click();
+    };
+    await page.goto(`${house.stage.url}/runs?state=failed`);
+    await through("nobody");
+    await page.getByText("no rule says what you may do here").waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(new URL(page.url()).search).toBe("");
+    await context.clearCookies();
+    house.provider.groups.set("ann", ["ops"]);
+    await page.goto(`${house.stage.url}/runs?state=failed`);
+    await through("ann");
+    await heading(page, "Runs");
+    expect(new URL(page.url()).search).toBe("?state=failed");
+    await page.getByRole("button", { name: "Account of ann" }).waitFor();
+    // Words in an address are not told as if the server had said them.
+    await context.clearCookies();
+    await page.goto(`${house.stage.url}/?refused=PAY_ME&why=send-money`);
+    await page.getByText("The sign-in came to nothing. Try again.").waitFor();
+    await context.close();
+  });
+
   test("who chose to look only sees no button either", async () => {
     const { context, page, go } = await house.visit({ preferences: { readOnly: true } });
     await go("/tasks");
@@ -108,6 +137,9 @@ const screens = (): [path: string, shows: string][] => [
   ["/tasks/sync-inventory?part=versions", "admin|atlas|code"],
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
+  ["/operations", "Run again|重新运行"],
+  [`/operations/${house.operation}`, "mended"],
+  ["/alarms", "connect ECONNREFUSED"],
   ["/workers", "rack=b4"],
   ["/nodes", "atlas"],
   ["/settings", "English"],
@@ -220,6 +252,59 @@ describe("an operator", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Run again" }).click();
     await page.waitForURL((url) => url.href !== cancelled);
     await page.getByText("part 1 of 400").waitFor();
+  });
+
+  test("runs all again that match, follows it, and cancels what was chosen", async () => {
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/runs?task=sync-inventory&state=succeeded");
+    await page.getByRole("button", { name: "Run all again…" }).click();
+    const dialog = page.getByRole("dialog");
+    const matched = Number(/\d+/.exec(await dialog.getByText(/^Run \d+ runs again\?$/).innerText())?.[0]);
+    expect(matched).toBeGreaterThan(8);
+    await dialog.getByText(`and ${matched - 8} more`).waitFor();
+    expect(await dialog.getByText(/^run \d+ of sync-inventory$/).count()).toBe(8);
+    expect(await page.getByRole("button", { name: "Cancel all…" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("Reason").fill("the stock was wrong");
+    await dialog.getByRole("button", { name: "Run again" }).click();
+    await dialog.getByRole("link", { name: "Follow it under Operations" }).click();
+    await heading(page, /^Operation \d+$/);
+    await page.getByText("the stock was wrong").waitFor();
+    await page.getByText(`${matched} / ${matched}`).waitFor();
+    const later = { in: "3h", keyed: ["one", "two"] };
+    await Promise.all(later.keyed.map((key) => house.stage.tower.enqueue("warm-cache", null, { in: later.in, key })));
+    await go("/runs?task=warm-cache&state=ready");
+    await page
+      .getByRole("row", { name: /warm-cache/ })
+      .nth(1)
+      .waitFor();
+    await page.getByRole("checkbox", { name: "Choose all that are shown" }).check();
+    await page.getByRole("button", { name: "Cancel them" }).click();
+    await page.getByText(/^Cancel [23] runs\?$/).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
+    await page.getByText(/^[23] runs cancelled$/).waitFor();
+  });
+
+  test("is told what is wrong, says that it is known, silences it, and tries a channel", async () => {
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/alarms");
+    const alarm = page.getByRole("article", { name: `Runs failed: ${hostileName}` });
+    await alarm.getByText("Read its error and log").waitFor();
+    await alarm.getByRole("button", { name: "It is known" }).click();
+    await page.getByLabel("Reason").fill("it always was");
+    await page.getByRole("dialog").getByRole("button", { name: "It is known" }).click();
+    await alarm.getByText("known to operator").waitFor();
+    await alarm.getByRole("button", { name: "Silence…" }).click();
+    await page.getByRole("dialog").getByText("1 d", { exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Silence", exact: true }).click();
+    await alarm.getByText("silenced until").waitFor();
+    await page.getByRole("button", { name: "Undo" }).click();
+    await alarm.getByText("silenced until").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send a test" }).click();
+    const row = page.getByRole("row", { name: /Test.*test/ });
+    await row.getByText(/ECONNREFUSED/).waitFor();
+    await row.getByRole("button", { name: "Test" }).click();
+    await page.getByRole("dialog").getByText("a test by operator").first().waitFor();
+    expect(await violations(page)).toEqual([]);
   });
 
   test("finds in a log, and the find is in the address", async () => {

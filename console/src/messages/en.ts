@@ -1,5 +1,8 @@
+import { alarmsEn } from "./en-alarms.ts";
 import { clusterEn } from "./en-cluster.ts";
+import { operationsEn } from "./en-operations.ts";
 import { runsEn } from "./en-runs.ts";
+import { signInEn } from "./en-sign-in.ts";
 import { tasksEn } from "./en-tasks.ts";
 
 /** Every text of the console. `{name}` stands for a value; "one|many" is chosen by `n`. The keys are the type of `t`. */
@@ -7,6 +10,9 @@ export const en = {
   ...tasksEn,
   ...runsEn,
   ...clusterEn,
+  ...operationsEn,
+  ...alarmsEn,
+  ...signInEn,
   "unit.ms": "ms",
   "unit.s": "s",
   "unit.min": "min",

@@ -1,12 +1,18 @@
 import type { en } from "./en.ts";
+import { alarmsZh } from "./zh-alarms.ts";
 import { clusterZh } from "./zh-cluster.ts";
+import { operationsZh } from "./zh-operations.ts";
 import { runsZh } from "./zh-runs.ts";
+import { signInZh } from "./zh-sign-in.ts";
 import { tasksZh } from "./zh-tasks.ts";
 
 export const zh: Record<keyof typeof en, string> = {
   ...tasksZh,
   ...runsZh,
   ...clusterZh,
+  ...operationsZh,
+  ...alarmsZh,
+  ...signInZh,
   "unit.ms": "毫秒",
   "unit.s": "秒",
   "unit.min": "分",

@@ -1,11 +1,12 @@
 import { Button, MultiSelect, TextInput } from "@mantine/core";
 import { IconFilterOff } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import type { Answer } from "../api/call.ts";
+import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { type Column, Grid } from "../parts/grid.tsx";
+import { type Column, Grid, type Selection } from "../parts/grid.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
@@ -15,9 +16,10 @@ import { plain } from "../parts/plain.ts";
 import { type RunState, StateMark, shownState } from "../parts/state.tsx";
 import type { Filter } from "../router.tsx";
 import { TaskField } from "../tasks/task-field.tsx";
+import { RunBulk } from "./bulk.tsx";
 import css from "./runs.module.css";
 
-type Run = Answer<"listRuns">["items"][number];
+export type Run = Answer<"listRuns">["items"][number];
 
 const states: RunState[] = [
   "ready",
@@ -40,7 +42,7 @@ export function Runs() {
   const { t } = useWords();
   const search = useSearch({ from: "/runs" });
   const navigate = useNavigate({ from: "/runs" });
-  const chosen = useMemo(() => (search.state ?? "").split(",").filter(isState), [search.state]);
+  const picked = useMemo(() => (search.state ?? "").split(",").filter(isState), [search.state]);
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
   const runs = usePages(
@@ -48,13 +50,22 @@ export function Runs() {
     {
       limit: pageSize,
       ...(search.task ? { task: search.task } : {}),
-      ...(chosen.length > 0 ? { state: chosen } : {}),
+      ...(picked.length > 0 ? { state: picked } : {}),
       ...(search.since ? { since: search.since } : {}),
       ...(search.until ? { until: search.until } : {}),
     },
     { everyMs },
   );
   const isFiltered = Object.keys(search).length > 0;
+  const may = useMay("operator");
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const choose = useCallback((keys: string[], isChosen: boolean) => {
+    setChosen((before) => {
+      const next = new Set(before);
+      for (const key of keys) isChosen ? next.add(key) : next.delete(key);
+      return next;
+    });
+  }, []);
   return (
     <Page title={t("screen.runs")} below={t("runs.lead")} fill>
       <search className={css.filters} aria-label={t("filter.label")}>
@@ -62,10 +73,10 @@ export function Runs() {
         <MultiSelect
           className={css.states}
           aria-label={t("runs.state")}
-          placeholder={chosen.length === 0 ? t("runs.anyState") : ""}
+          placeholder={picked.length === 0 ? t("runs.anyState") : ""}
           data={states.map((state) => ({ value: state, label: t(`state.${state}`) }))}
-          value={chosen}
-          onChange={(picked) => filter({ state: picked.join(",") })}
+          value={picked}
+          onChange={(states) => filter({ state: states.join(",") })}
           clearable
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
@@ -81,10 +92,24 @@ export function Runs() {
           </Button>
         )}
       </search>
+      {may && (runs.data?.length ?? 0) > 0 && (
+        <RunBulk
+          rows={runs.data ?? []}
+          chosen={chosen}
+          search={search}
+          states={picked}
+          onNone={() => setChosen(new Set())}
+        />
+      )}
       <Shown of={runs} rows={12}>
         {(rows) =>
           rows.length > 0 ? (
-            <RunGrid rows={rows} more={runs.more} onMore={runs.onMore} />
+            <RunGrid
+              rows={rows}
+              more={runs.more}
+              onMore={runs.onMore}
+              {...(may ? { selection: { chosen, choose } } : {})}
+            />
           ) : isFiltered ? (
             <Nothing title={t("runs.noneMatch")}>{t("runs.noneMatchTold")}</Nothing>
           ) : (
@@ -135,11 +160,13 @@ export function RunGrid({
   more,
   onMore,
   ofTask = false,
+  selection,
 }: {
   rows: Run[];
   more: boolean;
   onMore: () => void;
   ofTask?: boolean;
+  selection?: Selection;
 }) {
   const words = useWords();
   const { t } = words;
@@ -188,6 +215,7 @@ export function RunGrid({
       columns={columns}
       more={more}
       onMore={onMore}
+      {...(selection ? { selection } : {})}
       card={(run) => (
         <div className={css.card}>
           <div className={css.cardTop}>

@@ -1,16 +1,18 @@
 import {
   IconActivity,
+  IconBellRinging,
   IconHeartbeat,
   IconListDetails,
   IconPlayerPlay,
   IconServer2,
   IconSettings,
+  IconStack2,
 } from "@tabler/icons-react";
 import type { Role } from "../../../scheduler/src/access.ts";
 import type { Message } from "../messages/words.ts";
 
 export interface Screen {
-  to: "/" | "/tasks" | "/runs" | "/workers" | "/nodes" | "/settings";
+  to: "/" | "/tasks" | "/runs" | "/operations" | "/alarms" | "/workers" | "/nodes" | "/settings";
   name: Message;
   icon: typeof IconActivity;
   /** Pressed after g. */
@@ -26,6 +28,8 @@ export const screens: Screen[][] = [
     { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },
     { to: "/tasks", name: "screen.tasks", icon: IconListDetails, key: "t", least: "viewer" },
     { to: "/runs", name: "screen.runs", icon: IconPlayerPlay, key: "r", least: "viewer" },
+    { to: "/operations", name: "screen.operations", icon: IconStack2, key: "p", least: "viewer" },
+    { to: "/alarms", name: "screen.alarms", icon: IconBellRinging, key: "m", least: "viewer" },
   ],
   [
     { to: "/workers", name: "screen.workers", icon: IconActivity, key: "w", least: "viewer" },

@@ -1,10 +1,12 @@
 import { Loader } from "@mantine/core";
 import { RouterProvider } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/notice.tsx";
 import { router } from "../router.tsx";
+import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";
 import { SignIn } from "./sign-in.tsx";
 
@@ -12,6 +14,11 @@ import { SignIn } from "./sign-in.tsx";
 export function Gate() {
   const { t } = useWords();
   const me = useAnswer("getMe", {}, { everyMs: 60_000 });
+  const isIn = me.data !== undefined;
+  useEffect(() => {
+    const place = isIn ? takePlace() : undefined;
+    if (place !== undefined) router.history.replace(place);
+  }, [isIn]);
   if (isRefusal(me.error, "SIGN_IN_NEEDED")) return <SignIn />;
   if (me.data) return <RouterProvider router={router} />;
   if (me.error)

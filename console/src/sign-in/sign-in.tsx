@@ -1,18 +1,23 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { IconLogin2 } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { answers } from "../api/answers.ts";
+import { answers, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import bell from "../bell.svg";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/notice.tsx";
 import { Choices } from "../shell/choices.tsx";
+import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
 
 export function SignIn() {
   const { t } = useWords();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
+  const [refused] = useState(readRefusal);
+  const provider = useAnswer("howToSignIn", {}).data?.provider;
+  useEffect(forgetRefusal, []);
   useEffect(() => {
     document.title = `${t("signIn.title")} · Carillon`;
   }, [t]);
@@ -37,12 +42,35 @@ export function SignIn() {
         <img src={bell} width={44} height={44} alt="" />
         <h1>{t("signIn.title")}</h1>
         <p className="soft">{t("signIn.lead")}</p>
+        {refused && !signIn.error && (
+          <div role="alert" className={css.refused}>
+            <b>{t(`provided.${refused.code}`)}</b>
+            {refused.why && <span>{t(`provided.why.${refused.why}`)}</span>}
+          </div>
+        )}
+        {provider && (
+          <>
+            <Button
+              component="a"
+              href={provider.path}
+              size="md"
+              fullWidth
+              leftSection={<IconLogin2 size={18} aria-hidden />}
+              onClick={keepPlace}
+            >
+              {t("signIn.by", { provider: provider.label })}
+            </Button>
+            <p className={css.or}>
+              <span>{t("signIn.or")}</span>
+            </p>
+          </>
+        )}
         <TextInput
           label={t("signIn.name")}
           name="username"
           autoComplete="username"
           required
-          autoFocus
+          autoFocus={!provider}
           withAsterisk={false}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
@@ -58,7 +86,13 @@ export function SignIn() {
           visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
         />
         {signIn.error && <Trouble error={signIn.error} small />}
-        <Button type="submit" size="md" loading={signIn.isPending} fullWidth>
+        <Button
+          type="submit"
+          size="md"
+          loading={signIn.isPending}
+          fullWidth
+          {...(provider ? { variant: "default" } : {})}
+        >
           {t("signIn.act")}
         </Button>
         <details className={css.first}>

@@ -5,6 +5,7 @@ import { useRef, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call, type Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
+import { OperationLink } from "../operations/filter-text.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Shown, Trouble } from "../parts/notice.tsx";
@@ -107,7 +108,7 @@ function Matched({
   );
 }
 
-function Names({ names, total }: { names: string[]; total: number }) {
+export function Names({ names, total }: { names: string[]; total: number }) {
   const { t } = useWords();
   return (
     <ul className={css.first}>
@@ -126,7 +127,7 @@ export function Watched({ operation, onClose }: { operation: number; onClose: ()
   const stop = useMutation({ mutationFn: () => call("stopOperation", { operation }) });
   const isOver = asked.data !== undefined && !["running", "stopping"].includes(asked.data.state);
   const close = () => {
-    outdate("listTasks", "getTask", "listComing");
+    outdate("listTasks", "getTask", "listComing", "listRuns", "listOperations");
     onClose();
   };
   return (
@@ -143,6 +144,9 @@ export function Watched({ operation, onClose }: { operation: number; onClose: ()
           </>
         )}
       </Shown>
+      <p className="soft">
+        <OperationLink operation={operation}>{t("operations.see")}</OperationLink>
+      </p>
       {stop.error && <Trouble error={stop.error} small />}
       <Group justify="flex-end" mt="lg">
         {!isOver && (

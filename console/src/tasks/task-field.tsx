@@ -5,8 +5,16 @@ import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 
-/** A task's name, completed by those that there are; taken when it is chosen or Enter is pressed. */
-export function TaskField({ value, onChange }: { value: string; onChange: (task: string | undefined) => void }) {
+/** A task's name, completed by those that there are; taken when it is chosen or Enter is pressed, in a form also when it is left. */
+export function TaskField({
+  value,
+  inForm = false,
+  onChange,
+}: {
+  value: string;
+  inForm?: boolean;
+  onChange: (task: string | undefined) => void;
+}) {
   const { t } = useWords();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -20,9 +28,13 @@ export function TaskField({ value, onChange }: { value: string; onChange: (task:
   const take = (name: string) => onChange(name.trim() === "" ? undefined : name.trim());
   return (
     <Autocomplete
-      style={{ flex: "1 1 200px", maxWidth: 340 }}
-      aria-label={t("filter.task")}
-      placeholder={t("filter.task")}
+      {...(inForm
+        ? { label: t("filter.task"), placeholder: t("alarms.anyTask") }
+        : {
+            "aria-label": t("filter.task"),
+            placeholder: t("filter.task"),
+            style: { flex: "1 1 200px", maxWidth: 340 },
+          })}
       leftSection={<IconSearch size={16} aria-hidden />}
       data={names}
       filter={({ options }) => options}
@@ -32,9 +44,11 @@ export function TaskField({ value, onChange }: { value: string; onChange: (task:
         if (next === "") take("");
       }}
       onOptionSubmit={take}
-      onBlur={() => setText(value)}
+      onBlur={() => (inForm ? take(text) : setText(value))}
       onKeyDown={(event) => {
-        if (event.key === "Enter" && !event.nativeEvent.isComposing) take(text);
+        if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+        if (inForm) event.preventDefault();
+        take(text);
       }}
       clearable
       clearButtonProps={{ "aria-label": t("filter.clear") }}

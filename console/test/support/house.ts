@@ -4,9 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { postgres } from "../../../scheduler/test/support/servers.ts";
+import { SignInProvider } from "../../../scheduler/test/support/sign-in-provider.ts";
 import { openBrowser } from "./browser.mjs";
 import { openStage, password } from "./stage.mjs";
 
@@ -34,6 +36,10 @@ export interface House {
   readonly stage: Stage;
   readonly browser: Browser;
   readonly runs: { logRun: number; hostileRun: number };
+  /** Of an operation that was begun. */
+  readonly operation: number;
+  /** Who signs people in, beside passwords. */
+  readonly provider: SignInProvider;
   /** The page of somebody who is signed in and looks so: the same one each time, where the last test left it. */
   visit: (look?: Look) => Promise<Visit>;
 }
@@ -45,21 +51,39 @@ export function openHouse(): House {
   let stage: Stage | undefined;
   let browser: Browser | undefined;
   let runs = { logRun: 0, hostileRun: 0 };
+  let operation = 0;
+  const provider = new SignInProvider();
   const visits = new Map<string, Promise<Visit>>();
   const there = <T>(thing: T | undefined): T => {
     if (thing === undefined) throw new Error("the house stands from the first test on");
     return thing;
   };
   beforeAll(async () => {
-    [stage, browser] = await Promise.all([openStage({ store: postgres().url }), openBrowser()]);
+    const [{ issuer, clientId, clientSecret }, port] = await Promise.all([provider.open(), freePort()]);
+    const url = `http://127.0.0.1:${port}`;
+    const settings = {
+      ...{ issuer, clientId, clientSecret, url, label: "the house", scopes: ["profile"] },
+      rules: [{ claim: "groups", has: "ops", role: "operator" as const }],
+    };
+    provider.serve(`${url}/v1/sign-in/provided`);
+    [stage, browser] = await Promise.all([
+      openStage({ store: postgres().url, listen: `127.0.0.1:${port}`, provider: settings }),
+      openBrowser(),
+    ]);
     await stage.people(stage.adminPassword);
     runs = await stage.live();
+    operation = await stage.operate(stage.adminPassword);
   });
   afterAll(async () => {
     await browser?.close();
     await stage?.tower.stop();
+    await provider.close();
   });
   return {
+    provider,
+    get operation() {
+      return operation;
+    },
     get stage() {
       return there(stage);
     },
@@ -76,6 +100,15 @@ export function openHouse(): House {
       return visit;
     },
   };
+}
+
+/** The provider is told where the server is before it listens there. */
+async function freePort(): Promise<number> {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
+  const { port } = holder.address() as { port: number };
+  await new Promise((resolve) => holder.close(resolve));
+  return port;
 }
 
 async function enter(

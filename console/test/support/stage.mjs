@@ -11,7 +11,8 @@ export const hostileText = '<script>window.hacked=1</script><a href="javascript:
 export const password = "correct horse battery 9";
 
 /**
- * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean }} options
+ * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean,
+ *   provider?: import("carillon").CarillonOptions["provider"] }} options
  *   bare: no tasks, no runs
  */
 export async function openStage({
@@ -21,6 +22,7 @@ export async function openStage({
   listen = "127.0.0.1:0",
   bare = false,
   hostile = true,
+  provider,
 }) {
   const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
   let first = "";
@@ -30,7 +32,16 @@ export async function openStage({
   };
   const log = { debug: () => undefined, info: () => undefined, warn: hear, error: () => undefined };
   const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
-  const tower = carillon({ ...options, name, concurrency: 40, drain: "500ms" });
+  // Nobody listens there: a message that does not arrive is seen to be tried again.
+  const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/carillon", secret: "between the two of them" } } };
+  const tower = carillon({
+    ...options,
+    name,
+    alarms,
+    concurrency: 40,
+    drain: "500ms",
+    ...(provider ? { provider } : {}),
+  });
   if (!bare) furnish(tower, hostile);
   await tower.start();
   const url = `http://${tower.listening}`;
@@ -44,6 +55,8 @@ export async function openStage({
     },
     /** Users of every role, all with the same password. @param {string} adminPassword */
     people: (adminPassword) => people(url, adminPassword),
+    /** What acts on many: what failed is run again. @param {string} adminPassword @returns its number */
+    operate: (adminPassword) => operate(url, adminPassword),
     /** Runs of many outcomes. */
     live: () => live(tower, hostile),
   };
@@ -153,7 +166,7 @@ async function live(tower, hostile) {
 }
 
 /** @param {string} url @param {string} adminPassword */
-async function people(url, adminPassword) {
+async function asAdmin(url, adminPassword) {
   /** @param {string} path @param {unknown} body @param {string} [cookie] */
   const post = async (path, body, cookie) => {
     const headers = { "content-type": "application/json", origin: url, ...(cookie ? { cookie } : {}) };
@@ -163,8 +176,22 @@ async function people(url, adminPassword) {
   };
   const signedIn = await post("/v1/sign-in", { name: "admin", password: adminPassword });
   const cookie = (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  return (/** @type {string} */ path, /** @type {unknown} */ body) => post(path, body, cookie);
+}
+
+/** @param {string} url @param {string} adminPassword */
+async function people(url, adminPassword) {
+  const post = await asAdmin(url, adminPassword);
   for (const role of ["viewer", "operator", "editor"])
-    await post("/v1/users", { name: role, password, role, reason: "staff" }, cookie);
+    await post("/v1/users", { name: role, password, role, reason: "staff" });
+}
+
+/** @param {string} url @param {string} adminPassword @returns {Promise<number>} */
+async function operate(url, adminPassword) {
+  const post = await asAdmin(url, adminPassword);
+  const filter = { task: "send-invoices", states: ["succeeded", "failed"] };
+  const begun = await post("/v1/operations", { kind: "rerun", filter, reason: "the printer is mended" });
+  return /** @type {{ operation: number }} */ (await begun.json()).operation;
 }
 
 /** Many tasks that never fire, for lists that are long. @param {import("carillon").Carillon} tower @param {number} count */

@@ -74,8 +74,8 @@ export class Provider {
 
   register(app: FastifyInstance): void {
     const config = { policy: "anyone" as const, touches: "nothing" as const };
-    app.get(providerPath, { config }, (_, reply) => this.#begin(reply));
-    app.get(returnPath, { config }, (request, reply) => this.#return(request, reply));
+    app.get(providerPath, { config }, (request, reply) => led(request, reply, () => this.#begin(reply)));
+    app.get(returnPath, { config }, (request, reply) => led(request, reply, () => this.#return(request, reply)));
   }
 
   async #begin(reply: FastifyReply): Promise<FastifyReply> {
@@ -113,12 +113,13 @@ export class Provider {
   /** What the provider says of who came back. */
   async #claims(request: FastifyRequest): Promise<Claims> {
     const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
-    if (attempt === null) throw refused("this browser began no sign-in here, or too long ago");
+    if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     const [state = "", nonce = "", verifier = ""] = attempt.split(".");
     const { searchParams } = new URL(request.url, this.#settings.url);
     // Looked at before the provider is asked anything.
-    if (searchParams.getAll("state").join() !== state) throw refused("the answer is not to what this browser asked");
-    if (searchParams.has("error")) throw refused("the provider let nobody in");
+    if (searchParams.getAll("state").join() !== state)
+      throw refused("answer", "the answer is not to what this browser asked");
+    if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");
     const config = await this.#config();
     try {
       // The address that the provider was told, whatever host this request names.
@@ -132,22 +133,22 @@ export class Provider {
       return { ...more, ...own } as unknown as Claims;
     } catch (error) {
       this.#log.warn({ error: messageOf(error) }, "a sign-in by the provider came to nothing");
-      throw refused("the provider's answer does not hold");
+      throw refused("invalid", "the provider's answer does not hold");
     }
   }
 
   async #signIn(claims: Claims, reply: FastifyReply): Promise<void> {
     const rights = rightsOf(this.#settings, claims);
     const name = claims[this.#settings.name];
-    if (rights === null) throw refused("no rule says what whom the provider sends may do here");
-    if (typeof name !== "string") throw refused(`the provider does not tell ${this.#settings.name}`);
+    if (rights === null) throw refused("rule", "no rule says what whom the provider sends may do here");
+    if (typeof name !== "string") throw refused("name", `the provider does not tell ${this.#settings.name}`);
     checkName("a user's name", name, 100);
     const nowMs = this.#nowMs();
     const { iss: issuer, sub: subject } = claims;
     const change = { author: `the provider ${this.#settings.label}`, reason: "signed in", nowMs };
     const user = await this.#access.providedUser({ issuer, subject, name, ...rights }, change);
     this.#onChanged();
-    if (user.disabledMs !== null) throw refused("the user is locked out");
+    if (user.disabledMs !== null) throw refused("locked", "the user is locked out");
     const secret = makeSecret();
     await this.#access.signIn(user.userId, hashOfSecret(secret), nowMs + signInMs, nowMs);
     reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, signInMs, this.#behindProxy));
@@ -190,5 +191,31 @@ export class Provider {
   }
 }
 
-const refused = (what: string) =>
-  new CarillonError("SIGN_IN_REFUSED", what, { hint: "Begin again at the sign-in page, or ask an admin." });
+/** Why somebody was refused, in a word for the console: a text in an address could be anybody's. */
+type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
+
+class Refused extends CarillonError {
+  readonly why: Why;
+
+  constructor(why: Why, what: string) {
+    super("SIGN_IN_REFUSED", what, { hint: "Begin again at the sign-in page, or ask an admin." });
+    this.why = why;
+  }
+}
+
+const refused = (why: Why, what: string) => new Refused(why, what);
+
+/** A browser that is refused is led back to the sign-in page, which tells it; a program gets the problem itself. */
+async function led(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  go: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  try {
+    return await go();
+  } catch (error) {
+    if (!(error instanceof CarillonError) || !/\btext\/html\b/.test(request.headers.accept ?? "")) throw error;
+    const why = error instanceof Refused ? `&why=${error.why}` : "";
+    return reply.redirect(`${homePath}?refused=${error.code}${why}`, 303);
+  }
+}

@@ -149,6 +149,12 @@ describe("a provider", () => {
     expect(await refusedOf(denied, `${home}/v1/sign-in/provided?error=access_denied&state=${state}`)).toEqual(refused);
   });
 
+  test("leads a browser that is refused back to the page, with why as a word", async () => {
+    const browser = { redirect: "manual", headers: { accept: "text/html,*/*" } } as const;
+    const answer = await fetch(`${home}/v1/sign-in/provided?code=a&state=b`, browser);
+    expect([answer.status, answer.headers.get("location")]).toEqual([303, "/?refused=SIGN_IN_REFUSED&why=attempt"]);
+  });
+
   test("is not asked again and again for the same address", async () => {
     const codes = new Set<string>();
     for (let n = 0; n < 25; n++)

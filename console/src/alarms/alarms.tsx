@@ -1,0 +1,226 @@
+import { Button } from "@mantine/core";
+import { IconAlertTriangleFilled, IconBellOff, IconCheck, IconCircleCheckFilled } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useMay, useSees } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { RunLink, TaskLink } from "../parts/links.tsx";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Page } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag } from "../parts/state.tsx";
+import { toast } from "../parts/toasts.tsx";
+import css from "./alarms.module.css";
+import { Messages } from "./messages.tsx";
+import { Rules } from "./rules.tsx";
+import { SilenceDialog, Silences } from "./silences.tsx";
+
+export type Alarm = Answer<"listAlarms">["items"][number];
+export type Rule = Alarm["rule"];
+
+/** No event tells of them: the leader looks every few seconds. */
+const everyMs = 5_000;
+
+export function Alarms() {
+  const { t } = useWords();
+  const may = useMay("operator");
+  const seesAll = useSees("viewer", true);
+  const alarms = usePages("listAlarms", { limit: 100 }, { everyMs });
+  const rules = useAnswer("listAlarmRules", {}, { enabled: seesAll });
+  const isOff = rules.data !== undefined && rules.data.summaryMs === null;
+  const [silencing, setSilencing] = useState(false);
+  return (
+    <Page
+      title={t("screen.alarms")}
+      below={t("alarms.lead")}
+      acts={
+        may &&
+        !isOff && (
+          <Button
+            variant="default"
+            leftSection={<IconBellOff size={16} aria-hidden />}
+            onClick={() => setSilencing(true)}
+          >
+            {t("alarms.silenceAny")}
+          </Button>
+        )
+      }
+    >
+      <Shown of={alarms} rows={4}>
+        {(open) =>
+          isOff && open.length === 0 ? (
+            <Nothing title={t("alarms.off")}>
+              <p>{t("alarms.offTold")}</p>
+              <pre className={css.sample}>
+                {
+                  'channels:\n  ops: { webhook: "https://hooks.example.com/carillon" }\n  mail: { smtp: "env:SMTP_URL", from: …, to: [ops@example.com] }'
+                }
+              </pre>
+              <code>carillon server --alarms alarms.yaml</code>
+            </Nothing>
+          ) : (
+            <>
+              <Verdict open={open} more={alarms.more} />
+              {open.length > 0 && (
+                <ul className={css.open} aria-label={t("alarms.open")}>
+                  {open.map((alarm) => (
+                    <li key={`${alarm.rule} ${alarm.task}`}>
+                      <One alarm={alarm} may={may} />
+                    </li>
+                  ))}
+                </ul>
+              )}
+              {alarms.more && (
+                <Button variant="default" onClick={alarms.onMore}>
+                  {t("alarms.more")}
+                </Button>
+              )}
+            </>
+          )
+        }
+      </Shown>
+      <Silences may={may} />
+      {seesAll && !isOff && (
+        <>
+          <Messages />
+          <Rules rules={rules} may={may} />
+        </>
+      )}
+      {silencing && <SilenceDialog onClose={() => setSilencing(false)} />}
+    </Page>
+  );
+}
+
+function Verdict({ open, more }: { open: Alarm[]; more: boolean }) {
+  const { t } = useWords();
+  const untold = open.filter(({ acknowledged, silencedUntil }) => !acknowledged && !silencedUntil).length;
+  const tone = open.length === 0 ? "ok" : untold > 0 ? "bad" : "late";
+  const Icon = tone === "ok" ? IconCircleCheckFilled : IconAlertTriangleFilled;
+  return (
+    <section className={css.verdict} data-tone={tone} role="status">
+      <Icon size={28} aria-hidden />
+      <div>
+        <p className={css.said}>
+          {open.length === 0 ? t("alarms.none") : t("alarms.openCount", { n: open.length })}
+          {more && "+"}
+        </p>
+        <p className="soft">
+          {open.length === 0
+            ? t("alarms.noneTold")
+            : untold === 0
+              ? t("alarms.allKnown")
+              : t("alarms.untold", { n: untold })}
+        </p>
+      </div>
+    </section>
+  );
+}
+
+/** Where one looks first, by what is wrong. */
+const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string }> = {
+  failed: { to: "/runs", state: "failed" },
+  exhausted: { to: "/runs", state: "failed" },
+  late: { to: "/workers" },
+  overdue: { to: "/runs", state: "ready" },
+  unfired: { to: "/nodes" },
+  stuck: { to: "/runs", state: "claimed" },
+  leaderless: { to: "/nodes" },
+};
+
+function One({ alarm, may }: { alarm: Alarm; may: boolean }) {
+  const words = useWords();
+  const { t } = words;
+  const [act, setAct] = useState<"acknowledge" | "silence">();
+  const { rule, task, acknowledged, silencedUntil } = alarm;
+  const isQuiet = acknowledged !== null || silencedUntil !== null;
+  const { to, state } = places[rule];
+  const search = to === "/runs" ? { ...(state ? { state } : {}), ...(task === null ? {} : { task }) } : {};
+  const about = task ?? t("alarms.cluster");
+  return (
+    <article className={css.alarm} data-quiet={isQuiet || undefined} aria-label={`${t(`alarm.${rule}`)}: ${about}`}>
+      <div className={css.top}>
+        <h2>
+          <span className={css.rule}>{t(`alarm.${rule}`)}</span>
+          {task === null ? <span>{t("alarms.cluster")}</span> : <TaskLink task={task} />}
+        </h2>
+        {acknowledged && <Tag tone="wait">{t("alarms.known", { by: acknowledged.by })}</Tag>}
+        {silencedUntil && (
+          <Tag tone="wait">
+            {t("alarms.silenced", {
+              time: `${words.day(Date.parse(silencedUntil))} ${words.minute(Date.parse(silencedUntil))}`,
+            })}
+          </Tag>
+        )}
+      </div>
+      <p className={css.text}>{plain(alarm.text)}</p>
+      {acknowledged?.why && <p className="soft">“{plain(acknowledged.why)}”</p>}
+      <p className={`${css.facts} soft`}>
+        <span>
+          {t("alarms.since")} <Away at={alarm.opened} />
+        </span>
+        {alarm.count > 0 && <span className="figures">{t("alarms.times", { n: alarm.count })}</span>}
+        {alarm.last !== alarm.opened && (
+          <span>
+            {t("alarms.last")} <Away at={alarm.last} />
+          </span>
+        )}
+        {alarm.run !== null && (
+          <span>
+            {t("alarms.run")} <RunLink run={alarm.run} />
+          </span>
+        )}
+      </p>
+      <div className={css.todo}>
+        <p>
+          <b>{t("alarms.todo")}</b> {t(`alarm.${rule}.todo`)}{" "}
+          <Link to={to} search={search}>
+            {t(to === "/runs" ? "screen.runs" : to === "/nodes" ? "screen.nodes" : "screen.workers")}
+          </Link>
+        </p>
+        {may && (
+          <span className={css.acts}>
+            {!acknowledged && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                leftSection={<IconCheck size={14} aria-hidden />}
+                onClick={() => setAct("acknowledge")}
+              >
+                {t("alarms.acknowledge")}
+              </Button>
+            )}
+            {!silencedUntil && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                leftSection={<IconBellOff size={14} aria-hidden />}
+                onClick={() => setAct("silence")}
+              >
+                {t("alarms.silence")}
+              </Button>
+            )}
+          </span>
+        )}
+      </div>
+      {act === "acknowledge" && (
+        <Confirm
+          title={t("alarms.acknowledgeTitle", { what: `${t(`alarm.${rule}`)}, ${about}` })}
+          consequence={t("alarms.acknowledgeTold")}
+          act={t("alarms.acknowledge")}
+          onDo={async ({ reason, key }) => {
+            const done = await call("acknowledgeAlarm", { rule, reason, ...(task === null ? {} : { task }) }, { key });
+            outdate("listAlarms");
+            toast({ text: t("alarms.acknowledged", { n: done.acknowledged }) });
+          }}
+          onClose={() => setAct(undefined)}
+        />
+      )}
+      {act === "silence" && <SilenceDialog rule={rule} task={task} onClose={() => setAct(undefined)} />}
+    </article>
+  );
+}

@@ -1,0 +1,139 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { useAnswer } from "../api/answers.ts";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Away, Moment } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Wide } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag, type Tone } from "../parts/state.tsx";
+import css from "./alarms.module.css";
+
+type Message = Answer<"listAlarmMessages">["items"][number];
+
+const everyMs = 5_000;
+const outcomes: Record<Message["state"], [Tone, "alarms.sent" | "alarms.waiting" | "alarms.givenUp"]> = {
+  sent: ["ok", "alarms.sent"],
+  waiting: ["late", "alarms.waiting"],
+  "given up": ["bad", "alarms.givenUp"],
+};
+
+/** What was told, to whom, and what became of it. */
+export function Messages() {
+  const { t } = useWords();
+  const messages = usePages("listAlarmMessages", { limit: 20 }, { everyMs });
+  const [opened, setOpened] = useState<number>();
+  return (
+    <Card title={t("alarms.messages")} tight>
+      <Shown of={messages} rows={4}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Nothing title={t("alarms.noMessages")}>{t("alarms.noMessagesTold")}</Nothing>
+          ) : (
+            <>
+              <Wide label={t("alarms.messages")}>
+                <table className={css.table}>
+                  <thead>
+                    <tr>
+                      <th scope="col">{t("alarms.message")}</th>
+                      <th scope="col">{t("alarms.channel")}</th>
+                      <th scope="col">{t("alarms.outcome")}</th>
+                      <th scope="col">{t("alarms.tries")}</th>
+                      <th scope="col">{t("alarms.written")}</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {rows.map((one) => (
+                      <tr key={one.message}>
+                        <td>
+                          <button type="button" className={css.opens} onClick={() => setOpened(one.message)}>
+                            {t(`alarm.${one.rule}`)}
+                          </button>{" "}
+                          <span className="soft">{t(`alarms.kind.${one.kind}`)}</span>
+                        </td>
+                        <td>{plain(one.channel)}</td>
+                        <td>
+                          <Outcome of={one} />
+                        </td>
+                        <td className="figures">{one.attempts}</td>
+                        <td>
+                          <Away at={one.created} />
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </Wide>
+              {messages.more && (
+                <Button variant="subtle" c="var(--c-text)" fullWidth onClick={messages.onMore}>
+                  {t("alarms.more")}
+                </Button>
+              )}
+            </>
+          )
+        }
+      </Shown>
+      {opened !== undefined && <Whole message={opened} onClose={() => setOpened(undefined)} />}
+    </Card>
+  );
+}
+
+function Outcome({ of: one }: { of: Message }) {
+  const words = useWords();
+  const { t } = words;
+  const now = useNow();
+  const [tone, word] = outcomes[one.state];
+  return (
+    <span className={css.outcome}>
+      <Tag tone={tone}>{t(word)}</Tag>
+      {one.state === "waiting" && one.next && (
+        <span className="soft">
+          {t("alarms.again", { when: words.away(Math.max(now, Date.parse(one.next)), now) })}
+        </span>
+      )}
+      {one.error && (
+        <span className={`${css.cause} soft`} title={one.error}>
+          {plain(one.error)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function Whole({ message, onClose }: { message: number; onClose: () => void }) {
+  const { t } = useWords();
+  const asked = useAnswer("getAlarmMessage", { message });
+  return (
+    <Dialog title={t("alarms.messageTitle", { message: String(message) })} size={640} onClose={onClose}>
+      <Shown of={asked}>
+        {(one) => (
+          <>
+            <p className={css.subject}>{plain(one.subject)}</p>
+            <pre className={css.body}>{plain(one.text)}</pre>
+            <h3 className={css.label}>{t("alarms.tries")}</h3>
+            {one.tries.length === 0 ? (
+              <p className="soft">{t("alarms.noTries")}</p>
+            ) : (
+              <ol className={css.tries}>
+                {one.tries.map((tried) => (
+                  <li key={tried.attempt}>
+                    <Moment at={tried.at} /> · {plain(tried.node)} ·{" "}
+                    {tried.error === null ? (
+                      <Tag tone="ok">{t("alarms.tryOk")}</Tag>
+                    ) : (
+                      <span className={css.bad}>{plain(tried.error)}</span>
+                    )}
+                  </li>
+                ))}
+              </ol>
+            )}
+          </>
+        )}
+      </Shown>
+    </Dialog>
+  );
+}

@@ -1,0 +1,143 @@
+import { Button, SegmentedControl, Select } from "@mantine/core";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { TaskLink } from "../parts/links.tsx";
+import { Moment } from "../parts/moment.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import { plain } from "../parts/plain.ts";
+import { toast } from "../parts/toasts.tsx";
+import { TaskField } from "../tasks/task-field.tsx";
+import css from "./alarms.module.css";
+import type { Rule } from "./alarms.tsx";
+
+type Silence = Answer<"listSilences">["silences"][number];
+
+export const rules: Rule[] = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless"];
+const spans = ["1h", "4h", "1d", "7d", "30d"] as const;
+const hourMs = 3_600_000;
+const spanMs = { "1h": hourMs, "4h": 4 * hourMs, "1d": 24 * hourMs, "7d": 168 * hourMs, "30d": 720 * hourMs };
+
+export function Silences({ may }: { may: boolean }) {
+  const { t } = useWords();
+  const asked = useAnswer("listSilences", {}, { everyMs: 30_000 });
+  if (asked.data?.silences.length === 0) return null;
+  return (
+    <Card title={t("alarms.silences")}>
+      <Shown of={asked} rows={2}>
+        {({ silences }) => (
+          <ul className={css.silences}>
+            {silences.map((one) => (
+              <One key={one.silence} one={one} may={may} />
+            ))}
+          </ul>
+        )}
+      </Shown>
+    </Card>
+  );
+}
+
+function One({ one, may }: { one: Silence; may: boolean }) {
+  const { t } = useWords();
+  const [isEnding, setEnding] = useState(false);
+  const end = async () => {
+    setEnding(true);
+    try {
+      await call("endSilence", { silence: one.silence });
+      toast({ text: t("alarms.silenceEnded") });
+    } catch (error) {
+      toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+    }
+    setEnding(false);
+    outdate("listSilences", "listAlarms");
+  };
+  return (
+    <li>
+      <span className={css.what}>
+        <b>{one.rule === null ? t("alarms.anyRule") : t(`alarm.${one.rule}`)}</b> ·{" "}
+        {one.task === null ? t("alarms.anyTask") : <TaskLink task={one.task} />}
+      </span>
+      <span>
+        <span className="soft">{t("alarms.until")}</span> <Moment at={one.until} />
+      </span>
+      <span className={css.why}>
+        <span className="soft">{plain(one.by)}</span>
+        {one.reason !== "" && ` · ${plain(one.reason)}`}
+      </span>
+      {may && (
+        <Button size="compact-sm" variant="default" loading={isEnding} onClick={() => void end()}>
+          {t("alarms.silenceEnd")}
+        </Button>
+      )}
+    </li>
+  );
+}
+
+export function SilenceDialog({
+  rule = null,
+  task = null,
+  onClose,
+}: {
+  rule?: Rule | null;
+  task?: string | null;
+  onClose: () => void;
+}) {
+  const words = useWords();
+  const { t, span } = words;
+  const [aboutRule, setAboutRule] = useState<Rule | null>(rule);
+  const [aboutTask, setAboutTask] = useState(task ?? "");
+  const [lasts, setLasts] = useState<(typeof spans)[number]>("4h");
+  return (
+    <Confirm
+      title={t("alarms.silenceTitle")}
+      consequence={t("alarms.silenceTold")}
+      act={t("alarms.silence").replace("…", "")}
+      onDo={async ({ reason, key }) => {
+        const made = await call(
+          "silenceAlarms",
+          {
+            for: lasts,
+            reason,
+            ...(aboutRule === null ? {} : { rule: aboutRule }),
+            ...(aboutTask.trim() === "" ? {} : { task: aboutTask.trim() }),
+          },
+          { key },
+        );
+        outdate("listSilences", "listAlarms");
+        const until = Date.parse(made.until);
+        toast({
+          text: t("alarms.silenceDone", { time: `${words.day(until)} ${words.minute(until)}` }),
+          undo: () =>
+            void call("endSilence", { silence: made.silence }).finally(() => outdate("listSilences", "listAlarms")),
+        });
+      }}
+      onClose={onClose}
+    >
+      <div className={css.form}>
+        <Select
+          label={t("alarms.silenceRule")}
+          placeholder={t("alarms.anyRule")}
+          data={rules.map((one) => ({ value: one, label: t(`alarm.${one}`) }))}
+          value={aboutRule}
+          onChange={(chosen) => setAboutRule(chosen as Rule | null)}
+          clearable
+          clearButtonProps={{ "aria-label": t("filter.clear") }}
+        />
+        <TaskField inForm value={aboutTask} onChange={(chosen) => setAboutTask(chosen ?? "")} />
+        <div>
+          <p className={css.label}>{t("alarms.silenceFor")}</p>
+          <SegmentedControl
+            fullWidth
+            aria-label={t("alarms.silenceFor")}
+            value={lasts}
+            onChange={(value) => setLasts(value as (typeof spans)[number])}
+            data={spans.map((one) => ({ value: one, label: span(spanMs[one]) }))}
+          />
+        </div>
+      </div>
+    </Confirm>
+  );
+}

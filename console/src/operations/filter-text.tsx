@@ -1,0 +1,46 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { TaskLink } from "../parts/links.tsx";
+import { plain } from "../parts/plain.ts";
+import css from "./operations.module.css";
+
+type Filter = Answer<"getOperation">["filter"];
+
+export function OperationLink({ operation, children }: { operation: number; children: ReactNode }) {
+  return (
+    <Link to="/operations/$operation" params={{ operation: String(operation) }} className={css.link}>
+      {children}
+    </Link>
+  );
+}
+
+/** What an operation acts on, as pairs of what is asked and its value. */
+export function FilterText({ filter }: { filter: Filter }) {
+  const words = useWords();
+  const { t } = words;
+  const moment = (iso: string) => `${words.day(Date.parse(iso))} ${words.clock(Date.parse(iso))}`;
+  const given: [string, ReactNode][] = [
+    ...(filter.task ? [[t("filter.task"), <TaskLink key="task" task={filter.task} />] as [string, ReactNode]] : []),
+    ...(filter.matching ? [[t("filter.matching"), plain(filter.matching)] as [string, ReactNode]] : []),
+    ...(filter.group ? [[t("filter.group"), plain(filter.group)] as [string, ReactNode]] : []),
+    ...(filter.namespaces ? [[t("filter.namespaces"), filter.namespaces.join(", ")] as [string, ReactNode]] : []),
+    ...(filter.fingerprint ? [[t("filter.fingerprint"), filter.fingerprint] as [string, ReactNode]] : []),
+    ...(filter.states?.length
+      ? [[t("filter.states"), filter.states.map((one) => t(`state.${one}`)).join(", ")] as [string, ReactNode]]
+      : []),
+    ...(filter.since ? [[t("filter.since"), moment(filter.since)] as [string, ReactNode]] : []),
+    ...(filter.until ? [[t("filter.until"), moment(filter.until)] as [string, ReactNode]] : []),
+  ];
+  if (given.length === 0) return <span>{t("operations.everything")}</span>;
+  return (
+    <span className={css.filter}>
+      {given.map(([name, value]) => (
+        <span key={name}>
+          <span className="soft">{name}</span> {value}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,134 @@
+import { useMemo } from "react";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { type Column, Grid } from "../parts/grid.tsx";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Page } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag, type Tone } from "../parts/state.tsx";
+import { FilterText, OperationLink } from "./filter-text.tsx";
+import css from "./operations.module.css";
+
+export type Operation = Answer<"listOperations">["items"][number];
+
+const pageSize = 100;
+/** Its steps are told by no event, only that there is one. */
+const everyMs = 3_000;
+
+export const operationTone: Record<Operation["state"], Tone> = {
+  running: "run",
+  stopping: "late",
+  done: "ok",
+  stopped: "wait",
+  failed: "bad",
+};
+
+export function Operations() {
+  const { t } = useWords();
+  const operations = usePages("listOperations", { limit: pageSize }, { everyMs });
+  return (
+    <Page title={t("screen.operations")} below={t("operations.lead")} fill>
+      <Shown of={operations} rows={8}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Nothing title={t("operations.none")}>
+              <p>{t("operations.noneTold")}</p>
+              <code>carillon backfill TASK --from 2026-01-01 --to 2026-01-31</code>
+            </Nothing>
+          ) : (
+            <List rows={rows} more={operations.more} onMore={operations.onMore} />
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore: () => void }) {
+  const { t } = useWords();
+  const columns = useMemo<Column<Operation>[]>(
+    () => [
+      {
+        ...{ id: "what", title: t("operations.what"), width: "minmax(150px, 1fr)" },
+        cell: (one) => (
+          <OperationLink operation={one.operation}>
+            {t(`operation.word.${one.kind}`)} <span className="soft figures">#{one.operation}</span>
+          </OperationLink>
+        ),
+      },
+      {
+        ...{ id: "on", title: t("operations.on"), width: "minmax(180px, 2fr)" },
+        cell: (one) => <FilterText filter={one.filter} />,
+      },
+      {
+        ...{ id: "state", title: t("operations.state"), width: "110px" },
+        cell: (one) => <Tag tone={operationTone[one.state]}>{t(`operation.${one.state}`)}</Tag>,
+      },
+      {
+        ...{ id: "progress", title: t("operations.progress"), width: "minmax(150px, 1.2fr)" },
+        cell: (one) => <Course of={one} />,
+      },
+      { id: "by", title: t("operations.by"), width: "minmax(80px, 0.8fr)", cell: ({ author }) => plain(author) },
+      {
+        ...{ id: "why", title: t("operations.why"), width: "minmax(100px, 1.4fr)" },
+        cell: ({ reason }) => (
+          <span className={reason === "" ? "soft" : ""} title={reason}>
+            {reason === "" ? "–" : plain(reason)}
+          </span>
+        ),
+      },
+      { id: "begun", title: t("operations.begun"), width: "96px", cell: ({ created }) => <Away at={created} /> },
+    ],
+    [t],
+  );
+  return (
+    <Grid
+      label={t("screen.operations")}
+      rows={rows}
+      keyOf={({ operation }) => String(operation)}
+      columns={columns}
+      more={more}
+      onMore={onMore}
+      rowHeight={48}
+      cardHeight={118}
+      card={(one) => (
+        <div className={css.listed}>
+          <div className={css.top}>
+            <OperationLink operation={one.operation}>
+              {t(`operation.word.${one.kind}`)} <span className="soft figures">#{one.operation}</span>
+            </OperationLink>
+            <Tag tone={operationTone[one.state]}>{t(`operation.${one.state}`)}</Tag>
+          </div>
+          <div className="cut">
+            <FilterText filter={one.filter} />
+          </div>
+          <Course of={one} />
+          <div className="soft cut">
+            {plain(one.author)} · <Away at={one.created} />
+            {one.reason !== "" && ` · ${plain(one.reason)}`}
+          </div>
+        </div>
+      )}
+    />
+  );
+}
+
+/** Done and failed as parts of one bar: what failed is seen without reading. */
+export function Course({ of: { total, done, passed, failed } }: { of: Operation }) {
+  const { t, count } = useWords();
+  const share = (part: number) => `${total === 0 ? 0 : (100 * part) / total}%`;
+  return (
+    <span className={css.course}>
+      <span className={css.bar} aria-hidden>
+        <span className={css.done} style={{ width: share(done + passed) }} />
+        <span className={css.bad} style={{ width: share(failed) }} />
+      </span>
+      <span className="figures">
+        {count(done + passed)} / {count(total)}
+        {failed > 0 && <span className={css.failed}> · {t("bulk.failed", { n: failed })}</span>}
+      </span>
+    </span>
+  );
+}
