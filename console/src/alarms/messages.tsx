@@ -15,7 +15,7 @@ import css from "./alarms.module.css";
 
 type Message = Answer<"listAlarmMessages">["items"][number];
 
-const everyMs = 5_000;
+const everyMs = 2_000;
 const outcomes: Record<Message["state"], [Tone, "alarms.sent" | "alarms.waiting" | "alarms.givenUp"]> = {
   sent: ["ok", "alarms.sent"],
   waiting: ["late", "alarms.waiting"],
