@@ -2,6 +2,9 @@
  * Alarms: what is wrong, told once, summed up while it lasts, and told once when it is over. Pure; docs/alarms.md has the
  * rules, and every state of an incident × what happens.
  */
+import { type Duration, parseDuration } from "./duration.ts";
+import { CarillonError } from "./errors.ts";
+
 export const alarmRules = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless"] as const;
 export type AlarmRule = (typeof alarmRules)[number];
 
@@ -17,6 +20,17 @@ export const ruleWords: Record<AlarmRule, string> = {
   stuck: "runs are stuck",
   leaderless: "no node leads",
 };
+
+const longestSilenceMs = 30 * 86_400_000;
+
+/** How long nothing is told. @throws OPTION_INVALID, DURATION_INVALID */
+export function silenceSpanMs(given: Duration): number {
+  const spanMs = parseDuration(given, "for", 1_000);
+  if (spanMs <= longestSilenceMs) return spanMs;
+  throw new CarillonError("OPTION_INVALID", "a silence lasts 30 days at most", {
+    hint: "Turn the rule off for good, in the alarms' file.",
+  });
+}
 
 /** Something that a rule found. */
 export interface Finding {

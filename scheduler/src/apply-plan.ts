@@ -5,7 +5,8 @@
 
 import { inOrder } from "./after.ts";
 import type { AppliedTask } from "./applied-store.ts";
-import type { Json } from "./json.ts";
+import { CarillonError } from "./errors.ts";
+import { type Json, shownValue } from "./json.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 import { beneath, editedParts, keepEdits, laidOver, type TaskPart } from "./task-edits.ts";
 import { type FieldChange, fieldChanges } from "./written-task.ts";
@@ -84,6 +85,14 @@ export function planApply(
     steps: options.prune ? [...steps, ...removals] : steps,
     left: options.prune ? [] : order,
   };
+}
+
+/** @throws OPTION_INVALID */
+export function checkBundle(name: unknown): string {
+  if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
+  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${shownValue(name)}`, {
+    hint: "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.",
+  });
 }
 
 /** Steps that do something. */

@@ -117,6 +117,13 @@ export const accessRoutes = {
     answer: user,
     errors: ["USER_UNKNOWN", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
   }),
+  removeUser: route({
+    ...{ touches: "cluster", method: "DELETE", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
+    summary: "Remove a user with every sign-in and token",
+    query: z.strictObject({ reason }),
+    answer: user,
+    errors: ["USER_UNKNOWN", "ADMIN_NEEDED"],
+  }),
   listTokens: route({
     ...{ touches: "nothing", method: "GET", path: "/v1/tokens", noun, policy: "signed-in" },
     summary: "One's own tokens, newest first; an admin's list has everyone's",

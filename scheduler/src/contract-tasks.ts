@@ -145,7 +145,9 @@ const counters = z.strictObject({
   retried: z.int(),
 });
 
-const definition = z.record(z.string(), json).describe("As the store has it: complete, with all defaults.");
+export const storedDefinition = z
+  .record(z.string(), json)
+  .describe("As the store has it: complete, with all defaults.");
 
 export const taskSummary = z
   .strictObject({
@@ -171,12 +173,12 @@ export const task = taskSummary
     description: z.string(),
     changed: time,
     bundle: z.string().nullable().describe("Whose files define it."),
-    definition,
+    definition: storedDefinition,
   })
   .meta({ id: "Task" });
 
 const version = z
-  .strictObject({ version: id, author: z.string(), reason: z.string(), changed: time, definition })
+  .strictObject({ version: id, author: z.string(), reason: z.string(), changed: time, definition: storedDefinition })
   .meta({ id: "TaskVersion" });
 
 const change = z.strictObject({ part: z.string(), was: json, is: json });
@@ -192,7 +194,7 @@ const changed = z
 
 const params = z.strictObject({ task: taskName });
 const unknown = ["TASK_UNKNOWN"] as const;
-const invalid = [
+export const invalidTask = [
   ...["TASK_INVALID", "SCHEDULE_INVALID", "CRON_INVALID", "CRON_NEVER", "SLOT_TOO_FAR", "ZONE_UNKNOWN"],
   ...["DURATION_INVALID", "CALENDAR_UNKNOWN", "PAYLOAD_NOT_JSON", "PAYLOAD_TOO_LARGE"],
 ] as const as readonly (
@@ -321,14 +323,30 @@ export const taskRoutes = {
     summary: "Define a task that no code stands behind, such as a command or a URL to call",
     body: z.strictObject({ options: taskOptions, reason }),
     answer: task,
-    errors: [...invalid, "TASK_NAME_TAKEN"],
+    errors: [...invalidTask, "TASK_NAME_TAKEN"],
+  }),
+  defineTask: route({
+    ...{
+      touches: "task",
+      method: "PUT",
+      path: "/v1/tasks/{task}/definition",
+      noun,
+      policy: "editor",
+      params,
+      etag: "demands",
+    },
+    summary:
+      "Say anew what defines a task, as code would: what was edited by hand stays. From version 0: there is none",
+    body: z.strictObject({ options: taskOptions, reason }),
+    answer: changed,
+    errors: [...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED"],
   }),
   editTask: route({
     ...{ touches: "task", method: "PATCH", path: "/v1/tasks/{task}", noun, policy: "editor", params, etag: "demands" },
     summary: "Edit parts of a task; they stay so when its code is started again",
     body: z.strictObject({ options: taskOptions, reason }),
     answer: changed,
-    errors: [...unknown, ...invalid, "TASK_STALE", "PRECONDITION_NEEDED"],
+    errors: [...unknown, ...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED"],
   }),
   revertTask: route({
     ...{
@@ -347,7 +365,7 @@ export const taskRoutes = {
       reason,
     }),
     answer: changed,
-    errors: [...unknown, ...invalid, "TASK_STALE", "PRECONDITION_NEEDED", "VERSION_UNKNOWN", "OPTION_INVALID"],
+    errors: [...unknown, ...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED", "VERSION_UNKNOWN", "OPTION_INVALID"],
   }),
   removeTask: route({
     ...{ touches: "task", method: "DELETE", path: "/v1/tasks/{task}", noun, policy: "editor", params },

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { accessRoutes } from "./contract-access.ts";
 import { alarmRoutes } from "./contract-alarms.ts";
+import { bundleRoutes } from "./contract-bundles.ts";
 import { calendarRoutes } from "./contract-calendars.ts";
 import { clusterRoutes } from "./contract-cluster.ts";
 import { operationRoutes } from "./contract-operations.ts";
@@ -12,6 +13,7 @@ import { taskRoutes } from "./contract-tasks.ts";
 
 export const routes = {
   ...taskRoutes,
+  ...bundleRoutes,
   ...runRoutes,
   ...operationRoutes,
   ...calendarRoutes,

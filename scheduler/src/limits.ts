@@ -87,6 +87,8 @@ export const limits = {
   largeRequestBytes: 16 * 1024 * 1024,
   /** Runs enqueued by one request. */
   runsPerRequest: 2_000,
+  /** Tasks of a bundle that one request plans or applies: each is a transaction, and whoever asks waits for a minute. */
+  tasksPerPlan: 2_000,
   /** Server-sent events that one server sends at once. */
   streams: 200,
   /** Of one answer: tasks whose last runs are told, runs of each, and tasks that fire next. */

@@ -9,6 +9,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   TASK_UNKNOWN: 404,
   TASK_STALE: 412,
   TASK_NAME_TAKEN: 409,
+  PLAN_REFUSED: 409,
   VERSION_UNKNOWN: 404,
   RUN_UNKNOWN: 404,
   RUN_STATE: 409,
@@ -48,7 +49,15 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 
 /** What the caller can mend by another request. */
 const wrongRequest = new Set<ErrorCode>([
-  ...(["REQUEST_INVALID", "TASK_INVALID", "SCHEDULE_INVALID", "CRON_INVALID", "CRON_NEVER", "SLOT_TOO_FAR"] as const),
+  ...([
+    "REQUEST_INVALID",
+    "TASK_INVALID",
+    "TASK_DUPLICATE",
+    "SCHEDULE_INVALID",
+    "CRON_INVALID",
+    "CRON_NEVER",
+    "SLOT_TOO_FAR",
+  ] as const),
   ...(["ZONE_UNKNOWN", "DURATION_INVALID", "OPTION_INVALID", "PAYLOAD_INVALID", "PAYLOAD_TOO_LARGE"] as const),
   ...(["PAYLOAD_NOT_JSON", "FILTER_EMPTY", "CALENDAR_INVALID", "PASSWORD_WEAK"] as const),
   ...(["SECRET_INVALID", "SECRET_EXPOSED"] as const),

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { taskOptions } from "./contract-tasks.ts";
 import { at, cron, every, manual } from "./schedule.ts";
 import { defineTask, definitionText, type TaskOptions } from "./task.ts";
-import { fieldChanges, pathOf, readWritten, writtenTask } from "./written-task.ts";
+import { fieldChanges, givenOptions, pathOf, readWritten, writtenTask } from "./written-task.ts";
 
 const span = fc.integer({ min: 1_000, max: 10_000_000 });
 const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined });
@@ -106,10 +107,13 @@ const options: fc.Arbitrary<TaskOptions> = fc
 describe("a written task", () => {
   it("reads as the definition it was written from, through YAML's and JSON's values", () => {
     fc.assert(
-      fc.property(options, (given) => {
-        const definition = defineTask("t", given);
+      fc.property(options, (some) => {
+        const definition = defineTask("t", some);
         const written = JSON.parse(JSON.stringify(writtenTask(definition)));
         expect(definitionText(readWritten("t", written))).toBe(definitionText(definition));
+        // Through the HTTP API's contract likewise.
+        const given = taskOptions.parse(JSON.parse(JSON.stringify(givenOptions(definition)))) as TaskOptions;
+        expect(definitionText(defineTask("t", given))).toBe(definitionText(definition));
       }),
       { numRuns: 300 },
     );

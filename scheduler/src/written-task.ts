@@ -78,6 +78,12 @@ export function writtenTask(definition: TaskDefinition): WrittenTask {
   );
 }
 
+/** The same as options of the library, and of the HTTP API: `defineTask` of it is the definition, edits left out. */
+export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
+  ...(writtenTask(definition) as TaskOptions),
+  schedule: definition.schedule,
+});
+
 function whole(definition: TaskDefinition): WrittenTask {
   const { retry, overlap, misfire, route, limit, rate, after, calendar, blackout, http, command } = definition;
   return {

@@ -66,7 +66,7 @@ export function addAccess({
     "Give a user a new password, shown once; every sign-in of the user ends.",
     "carillon users password admin",
   ).action(doing(([name = ""], options) => setPassword(name, options, terminal)));
-  add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann").action(
-    doing(([name = ""], options) => removeUser(name, options, terminal)),
-  );
+  add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann")
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([name = ""], options: Parameters<typeof removeUser>[1]) => removeUser(name, options, terminal)));
 }

@@ -13,9 +13,17 @@ import { ageText } from "./times.ts";
 import { fromEnvironment } from "./variables.ts";
 
 const messagesShown = 10;
-const openObject = ({ openedMs, lastMs, runId, ...rest }: AlarmRecord) => ({
-  ...{ ...rest, run: runId, opened: isoTime(openedMs), last: isoTime(lastMs) },
+const openObject = ({ openedMs, lastMs, runId, seen, silencedUntilMs, ...rest }: AlarmRecord) => ({
+  ...{ ...rest, run: runId, opened: isoTime(openedMs), last: isoTime(lastMs), silencedUntil: iso(silencedUntilMs) },
+  acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
 });
+
+/** Why nobody is told of it any more, or for now. */
+function quietText({ seen, silencedUntilMs }: AlarmRecord): string {
+  if (seen) return `known to ${plain(seen.by)}${seen.why === "" ? "" : ` (${plain(seen.why)})`}; `;
+  return silencedUntilMs === null ? "" : `silenced until ${isoTime(silencedUntilMs)}; `;
+}
+
 const messageObject = ({ createdMs, sentMs, ...rest }: OutboxRow) => ({
   ...{ ...rest, created: isoTime(createdMs), sent: iso(sentMs) },
 });
@@ -23,7 +31,7 @@ const messageObject = ({ createdMs, sentMs, ...rest }: OutboxRow) => ({
 /** What is wrong now, and the last messages: sent, waiting, or given up. */
 export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const { open, messages } = await cluster.alarms(messagesShown);
+    const { open, messages } = await cluster.alarms.look(messagesShown);
     const now = cluster.nowMs();
     if (terminal.json) {
       terminal.object({ open: open.map(openObject), messages: messages.map(messageObject) });
@@ -39,16 +47,14 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
         { title: "LAST" },
         { title: "", least: 16 },
       ],
-      open.map(({ rule, subject, count, openedMs, lastMs, text }) => [
-        { text: ruleWords[rule] ?? plain(rule), paint: terminal.style.bad },
-        ...[
-          plain(subject),
-          count === 0 ? "" : String(count),
-          ageText(openedMs, now),
-          ageText(lastMs, now),
-          plain(text),
-        ],
-      ]),
+      open.map((alarm) => {
+        const { rule, subject, count, openedMs, lastMs, text } = alarm;
+        return [
+          { text: ruleWords[rule] ?? plain(rule), paint: terminal.style.bad },
+          ...[plain(subject), count === 0 ? "" : String(count), ageText(openedMs, now), ageText(lastMs, now)],
+          `${quietText(alarm)}${plain(text)}`,
+        ];
+      }),
     );
     if (messages.length === 0) return exitCodes.ok;
     terminal.line();

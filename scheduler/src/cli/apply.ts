@@ -1,18 +1,16 @@
-import { createHash } from "node:crypto";
 import { createInterface } from "node:readline/promises";
-import { type Applied, applyPlan } from "../apply.ts";
-import { type ApplyPlan, acting, type PlanStep, planApply } from "../apply-plan.ts";
-import { systemClock } from "../clock.ts";
+import type { Applied } from "../apply.ts";
+import { type ApplyPlan, acting, type PlanStep } from "../apply-plan.ts";
 import { CarillonError } from "../errors.ts";
 import { type Json, sortedJson } from "../json.ts";
+import { appliedObject, stalePlan, stepObject } from "../plan-object.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { FieldChange } from "../written-task.ts";
 import { partText } from "./edit-task.ts";
 import { changesExit, type ExitCode, exitCodes } from "./exit-codes.ts";
-import { operator } from "./operator.ts";
-import { requireStore } from "./reach.ts";
+import { type Reached, withCluster } from "./reach.ts";
 import { readTaskFiles, tellProblems } from "./read-tasks.ts";
-import { type CommonOptions, type Opened, withStore } from "./store-choice.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { cut, pad, plain, widthOf } from "./text.ts";
 import { ageText } from "./times.ts";
@@ -41,49 +39,29 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
     throw new CarillonError("USAGE", "--prune needs a bundle that has a name", {
       hint: "Name it with --bundle, or in the files (bundle: billing): what others applied without a name would be removed too.",
     });
-  const work = async (opened: Opened): Promise<ExitCode> => {
-    const { store, nowMs } = opened;
-    const names = definitions.map(({ name }) => name);
-    const present = await store.applied.read(names, bundle);
-    const plan = planApply(definitions, present, { bundle, prune, adopt, overwriteEdits });
-    const id = planId(plan);
-    if (options.expectPlan !== undefined && options.expectPlan !== id) {
-      throw new CarillonError(
-        "TASK_STALE",
-        `the plan is ${id} by now, not ${options.expectPlan}: tasks or files were changed`,
-        {
-          hint: "Look at carillon diff again, and apply what it shows.",
-        },
-      );
-    }
+  const work = async ({ cluster }: Reached): Promise<ExitCode> => {
+    if (options.author !== undefined && cluster.by === "server")
+      throw new CarillonError("USAGE", "--author was given, and a server puts the change down to the token's user", {
+        hint: "Leave it out, or say in --reason on whose behalf.",
+      });
+    const asked = { bundle, prune, adopt, overwriteEdits };
+    const { plan, id, apply } = await cluster.bundles.plan(definitions, asked);
+    if (options.expectPlan !== undefined && options.expectPlan !== id) throw stalePlan(id, options.expectPlan);
     const refused = plan.steps.filter(({ kind }) => kind === "refused");
-    if (!terminal.json) printPlan(plan, id, nowMs(), terminal);
+    if (!terminal.json) printPlan(plan, id, cluster.nowMs(), terminal);
     if (options.plan || refused.length > 0 || acting(plan).length === 0) {
       if (terminal.json) terminal.object(planObject(plan, id, []));
       if (refused.length > 0) return exitCodes.failed;
       return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
     }
     if (!(options.yes || (await goOn(terminal)))) return exitCodes.failed;
-    const by = { author: options.author ?? operator(), reason: options.reason ?? "", nowMs };
-    const applied = await applyPlan(store, plan, by, systemClock);
+    const applied = await apply(options.reason ?? "", options.author);
     if (terminal.json) terminal.object(planObject(plan, id, applied));
     else printApplied(applied, terminal);
     return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
   };
-  requireStore(options, options.plan ? "diff" : "apply");
-  return withStore(options, work, { make: !options.plan });
+  return withCluster(options, work, { make: !options.plan });
 }
-
-/** The same for the same steps from the same versions. */
-const planId = ({ bundle, steps }: ApplyPlan): string => {
-  const content = steps
-    .filter(({ kind }) => kind !== "none")
-    .map(({ task, kind, version, definition }) => [task, kind, version, definition ?? null]);
-  return createHash("sha256")
-    .update(sortedJson([bundle, content]))
-    .digest("hex")
-    .slice(0, 12);
-};
 
 /** Where nobody can be asked, the command line has said it. */
 async function goOn(terminal: Terminal): Promise<boolean> {
@@ -189,15 +167,6 @@ function printApplied(applied: Applied[], terminal: Terminal): void {
 }
 
 const planObject = ({ bundle, steps, left }: ApplyPlan, plan: string, applied: Applied[]) => ({
-  plan,
-  bundle,
-  steps: steps.map(({ definition: _, by, ...step }) => ({
-    ...step,
-    ...(by ? { by: { author: by.author, reason: by.reason, changed: new Date(by.changedMs).toISOString() } } : {}),
-  })),
-  left,
-  applied: applied.map(({ step: { task, kind }, version, error }) => ({
-    ...{ task, kind, version },
-    ...(error ? { error: { code: error.code, message: error.message, hint: error.hint } } : {}),
-  })),
+  ...{ plan, bundle, steps: steps.map(stepObject), left },
+  applied: applied.map(appliedObject),
 });

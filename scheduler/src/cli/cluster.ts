@@ -1,11 +1,15 @@
 import type { User } from "../access-store.ts";
-import type { AlarmRecord, OutboxRow } from "../alarm-store.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../alarm-store.ts";
+import type { AlarmRule } from "../alarms.ts";
+import type { Applied } from "../apply.ts";
+import type { ApplyPlan, PlanOptions } from "../apply-plan.ts";
 import type { Calendar, CalendarContent } from "../calendar.ts";
 import type { CalendarRecord } from "../calendar-store.ts";
 import type { DeadGroup, DeadLetter } from "../dead-letters.ts";
 import type { Follower, LateResult, Relative } from "../flow.ts";
 import type { GroupRecord } from "../group-store.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../operations.ts";
+import type { SecretRecord } from "../secret-store.ts";
 import type {
   AttemptRecord,
   Counters,
@@ -18,7 +22,7 @@ import type {
   Term,
   VersionRecord,
 } from "../store.ts";
-import type { TaskOptions } from "../task.ts";
+import type { TaskDefinition, TaskOptions } from "../task.ts";
 import type { TaskPart } from "../task-edits.ts";
 import type { taskObject } from "../task-object.ts";
 import type { WorkerKey } from "../worker-store.ts";
@@ -36,19 +40,20 @@ export interface Cluster {
   /** The store's clock, as well as it is known here. */
   readonly nowMs: () => number;
   readonly tasks: ClusterTasks;
+  readonly bundles: ClusterBundles;
   readonly runs: ClusterRuns;
   readonly operations: ClusterOperations;
   readonly dead: ClusterDeadLetters;
   readonly calendars: ClusterCalendars;
   readonly groups: ClusterGroups;
   readonly access: ClusterAccess;
+  readonly secrets: ClusterSecrets;
+  readonly alarms: ClusterAlarms;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
   /** What the cluster coordinates by: a service's id, `store`, or null before the first node. */
   coordination(): Promise<string | null>;
-  /** What is wrong now, and the last messages about it. */
-  alarms(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
   close(): Promise<void>;
 }
 
@@ -77,6 +82,8 @@ export interface ClusterTasks {
   find(name: string): Promise<TaskCard>;
   /** Newest first. */
   versions(name: string): Promise<VersionRecord[]>;
+  /** What defines it from now on, as code would: edits by hand stay. */
+  define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
@@ -86,6 +93,21 @@ export interface ClusterTasks {
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown): Promise<number>;
+}
+
+export interface ClusterBundles {
+  /** What is to be done so that the bundle's tasks are these. */
+  plan(wanted: readonly TaskDefinition[], options: PlanOptions): Promise<Planned>;
+}
+
+export interface Planned {
+  plan: ApplyPlan;
+  id: string;
+  /**
+   * Does it, each task in a transaction. @param author where the implementation lets one choose
+   * @throws TASK_STALE by a server, when there is something else to do by now
+   */
+  apply(reason: string, author?: string): Promise<Applied[]>;
 }
 
 export interface EditChange {
@@ -169,9 +191,30 @@ export interface ClusterAccess {
   createUser(user: GivenUser, reason: string): Promise<ListedUser>;
   /** Lets the user in again, too. */
   setPassword(name: string, password: string): Promise<ListedUser>;
-  removeUser(name: string): Promise<ListedUser>;
+  removeUser(name: string, reason: string): Promise<ListedUser>;
   keys(): Promise<ListedKey[]>;
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
+}
+
+/** What there is, never the values. */
+export interface ClusterSecrets {
+  list(): Promise<SecretRecord[]>;
+  /** @param tasks undefined: as before */
+  set(name: string, value: string, tasks: string[] | null | undefined, reason: string): Promise<SecretRecord>;
+  remove(name: string, reason: string): Promise<void>;
+  /** A part of it. @returns the key that wraps from now on, how many were wrapped by it, and how many are left */
+  rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
+}
+
+export interface ClusterAlarms {
+  /** What is wrong now, and the last messages about it. */
+  look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
+  /** @param task null: all that are open @returns how many */
+  acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;
+  /** Those that hold, newest first. */
+  silences(): Promise<Silence[]>;
+  silence(rule: AlarmRule | null, task: string | null, span: string, reason: string): Promise<Silence>;
+  unsilence(silenceId: number, reason: string): Promise<void>;
 }

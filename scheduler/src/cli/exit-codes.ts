@@ -25,9 +25,12 @@ const notFound = new Set<ErrorCode>([
   "GROUP_UNKNOWN",
   "KEY_UNKNOWN",
   "SECRET_UNKNOWN",
+  "USER_UNKNOWN",
+  "ALARM_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
+  "PLAN_REFUSED",
   "RUN_STATE",
   "OPERATION_STATE",
   "CALENDAR_USED",

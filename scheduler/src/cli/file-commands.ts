@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from "commander";
+import { addAlarms } from "./alarm-commands.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { imports as importsThere } from "./imports.ts";
 import { late } from "./late.ts";
 import type { CommandParts } from "./operation-commands.ts";
 
-const listAlarms = late(() => import("./alarms.ts"), "listAlarms");
 const applyFiles = late(() => import("./apply.ts"), "applyFiles");
 const cronWords = late(() => import("./cron-words.ts"), "cronWords");
 const exportTasks = late(() => import("./export.ts"), "exportTasks");
@@ -34,14 +34,17 @@ export function addFileCommands({
     add(
       program,
       "apply <file...>",
-      "Make the store's tasks what files say: YAML, or modules that export tasks. Shows the plan first.",
+      "Make the cluster's tasks what files say: YAML, or modules that export tasks. Shows the plan first.",
       `carillon apply tasks.yaml --prune --reason "month's end moves"`,
     ),
   )
     .option("--plan", "only show the plan; exit with 2 when there is something to do")
     .option("--expect-plan <ID>", "refuse unless the plan is this one, as diff has shown it")
     .option("--reason <TEXT>", "why, for those who look at the tasks later")
-    .option("--author <NAME>", "whom the change is put down to (default: this user, on this machine)")
+    .option(
+      "--author <NAME>",
+      "whom the change is put down to (default: this user, on this machine; by a server always the token's user)",
+    )
     .option("--yes", "do not ask")
     .action(
       doing(([files], options: Parameters<typeof applyFiles>[1]) =>
@@ -88,9 +91,7 @@ function addForesight({
   program,
   terminal,
 }: Pick<CommandParts, "add" | "doing" | "terminal"> & { program: Command }): void {
-  add(program, "alarms", "See what is wrong now, and whom it was told.", "carillon alarms").action(
-    doing((_, options) => listAlarms(options, terminal)),
-  );
+  addAlarms({ add, doing, program, terminal });
   add(
     program,
     "simulate [file...]",

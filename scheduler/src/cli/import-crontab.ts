@@ -5,13 +5,11 @@ import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { compileSchedule } from "../schedule.ts";
 import { defineTask, type TaskDefinition } from "../task.ts";
-import { keepEdits } from "../task-edits.ts";
 import { writtenTask } from "../written-task.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { writeImported } from "./import-tasks.ts";
-import { operator } from "./operator.ts";
-import { requireStore } from "./reach.ts";
-import { type CommonOptions, type Opened, withStore } from "./store-choice.ts";
+import { type Reached, withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { localZone } from "./times.ts";
@@ -123,28 +121,18 @@ function textOf(file: string): string {
 
 type Outcome = "new" | "changed" | "unchanged";
 
+/** What was edited by hand since the last import stays so. */
 async function save(found: Found[], options: ImportOptions): Promise<(Found & { outcome: Outcome })[]> {
   const saved: (Found & { outcome: Outcome })[] = [];
-  const work = async ({ tower, store }: Opened) => {
-    const present = new Map(
-      (await store.tasks.byNames(found.map(({ task }) => task.name))).map((one) => [one.name, one]),
-    );
+  const work = async ({ cluster }: Reached) => {
     for (const one of found) {
-      const before = present.get(one.task.name);
       const reason = `imported from ${basename(one.file)}:${one.task.line}`;
-      // What was edited by hand since the last import stays so.
-      const definition = keepEdits(one.definition, before?.definition);
-      const expectedVersion = before?.version ?? null;
-      const { record, changed } = await tower.save(definition, { expectedVersion, author: operator(), reason });
-      present.set(record.name, record);
-      saved.push({ ...one, outcome: changed ? (record.version === 1 ? "new" : "changed") : "unchanged" });
+      const { version, changed } = await cluster.tasks.define(one.definition, reason);
+      saved.push({ ...one, outcome: changed ? (version === 1 ? "new" : "changed") : "unchanged" });
     }
     return exitCodes.ok;
   };
-  if (found.length > 0) {
-    requireStore(options, "import crontab without --output");
-    await withStore(options, work, { make: true });
-  }
+  if (found.length > 0) await withCluster(options, work, { make: true });
   return saved;
 }
 

@@ -1,8 +1,9 @@
 import { readFileSync, statSync } from "node:fs";
+import { checkBundle } from "../apply-plan.ts";
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { TaskDefinition } from "../task.ts";
-import { checkBundle, type FileProblem, type ReadFile, readTasks, readYaml } from "../task-files/read.ts";
+import { type FileProblem, type ReadFile, readTasks, readYaml } from "../task-files/read.ts";
 import { loadTasksModule } from "./task-file.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";

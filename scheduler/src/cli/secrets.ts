@@ -4,16 +4,12 @@ import { iso } from "../run-object.ts";
 import { makeSecretKey } from "../secret-keys.ts";
 import type { SecretRecord } from "../secret-store.ts";
 import { readSecretKeys } from "../secrets/read-keys.ts";
-import { Secrets } from "../secrets.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { operator } from "./operator.ts";
-import { requireStore } from "./reach.ts";
-import { type CommonOptions, withStore } from "./store-choice.ts";
+import { chosenReach, withCluster } from "./reach.ts";
+import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
 import { plain } from "./text.ts";
 import { ageText } from "./times.ts";
-
-const most = 10_000;
 
 const secretObject = ({ keyId, changedMs, ...rest }: SecretRecord) => ({
   ...{ ...rest, key: keyId, changed: iso(changedMs) },
@@ -36,22 +32,23 @@ export async function setSecret(name: string, options: SetOptions, terminal: Ter
       },
     );
   const value = (await readAll(process.stdin)).replace(/\r?\n$/, "");
-  const keys = readSecretKeys(undefined);
-  // Refused before a store is looked for.
-  keys.present;
-  requireStore(options, "secrets");
-  return withStore(
+  requireKeys(options);
+  return withCluster(
     options,
-    async ({ store, nowMs }) => {
+    async ({ cluster }) => {
       const tasks = options.anyTask ? null : options.task;
-      const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-      const made = await new Secrets(store.secrets, keys).set(name, value, tasks, change);
+      const made = await cluster.secrets.set(name, value, tasks, options.reason ?? "");
       if (terminal.json) terminal.object(secretObject(made));
       else terminal.line(`${plain(name)} is at version ${made.version}`);
       return exitCodes.ok;
     },
     { make: true },
   );
+}
+
+/** By the store the keys are this process's: refused before a store is looked for. By a server they are the server's. */
+function requireKeys(options: CommonOptions): void {
+  if (chosenReach(options).kind === "store") readSecretKeys(undefined).present;
 }
 
 async function readAll(stream: NodeJS.ReadStream): Promise<string> {
@@ -66,10 +63,9 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
 }
 
 export function listSecrets(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
-  requireStore(options, "secrets");
-  return withStore(options, async ({ store, nowMs }) => {
-    const secrets = await store.secrets.list("", most);
-    const now = nowMs();
+  return withCluster(options, async ({ cluster }) => {
+    const secrets = await cluster.secrets.list();
+    const now = cluster.nowMs();
     if (terminal.json) terminal.object(secrets.map(secretObject));
     else if (secrets.length === 0) terminal.aside("There are no secrets. Make one: carillon secrets set NAME < file");
     else
@@ -92,9 +88,8 @@ export function listSecrets(options: CommonOptions, terminal: Terminal): Promise
 }
 
 export function removeSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
-  requireStore(options, "secrets");
-  return withStore(options, async ({ store, nowMs }) => {
-    await store.secrets.remove(name, { author: operator(), reason: options.reason ?? "", nowMs: nowMs() });
+  return withCluster(options, async ({ cluster }) => {
+    await cluster.secrets.remove(name, options.reason ?? "");
     if (terminal.json) terminal.object({ name });
     else terminal.line(`${plain(name)} is removed, and its values are destroyed`);
     return exitCodes.ok;
@@ -103,15 +98,12 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
 
 /** Until nothing is left that another key wraps. */
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
-  const keys = readSecretKeys(undefined);
-  const key = keys.present;
-  requireStore(options, "secrets");
-  return withStore(options, async ({ store, nowMs, signal }) => {
-    const secrets = new Secrets(store.secrets, keys);
-    let rewrapped = 0;
+  requireKeys(options);
+  return withCluster(options, async ({ cluster, signal }) => {
+    let [key, rewrapped] = ["", 0];
     for (let left = 1; left > 0 && !signal.aborted; ) {
-      const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
-      const done = await secrets.rewrap(change, limits.secretsAtOnce);
+      const done = await cluster.secrets.rewrap(options.reason ?? "");
+      key = done.key;
       rewrapped += done.rewrapped;
       left = done.left;
     }

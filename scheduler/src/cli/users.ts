@@ -58,9 +58,13 @@ export async function setPassword(name: string, options: CommonOptions, terminal
   });
 }
 
-export function removeUser(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+export function removeUser(
+  name: string,
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const removed = await cluster.access.removeUser(name);
+    const removed = await cluster.access.removeUser(name, options.reason ?? "");
     if (terminal.json) terminal.object(userObject(removed));
     else terminal.line(`${plain(name)} is removed: every sign-in and token of it has ended`);
     return exitCodes.ok;

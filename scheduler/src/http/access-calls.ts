@@ -152,6 +152,9 @@ export function accessCalls(
       return changed(asUser(await access.changeUser(user, given, changeOf(call, reason))));
     },
 
+    removeUser: async ({ user, reason }, call) =>
+      changed(asUser(await access.changeUser(user, { removed: true }, changeOf(call, reason)))),
+
     async listTokens({ cursor, limit }, call) {
       const { role, userId } = signedIn(call);
       const rows = await access.tokens(role === "admin" ? null : userId, numberCursor(cursor), limit + 1);

@@ -1,18 +1,15 @@
 import type { Reach } from "../access.ts";
 import type { AlarmSettings, ChannelOptions } from "../alarm-options.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../alarm-store.ts";
-import { type AlarmRule, alarmRules, messageText, ruleWords } from "../alarms.ts";
+import { type AlarmRule, alarmRules, messageText, ruleWords, silenceSpanMs } from "../alarms.ts";
 import type { Answer } from "../contract.ts";
 import type { alarmRoutes } from "../contract-alarms.ts";
-import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
 import { iso, isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
 import type { Some } from "./call.ts";
 import { cursorText, numberCursor, pageOf } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
-
-const longestSilenceMs = 30 * 86_400_000;
 
 const asAlarm = ({ rule, subject, openedMs, lastMs, count, text, runId, seen, silencedUntilMs }: AlarmRecord) => ({
   ...{ rule, task: subject === "" ? null : subject, opened: isoTime(openedMs), last: isoTime(lastMs), count, text },
@@ -104,12 +101,8 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
     },
     async silenceAlarms({ rule = null, task = null, for: span, reason }, call) {
       checkAbout(call.reach, task ?? undefined);
-      const forMs = parseDuration(span, "for", 1_000);
-      if (forMs > longestSilenceMs)
-        throw new CarillonError("OPTION_INVALID", "a silence lasts 30 days at most", {
-          hint: "Turn the rule off for good, in the alarms' file.",
-        });
-      return asSilence(await alarms.silence({ rule, task, untilMs: call.nowMs + forMs }, changeOf(call, reason)));
+      const untilMs = call.nowMs + silenceSpanMs(span);
+      return asSilence(await alarms.silence({ rule, task, untilMs }, changeOf(call, reason)));
     },
     async endSilence({ silence, reason }, call) {
       await alarms.unsilence(silence, changeOf(call, reason));

@@ -21,12 +21,13 @@ import { type EnqueueTracing, traceparentOf } from "../trace-context.ts";
 import { version } from "../version.ts";
 import { accessCalls } from "./access-calls.ts";
 import { alarmCalls } from "./alarm-calls.ts";
+import { bundleCalls } from "./bundle-calls.ts";
 import type { Call, Handlers } from "./call.ts";
 import { clusterCalls } from "./cluster-calls.ts";
 import { readGiven } from "./given.ts";
 import { checkOrigin, cookieName, cookieText, readCookie, streamHeaders } from "./guard.ts";
 import { calendarCalls, isWithin, operationCalls } from "./operation-calls.ts";
-import { packed, packFromLength, takesPacked, unpacking } from "./packed.ts";
+import { packed, packFromLength, takesPacked } from "./packed.ts";
 import { needed, Principals } from "./principals.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { runCalls } from "./run-calls.ts";
@@ -34,6 +35,7 @@ import { secretCalls } from "./secret-calls.ts";
 import { LiveEvents, tailOf } from "./streams.ts";
 import { taskCalls } from "./task-calls.ts";
 import { Throttle } from "./throttle.ts";
+import { unpack } from "./unpacked.ts";
 
 export interface ApiOptions {
   store: Store;
@@ -84,6 +86,7 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     this.#handlers = {
       ...taskCalls(store, clock),
+      ...bundleCalls(store, clock, now),
       ...runCalls({ store, clock, enqueuer, tracing, tail: tailOf(store, clock) }),
       ...operationCalls(store),
       ...calendarCalls(store),
@@ -102,7 +105,7 @@ export class Api {
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
         config: { policy: shape.policy, touches: shape.touches },
         // Answers are packed by `send`: a hook for each costs every small answer, too.
-        ...(writes(shape) ? { decompress: unpacking } : {}),
+        ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
         // Before the body is read: a stranger's is not.
         onRequest: async (request) => {

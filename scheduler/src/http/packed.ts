@@ -5,9 +5,6 @@ import type { FastifyRequest } from "fastify";
 /** A packed answer of a few kilobytes costs the server more than all the rest of it. */
 export const packFromLength = 16 * 1024;
 
-/** Of requests, by @fastify/compress. */
-export const unpacking = { requestEncodings: ["gzip" as const, "deflate" as const] };
-
 const pack = promisify(gzip);
 
 /** On another thread: other requests go on meanwhile. */

@@ -31,8 +31,5 @@ export function asCarillonError(error: unknown): unknown {
     return new CarillonError("REQUEST_TOO_LARGE", error.message, { cause: error, hint: "Send it in parts." });
   if (statusCode >= 400 && statusCode < 500)
     return new CarillonError("REQUEST_INVALID", error.message, { cause: error });
-  // A body that is not what its encoding says it is.
-  if (/^Z_/.test(code))
-    return new CarillonError("REQUEST_INVALID", `the body cannot be unpacked: ${error.message}`, { cause: error });
   return error;
 }

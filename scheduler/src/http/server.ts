@@ -25,9 +25,9 @@ import { strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { refuseOddBodies } from "./json-bodies.ts";
 import { Keys } from "./keys.ts";
-import { unpacking } from "./packed.ts";
 import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
+import { unpack } from "./unpacked.ts";
 
 export interface HttpOptions extends PollerOptions {
   /** What seals and opens tasks' secrets. */
@@ -149,7 +149,7 @@ export class HttpServer {
       config: { policy: "worker" as const, touches: "nothing" as const },
       onRequest,
       compress: packing,
-      decompress: unpacking,
+      preParsing: unpack,
     };
     app.post(pollPath, forWorkers, (request) => this.#poll(request));
     app.get(`${pollPath}/contract`, forWorkers, () => describeProtocol(version));

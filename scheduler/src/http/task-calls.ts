@@ -9,7 +9,7 @@ import { iso, isoTime } from "../run-object.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { Change, Store, TaskRecord } from "../store.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "../task.ts";
-import { edited, editedParts, partCalled, restored, reverted } from "../task-edits.ts";
+import { edited, editedParts, keepEdits, partCalled, restored, reverted } from "../task-edits.ts";
 import { taskObject } from "../task-object.ts";
 import { differences } from "../task-versions.ts";
 import { coming, nextOf, plannedSlots } from "../upcoming-slots.ts";
@@ -18,6 +18,8 @@ import { Gathered } from "./gathered.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
 
 const readsPerStatement = 100;
+/** None is called so. */
+const noBundle = "";
 
 export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Change => ({
   author: who === null ? "nobody" : principalText(who),
@@ -69,6 +71,11 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
       ...{ name, version: record.version, changed, edited: editedParts(record.definition) as string[] },
       changes: changed ? changesOf(before.definition, record.definition) : [],
     };
+  };
+  /** Of a task that was removed its last version, which the next one follows; else 0. */
+  const versionGone = async (task: string): Promise<number> => {
+    const [row] = await store.applied.read([task], noBundle);
+    return row?.removed ? row.version : 0;
   };
 
   return {
@@ -170,12 +177,27 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
       const definition = defineTask(task, options as TaskOptions);
       checkUse(definition, undefined, call);
       const { record, changed } = await store.tasks
-        .save(definition, 0, changeOf(call, reason))
+        .save(definition, await versionGone(task), changeOf(call, reason))
         .catch((error: unknown) => {
           throw error instanceof CarillonError && error.code === "TASK_STALE" ? taken(task) : error;
         });
       if (!changed) throw taken(task);
       return whole(record, call.nowMs);
+    },
+
+    async defineTask({ task, options, reason }, call) {
+      const [row] = await store.applied.read([task], noBundle);
+      const before = row && !row.removed ? row.definition : undefined;
+      const definition = keepEdits(defineTask(task, options as TaskOptions), before);
+      checkUse(definition, before, call);
+      // "0" means that there is none; the store counts on from what was removed.
+      const none = before === undefined && call.ifVersion === 0;
+      const expected = none ? (row?.version ?? 0) : (call.ifVersion ?? row?.version ?? 0);
+      const { record, changed } = await store.tasks.save(definition, expected, changeOf(call, reason));
+      return {
+        ...{ name: task, version: record.version, changed, edited: editedParts(record.definition) as string[] },
+        changes: changed && before ? changesOf(before, record.definition) : [],
+      };
     },
 
     editTask: ({ task, options, reason }, call) =>
@@ -213,7 +235,11 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
  * What a task may name beside itself: groups and calendars of its own namespace and those of none, which are everyone's; and
  * tasks to come after wherever who writes it may see them. @throws ACCESS_DENIED
  */
-function checkUse(definition: TaskDefinition, before: TaskDefinition | undefined, { who, reach }: Call): void {
+export function checkUse(
+  definition: TaskDefinition,
+  before: TaskDefinition | undefined,
+  { who, reach }: Pick<Call, "who" | "reach">,
+): void {
   if (who === null || reach.namespaces === null) return;
   const there = usedBy(before);
   const { shared, upstream } = usedBy(definition);

@@ -1,7 +1,7 @@
 /** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
 import { LineCounter } from "yaml";
-import { CarillonError, isCarillonError } from "../errors.ts";
-import { shownValue } from "../json.ts";
+import { checkBundle } from "../apply-plan.ts";
+import { isCarillonError } from "../errors.ts";
 import type { TaskDefinition } from "../task.ts";
 import { pathOf, readWritten } from "../written-task.ts";
 import { Places, yamlDocuments } from "../yaml-documents.ts";
@@ -95,14 +95,6 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
     }
   }
   return read;
-}
-
-/** @throws OPTION_INVALID */
-export function checkBundle(name: unknown): string {
-  if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
-  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${shownValue(name)}`, {
-    hint: "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.",
-  });
 }
 
 const failed = (problem: FileProblem): ReadFile => ({

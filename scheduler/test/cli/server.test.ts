@@ -1,9 +1,11 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clusterByServer } from "../../src/cli/cluster/by-server.ts";
 import { cron } from "../../src/schedule.ts";
+import { makeSecretKey } from "../../src/secret-keys.ts";
 import type { RunRecord } from "../../src/store.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { inProcess } from "../support/in-process.ts";
@@ -34,6 +36,30 @@ const server = () => ["--server", stage.urlOf()];
 const byServer = (...args: string[]) => inProcess([...args, ...server()], token());
 const jsonOf = async (...args: string[]) => JSON.parse((await byServer(...args, "--json")).stdout);
 
+/** A command with this on its standard input. */
+async function typed(text: string, args: string[], environment: Record<string, string>) {
+  const { stdin } = process;
+  const pipe = new PassThrough();
+  pipe.end(`${text}\n`);
+  Object.defineProperty(process, "stdin", { configurable: true, value: pipe });
+  try {
+    return await inProcess(args, environment);
+  } finally {
+    Object.defineProperty(process, "stdin", { configurable: true, value: stdin });
+  }
+}
+
+/** The store's word and the server's, which must be one. */
+const both = async (...args: string[]) => {
+  for (const form of [["--json"], []]) {
+    const here = await inProcess([...args, ...form, ...store()]);
+    const there = await byServer(...args, ...form);
+    const words = ({ code, stdout }: typeof here) => [code, form.length > 0 ? objects(stdout) : withoutTimes(stdout)];
+    expect([args, ...words(there)]).toEqual([args, ...words(here)]);
+  }
+  return byServer(...args);
+};
+
 async function ended(task: string, verdict: object): Promise<number> {
   const session = await stage.join(key, { tasks: [task] });
   const run = await stage.claimed(key, session, task, { n: 1 });
@@ -44,7 +70,10 @@ async function ended(task: string, verdict: object): Promise<number> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "carillon-server-"));
+  // The server's own: what asks it needs none.
+  process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   await stage.open();
+  delete process.env.CARILLON_SECRET_KEYS;
   key = await stage.key("worker");
   await byServer("calendars", "set", "de", "--days", "2030-12-25", "--zone", "Europe/Berlin", "--reason", "feasts");
   const schedule = cron("0 3 * * *", { zone: "Europe/Berlin" });
@@ -82,16 +111,7 @@ describe("a command", () => {
       ...[["users", "list"], ["export"], ["export", "nightly"], ["simulate", "--from", "2030-12-24T00:00:00Z"]],
     ];
     for (const args of asked) {
-      for (const form of [["--json"], []]) {
-        const here = await inProcess([...args, ...form, ...store()]);
-        const there = await byServer(...args, ...form);
-        const plain = ({ code, stdout }: typeof here) => ({
-          code,
-          said: form.length > 0 ? objects(stdout) : withoutTimes(stdout),
-        });
-        expect({ args, ...plain(there) }).toEqual({ args, ...plain(here) });
-        expect(there.code).toBe(0);
-      }
+      expect([args, (await both(...args)).code]).toEqual([args, 0]);
     }
   });
 
@@ -135,13 +155,14 @@ describe("a command", () => {
       const { code, stderr } = await inProcess([...args, ...at, "--json"], environment);
       return [code, JSON.parse(stderr.trim().split("\n").at(-1) as string).code];
     };
-    for (const args of [
-      ["apply", join(folder, "tasks.yaml"), "--yes"],
-      ["users", "remove", "ann"],
-      ["doctor"],
-      ["server"],
-    ])
+    for (const args of [["doctor"], ["migrate"], ["server"]])
       expect([args, ...(await failed(args))]).toEqual([args, 4, "STORE_NEEDED"]);
+    const apply = ["apply", join(folder, "tasks.yaml"), "--yes"];
+    expect(await failed(apply, token("viewer"))).toEqual([4, "ACCESS_DENIED"]);
+    expect(await failed([...apply, "--author", "ci"])).toEqual([2, "USAGE"]);
+    expect(await failed(["alarms", "silence", "--for", "1h"])).toEqual([2, "USAGE"]);
+    expect(await failed(["alarms", "acknowledge", "stuck"])).toEqual([3, "ALARM_UNKNOWN"]);
+    expect(await failed(["secrets", "remove", "nothing"])).toEqual([3, "SECRET_UNKNOWN"]);
     expect(await failed(["tasks", "pause", "order"], token("viewer"))).toEqual([4, "ACCESS_DENIED"]);
     expect(await failed(["tasks", "list"], { ...token(), CARILLON_TOKEN: `ct_1_${"x".repeat(43)}` })).toEqual([
       4,
@@ -161,23 +182,144 @@ describe("a command", () => {
   });
 });
 
+const file = (name: string, text: string) => writeFile(join(folder, name), text);
+const yaml = (timeout: string, more = "") => `bundle: billing
+tasks:
+  settle: { schedule: { cron: "0 2 * * *", zone: Asia/Shanghai }, timeout: ${timeout} }
+  beat: { schedule: { every: 5m } }
+${more}`;
+
+describe("tasks as code, by a server", () => {
+  const at = () => join(folder, "billing.yaml");
+  it("plan, apply, drift and prune as by the store, and what changed since the plan is refused whole", async () => {
+    await file("billing.yaml", yaml("1h", "  old: {}\n"));
+    expect(await both("diff", at())).toMatchObject({
+      code: 2,
+      stdout: expect.stringMatching(/^\+ settle {2,}at 02:00/m),
+    });
+    const first = await byServer("apply", at(), "--reason", "begin");
+    expect([first.code, first.stdout]).toEqual([
+      0,
+      expect.stringMatching(/: 3 to create; plan [\da-f]{12}\n3 created$/m),
+    ]);
+    expect(await both("diff", at())).toMatchObject({ code: 0 });
+    expect((await jsonOf("tasks", "show", "settle")).versions).toMatchObject([
+      { version: 1, author: expect.stringMatching(/^admin-.* by token test$/), reason: "begin" },
+    ]);
+
+    await byServer("tasks", "edit", "beat", "--set", "priority=8", "--reason", "hurry");
+    await file("billing.yaml", yaml("2h"));
+    const diff = await both("diff", at(), "--prune");
+    expect([diff.code, diff.stdout]).toEqual([
+      2,
+      expect.stringMatching(/edited by hand: priority 5 → 8; it stays so$/m),
+    ]);
+    const [, id = ""] = /plan ([\da-f]{12})/.exec(diff.stdout) ?? [];
+    await byServer("tasks", "edit", "settle", "--set", "priority=1");
+    const late = await byServer("apply", at(), "--prune", "--expect-plan", id);
+    expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("TASK_STALE")]);
+    expect(await jsonOf("apply", at(), "--prune")).toMatchObject({
+      applied: [
+        { task: "settle", kind: "change", version: 3 },
+        { task: "old", kind: "remove", version: 1 },
+      ],
+    });
+    expect(await both("apply", at(), "--plan", "--overwrite-edits")).toMatchObject({ code: 2 });
+    await file("thief.yaml", "bundle: thief\ntasks:\n  settle: {}\n  order: {}\n");
+    expect(await both("apply", join(folder, "thief.yaml"))).toMatchObject({
+      ...{ code: 1, stdout: expect.stringMatching(/^bundle thief: 2 refused/m) },
+    });
+  });
+
+  it("tell of a task that could not be done, and do the others", async () => {
+    await file(
+      "some.yaml",
+      "bundle: some\ntasks:\n  some-1: {}\n  some-2: { calendar: { name: nowhere }, schedule: '0 2 * * *' }\n",
+    );
+    const done = await byServer("apply", join(folder, "some.yaml"));
+    expect([done.code, done.stdout]).toEqual([
+      1,
+      expect.stringMatching(/^! some-2: CALENDAR_UNKNOWN: .*\n.*hint: .*\n1 created, 1 not done$/m),
+    ]);
+  });
+
+  it("import crontabs, again and again, and leave what was edited by hand", async () => {
+    await file("crontab", "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n");
+    const imported = (...more: string[]) =>
+      byServer("import", "crontab", join(folder, "crontab"), "--zone", "UTC", ...more);
+    expect(await imported()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^1 new, 1 with problems$/m) });
+    await byServer("tasks", "edit", "crontab-backup", "--set", "timeout=1h");
+    expect((await imported()).stdout).toMatch(/^0 new, 1 unchanged, 1 with problems$/m);
+    await file("crontab", "0 3 * * * /usr/bin/backup\n");
+    expect(await imported()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^0 new, 1 changed, 0 with/m) });
+    expect(await jsonOf("tasks", "show", "crontab-backup")).toMatchObject({
+      ...{ edited: ["timeoutMs"], versions: [{ reason: "imported from crontab:1" }, {}, {}] },
+    });
+  });
+});
+
+describe("secrets, users and alarms, by a server", () => {
+  it("are set from standard input and never shown, wrapped anew, removed, as by the store", async () => {
+    const canary = "canary-51d of the bank";
+    const set = await typed(
+      canary,
+      ["secrets", "set", "bank", "--task", "settle", "--reason", "new", ...server()],
+      token(),
+    );
+    expect([set.code, set.stdout]).toEqual([0, "bank is at version 1\n"]);
+    const listed = await both("secrets", "list");
+    expect([listed.stdout, listed.stdout.includes("canary")]).toEqual([expect.stringMatching(/bank/), false]);
+    expect((await byServer("secrets", "rewrap")).stdout).toMatch(/^0 values are wrapped anew, all by the key \w+/);
+    expect((await byServer("secrets", "remove", "bank", "--reason", "gone")).code).toBe(0);
+    expect(await jsonOf("secrets", "list")).toEqual([]);
+    const [gone] = (await stage.client().listAudit({ about: "secret" })).items;
+    expect(gone).toMatchObject({ act: "remove", who: expect.stringContaining("by token"), why: "gone" });
+  });
+
+  it("a user is removed with all tokens, the reason kept, and the name is free again", async () => {
+    await jsonOf("users", "create", "cat", "--role", "viewer");
+    const removed = await byServer("users", "remove", "cat", "--reason", "left the house");
+    expect([removed.code, removed.stdout]).toEqual([0, expect.stringMatching(/^cat is removed/)]);
+    expect((await byServer("users", "remove", "cat")).stderr).toContain("USER_UNKNOWN");
+    const [entry] = (await stage.client().listAudit({ about: "user", named: "cat" })).items;
+    expect(entry).toMatchObject({ act: "remove", why: "left the house" });
+    expect(await jsonOf("users", "create", "cat", "--role", "viewer")).toMatchObject({ name: "cat" });
+  });
+
+  it("alarms are known and silenced, shown so by both, and a silence is ended", async () => {
+    const { alarms, clock } = stage.store;
+    const t = Math.floor(await clock());
+    await alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
+    const thresholds = { overdueMs: 1e6, unfiredMs: 1e6, stuckMs: 1e6, leaderlessMs: 1e6, summaryMs: 1e6 };
+    await alarms.look(["late"], thresholds, {}, t);
+    expect((await byServer("alarms", "acknowledge", "late", "--task", "order", "--reason", "known")).stdout).toBe(
+      "1 open alarm is known: runs started late\n",
+    );
+    const made = await jsonOf("alarms", "silence", "late", "--task", "order", "--for", "2h", "--reason", "migration");
+    expect(made).toMatchObject({ rule: "late", task: "order", reason: "migration" });
+    expect((await inProcess(["alarms", "silence", "--task", "mail", "--for", "1h", ...store()])).code).toBe(0);
+    await both("alarms");
+    await both("alarms", "silences");
+    expect(await jsonOf("alarms")).toMatchObject({
+      open: [{ acknowledged: { why: "known" }, silencedUntil: made.until }],
+    });
+    expect((await byServer("alarms")).stdout).toMatch(/known to admin-\w+ by token test \(known\); order was late/);
+    expect((await byServer("alarms", "silences")).stdout).toMatch(
+      /^ +\d+ +runs started late +order +in .* migration$/m,
+    );
+    expect((await byServer("alarms", "unsilence", String(made.silence))).code).toBe(0);
+    expect(await jsonOf("alarms", "silences")).toMatchObject([{ rule: null, task: "mail" }]);
+    const { items } = await stage.client().listAudit({ about: "alarm" });
+    expect(items.map(({ why }) => why)).toEqual(expect.arrayContaining(["known", "migration"]));
+  });
+});
+
 describe("carillon login", () => {
   it("takes a token from standard input, keeps it for its user alone, and forgets it", async () => {
     const environment = { XDG_CONFIG_HOME: folder };
     const profile = join(folder, "carillon", "profiles.json");
-    const { stdin } = process;
-    const typed = async (text: string, ...args: string[]) => {
-      const { PassThrough } = await import("node:stream");
-      const pipe = new PassThrough();
-      pipe.end(`${text}\n`);
-      Object.defineProperty(process, "stdin", { configurable: true, value: pipe });
-      try {
-        return await inProcess(["login", stage.urlOf(), ...args], environment);
-      } finally {
-        Object.defineProperty(process, "stdin", { configurable: true, value: stdin });
-      }
-    };
-    const given = await typed(stage.tokens.viewer, "--with-token", "--profile", "look");
+    const login = (text: string, ...args: string[]) => typed(text, ["login", stage.urlOf(), ...args], environment);
+    const given = await login(stage.tokens.viewer, "--with-token", "--profile", "look");
     expect([given.code, given.stdout]).toEqual([
       0,
       expect.stringMatching(/^signed in at http.* as viewer-\w+, profile look/),
@@ -187,8 +329,8 @@ describe("carillon login", () => {
 
     const password = "seven bells at noon";
     await stage.client().createUser({ name: "bea", password, role: "operator" });
-    expect((await typed("wrong password", "--user", "bea")).stderr).toContain("SIGN_IN_REFUSED");
-    const made = await typed(password, "--user", "bea", "--profile", "act", "--expires", "1h");
+    expect((await login("wrong password", "--user", "bea")).stderr).toContain("SIGN_IN_REFUSED");
+    const made = await login(password, "--user", "bea", "--profile", "act", "--expires", "1h");
     expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining("as bea, profile act; it holds until") });
     expect(await readFile(profile, "utf8")).not.toContain(password);
     expect((await inProcess(["profiles"], environment)).stdout).toMatch(/^\* +act +http.* bea +ends in/m);
@@ -196,7 +338,7 @@ describe("carillon login", () => {
     const environmentOf = { ...environment, CARILLON_PROFILE: "act" };
     expect(await inProcess(["tasks", "pause", "mail"], environmentOf)).toMatchObject({ code: 0 });
     // Signing in anew ends the token that the profile had.
-    await typed(password, "--user", "bea", "--profile", "act");
+    await login(password, "--user", "bea", "--profile", "act");
     const act = { ...environment, CARILLON_SERVER: stage.urlOf(), CARILLON_TOKEN: profiles.act.token };
     expect((await inProcess(["tasks", "list"], act)).stderr).toContain("SIGN_IN_NEEDED");
     expect((await inProcess(["profiles", "use", "look"], environment)).code).toBe(0);

@@ -50,9 +50,12 @@ const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
   beginOperation: { body: { kind: "resume", filter: { task: "there" } } },
   createUser: { body: { name: "someone", password: "a long enough password", role: "viewer" } },
   createTask: { params: { task: "there" }, body: { options: {} } },
+  applyBundle: { body: { plan: "*", adopt: true, tasks: [{ task: "there", options: {} }] } },
 };
 /** These would end the session of the test, or lock it out by design. */
 const left = new Set<RouteId>(["signIn", "signOut", "changePassword", "revokeToken"]);
+/** They read a task's options as others do, so one value in each place shows that they do. */
+const again = new Set<RouteId>(["defineTask", "planBundle", "applyBundle"]);
 const leaks = /node_modules|\.ts:\d|at \w+ \(|select |insert into|syntax error|pg_|of undefined|of null/i;
 
 describe("every route", () => {
@@ -69,7 +72,8 @@ describe("every route", () => {
             : place.kind === "json"
               ? jsons
               : [mixed, "__proto__", "a\0b", "half \ud83d", long[place.part]];
-        for (const what of values)
+        const known = again.has(routeId) && place.path.includes("options");
+        for (const what of known ? values.slice(0, 1) : values)
           asked.push({
             ...{ routeId, what },
             line: lineOf(routeId, requestWith(routeId, place, what, { ...params, ...right[routeId] })),

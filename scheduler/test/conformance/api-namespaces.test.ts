@@ -47,6 +47,15 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   decideRun: { how: "fail" },
   createTask: { options: {} },
   editTask: { options: { priority: 1 } },
+  defineTask: { options: {} },
+  planBundle: { tasks: [{ task: "ours/settle", options: {} }] },
+  applyBundle: {
+    tasks: [
+      { task: "theirs/new", options: {} },
+      { task: "ours/settle", options: {} },
+    ],
+    plan: "*",
+  },
   acknowledgeAlarm: { task: "ours/settle" },
   silenceAlarms: { task: "ours/settle", for: "1h" },
   setSecret: { value: "a value of a secret" },
@@ -64,6 +73,7 @@ type Place =
   | "message"
   | "silence"
   | "secret"
+  | "bundle"
   | "task"
   | "calendar"
   | "group"
@@ -78,6 +88,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   message: [888_888_881, nobody],
   silence: [888_888_881, nobody],
   secret: ["ours-token", "ours-none"],
+  bundle: ["ours-files", "ours-none"],
   task: ["ours/settle", "ours/absent"],
   calendar: ["ours/bank", "ours/absent"],
   group: ["ours/gpu", "ours/absent"],

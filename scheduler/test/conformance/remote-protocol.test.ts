@@ -1,8 +1,10 @@
-import { request } from "node:http";
+import { randomBytes } from "node:crypto";
+import { Agent, request } from "node:http";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/limits.ts";
 import type { GivenRun } from "../../src/worker-protocol.ts";
+import { postWhole } from "../support/post-whole.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -440,6 +442,32 @@ describe("a rogue", () => {
       body: gzipSync(Buffer.alloc(8 * limits.pollBytes, 0x20)),
     });
     expect([bomb.status, ((await bomb.json()) as { code: string }).code]).toEqual([413, "REQUEST_TOO_LARGE"]);
+  });
+
+  test("with a body that is not what its encoding says is told so, however large it is, and the line stays good", async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const sent = (body: Buffer, coding: string) =>
+      postWhole(`${stage.urlOf()}/v1/worker/poll`, agent, { ...headers, "content-encoding": coding }, body);
+    const plainly = Buffer.alloc(8 * 1024 * 1024, 0x20);
+    const packed = gzipSync(randomBytes(4 * 1024 * 1024));
+    const spoilt = Buffer.concat([packed.subarray(0, 2 * 1024 * 1024), Buffer.alloc(2 * 1024 * 1024, 0xff)]);
+    for (const [body, coding, what] of [
+      [plainly, "gzip", /cannot be unpacked/],
+      [plainly, "deflate", /cannot be unpacked/],
+      [plainly, "br", /"br" is not known/],
+      [spoilt, "gzip", /cannot be unpacked/],
+      [packed.subarray(0, 3 * 1024 * 1024), "gzip", /cannot be unpacked: unexpected end/],
+      [Buffer.from("{}"), "gzip", /cannot be unpacked/],
+    ] as const) {
+      const { status, code, detail } = await sent(body, coding);
+      expect([coding, status, code, detail]).toEqual([coding, 400, "REQUEST_INVALID", expect.stringMatching(what)]);
+    }
+    headers["content-type"] = "text/csv";
+    expect(await sent(packed, "gzip")).toMatchObject({ status: 400 });
+    headers["content-type"] = "application/json";
+    expect(await sent(gzipSync("{}"), "gzip")).toMatchObject({ detail: expect.stringContaining("session or join") });
+    agent.destroy();
   });
 
   test("with a result that is too large has done its run, without a result", async () => {

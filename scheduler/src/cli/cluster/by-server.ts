@@ -4,24 +4,29 @@ import { isCarillonError } from "../../errors.ts";
 import type { OperationFilter } from "../../operations.ts";
 import { isoTime } from "../../run-object.ts";
 import type { TaskOptions } from "../../task.ts";
-import type { Bulk, Cluster, ClusterAccess, ClusterCalendars, ClusterOperations, ClusterTasks } from "../cluster.ts";
-import {
-  each,
-  firstAnswerMs,
-  once,
-  pages,
-  patientClient,
-  type ServerChoice,
-  storeNeeded,
-  unlessDenied,
-  why,
-} from "./calls.ts";
+import { givenOptions } from "../../written-task.ts";
+import type {
+  Bulk,
+  Cluster,
+  ClusterAccess,
+  ClusterAlarms,
+  ClusterBundles,
+  ClusterCalendars,
+  ClusterOperations,
+  ClusterSecrets,
+  ClusterTasks,
+} from "../cluster.ts";
+import { each, firstAnswerMs, once, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
   alarmRecord,
+  appliedRecord,
   calendarRecord,
   memberRecord,
   operationRecord,
   outboxRow,
+  planRecord,
+  secretRecord,
+  silenceRecord,
   taskRecord,
   termRecord,
   versionRecord,
@@ -42,6 +47,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     place: `the server at ${choice.url}`,
     nowMs,
     tasks: serverTasks(api),
+    bundles: serverBundles(api),
     runs: serverRuns(api),
     operations: serverOperations(api),
     dead: {
@@ -71,6 +77,8 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       limit: (group, limit, reason) => once((key) => api.limitGroup({ group, limit, ...why(reason) }, key)),
     },
     access: serverAccess(api),
+    secrets: serverSecrets(api),
+    alarms: serverAlarms(api),
     async members() {
       // Who may see one namespace alone sees the workers that serve it.
       const [nodes, workers, { term, leader }] = await Promise.all([
@@ -94,16 +102,6 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
         )
       ).map(termRecord),
     coordination: async () => (await api.getCluster()).coordination,
-    async alarms(most) {
-      const [open, messages] = await Promise.all([
-        pages((page) => api.listAlarms(page)),
-        unlessDenied(
-          pages((page) => api.listAlarmMessages(page), most),
-          [],
-        ),
-      ]);
-      return { open: open.map(alarmRecord), messages: messages.map(outboxRow) };
-    },
     close: async () => over.abort(),
   };
   return cluster;
@@ -148,6 +146,11 @@ function serverTasks(api: Client): ClusterTasks {
       return { record: await recordOf(task), counters: task.counters, followers };
     },
     versions: async (task) => (await pages((page) => api.listTaskVersions({ task, ...page }))).map(versionRecord),
+    async define(definition, reason) {
+      const given = { task: definition.name, options: givenOptions(definition) as never, ...why(reason) };
+      const { version, changed } = await once((key) => api.defineTask(given, key));
+      return { version, changed };
+    },
     async edit({ name }, options: TaskOptions, { expectedVersion, reason }) {
       const given = { task: name, options: options as never, ...why(reason) };
       const { changed } = await once((key) => api.editTask(given, { ...key, ifVersion: expectedVersion }));
@@ -166,6 +169,25 @@ function serverTasks(api: Client): ClusterTasks {
     async run(task, payload) {
       const given = { task, ...(payload === undefined ? {} : { payload }) };
       return (await once((key) => api.runTask(given, key))).run;
+    },
+  };
+}
+
+function serverBundles(api: Client): ClusterBundles {
+  return {
+    async plan(wanted, options) {
+      const tasks = wanted.map((one) => ({ task: one.name, options: givenOptions(one) as never }));
+      const asked = { ...options, tasks };
+      const answer = await api.planBundle(asked);
+      const plan = planRecord(answer);
+      return {
+        ...{ plan, id: answer.plan },
+        async apply(reason) {
+          const given = { ...asked, plan: answer.plan, ...why(reason) };
+          const { applied } = await once((key) => api.applyBundle(given, key));
+          return applied.map((one) => appliedRecord(one, plan));
+        },
+      };
     },
   };
 }
@@ -243,12 +265,50 @@ function serverAccess(api: Client): ClusterAccess {
     // What has a secret in it is not asked for twice: its answer is not kept.
     createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
     setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
-    removeUser: () => Promise.reject(storeNeeded("a way to remove users, only to lock them out")),
+    removeUser: async (name, reason) =>
+      user(await once((given) => api.removeUser({ user: name, ...why(reason) }, given))),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     async createKey(name, groups) {
       const { secret, ...made } = await api.createWorkerKey({ name, groups });
       return { key: key(made), text: secret };
     },
     revokeKey: async (name) => key(await once((given) => api.revokeWorkerKey({ key: name }, given))),
+  };
+}
+
+function serverSecrets(api: Client): ClusterSecrets {
+  return {
+    list: async () => (await pages((page) => api.listSecrets(page))).map(secretRecord),
+    async set(secret, value, tasks, reason) {
+      const given = { secret, value, ...(tasks === undefined ? {} : { tasks }), ...why(reason) };
+      return secretRecord(await once((key) => api.setSecret(given, key)));
+    },
+    remove: async (secret, reason) => void (await once((key) => api.removeSecret({ secret, ...why(reason) }, key))),
+    rewrap: (reason) => once((key) => api.rewrapSecrets(why(reason), key)),
+  };
+}
+
+function serverAlarms(api: Client): ClusterAlarms {
+  return {
+    async look(most) {
+      const [open, messages] = await Promise.all([
+        pages((page) => api.listAlarms(page)),
+        unlessDenied(
+          pages((page) => api.listAlarmMessages(page), most),
+          [],
+        ),
+      ]);
+      return { open: open.map(alarmRecord), messages: messages.map(outboxRow) };
+    },
+    async acknowledge(rule, task, reason) {
+      const given = { rule, ...(task === null ? {} : { task }), ...why(reason) };
+      return (await once((key) => api.acknowledgeAlarm(given, key))).acknowledged;
+    },
+    silences: async () => (await api.listSilences()).silences.map(silenceRecord),
+    async silence(rule, task, span, reason) {
+      const about = { ...(rule === null ? {} : { rule }), ...(task === null ? {} : { task }) };
+      return silenceRecord(await once((key) => api.silenceAlarms({ ...about, for: span, ...why(reason) }, key)));
+    },
+    unsilence: async (silence, reason) => void (await once((key) => api.endSilence({ silence, ...why(reason) }, key))),
   };
 }

@@ -1,28 +1,47 @@
+import { silenceSpanMs } from "../../alarms.ts";
+import { applyPlan } from "../../apply.ts";
+import { planApply } from "../../apply-plan.ts";
 import type { Carillon } from "../../carillon.ts";
 import { pause, systemClock } from "../../clock.ts";
 import { isCarillonError } from "../../errors.ts";
+import { limits } from "../../limits.ts";
 import { hashPassword } from "../../password.ts";
+import { planId } from "../../plan-object.ts";
 import { outcomes } from "../../run.ts";
+import { readSecretKeys } from "../../secrets/read-keys.ts";
+import { Secrets } from "../../secrets.ts";
 import type { RunRecord, Store } from "../../store.ts";
-import { edited, reverted } from "../../task-edits.ts";
+import { edited, keepEdits, reverted } from "../../task-edits.ts";
 import { noCounters, taskObject } from "../../task-object.ts";
 import { nextOf } from "../../upcoming-slots.ts";
 import { hashOfSecret, keyText, makeSecret } from "../../worker-key.ts";
-import type { Cluster, ClusterAccess, ClusterRuns, ClusterTasks } from "../cluster.ts";
+import type {
+  Cluster,
+  ClusterAccess,
+  ClusterAlarms,
+  ClusterBundles,
+  ClusterRuns,
+  ClusterSecrets,
+  ClusterTasks,
+} from "../cluster.ts";
 import { operator } from "../operator.ts";
 import { relativesShown } from "../run-relatives.ts";
 
-const usersMost = 10_000;
+/** Of users, of secrets. */
+const listedMost = 10_000;
+
+type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
 
 /** A cluster by its store: what commands do is done here, and recalls are waited for here. */
 export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
   const author = operator();
-  const change = (reason: string) => ({ author, reason, nowMs: nowMs() });
+  const change: MakeChange = (reason) => ({ author, reason, nowMs: nowMs() });
   return {
     by: "store",
     place,
     nowMs,
     tasks: storeTasks(tower, store, nowMs),
+    bundles: storeBundles(store, nowMs),
     runs: storeRuns(tower, store, nowMs),
     operations: {
       preview: (bulk, show) => store.operations.preview({ ...bulk, author }, nowMs(), show),
@@ -44,14 +63,12 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
     access: storeAccess(store, change, author, nowMs),
+    secrets: storeSecrets(store, change),
+    alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
     // One at least: it says since when the present one leads.
     terms: (limit) => store.sessions.terms(Math.max(1, limit)),
     coordination: async () => (await store.sessions.cluster()).coordination,
-    alarms: async (messages) => ({
-      open: await store.alarms.open(nowMs()),
-      messages: await store.alarms.outbox(messages),
-    }),
     close: () => tower.stop(),
   };
 }
@@ -80,6 +97,12 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       return { record, counters: counters.get(record.taskId) ?? noCounters, followers };
     },
     versions: (name) => store.tasks.versions(name),
+    async define(definition, reason) {
+      const [before] = await store.tasks.byNames([definition.name]);
+      const kept = keepEdits(definition, before?.definition);
+      const { record, changed } = await tower.save(kept, { expectedVersion: before?.version ?? null, author, reason });
+      return { version: record.version, changed };
+    },
     edit: ({ definition }, options, given) => tower.save(edited(definition, options), { author, ...given }),
     revert: ({ definition }, parts, given) => tower.save(reverted(definition, parts), { author, ...given }),
     pause: async (name, reason) => (await tower.pause(name, { author, reason })).started,
@@ -88,6 +111,19 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       return nextOf(await store.tasks.byName(name), nowMs());
     },
     run: async (name, payload) => (await tower.run(name, payload)).runId,
+  };
+}
+
+function storeBundles(store: Store, nowMs: () => number): ClusterBundles {
+  return {
+    async plan(wanted, options) {
+      const names = wanted.map(({ name }) => name);
+      const plan = planApply(wanted, await store.applied.read(names, options.bundle), options);
+      return {
+        ...{ plan, id: planId(plan) },
+        apply: (reason, author = operator()) => applyPlan(store, plan, { author, reason, nowMs }, systemClock),
+      };
+    },
   };
 }
 
@@ -154,14 +190,9 @@ function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterR
   };
 }
 
-function storeAccess(
-  store: Store,
-  change: (reason: string) => { author: string; reason: string; nowMs: number },
-  author: string,
-  nowMs: () => number,
-): ClusterAccess {
+function storeAccess(store: Store, change: MakeChange, author: string, nowMs: () => number): ClusterAccess {
   return {
-    users: () => store.access.users("", usersMost),
+    users: () => store.access.users("", listedMost),
     createUser: async ({ password, ...user }, reason) =>
       store.access.createUser({ ...user, hash: await hashPassword(password) }, change(reason)),
     setPassword: async (name, password) =>
@@ -170,7 +201,7 @@ function storeAccess(
         { hash: await hashPassword(password), disabled: false },
         change("set by the command line"),
       ),
-    removeUser: (name) => store.access.changeUser(name, { removed: true }, change("")),
+    removeUser: (name, reason) => store.access.changeUser(name, { removed: true }, change(reason)),
     keys: () => store.workers.keys(),
     async createKey(name, groups) {
       const secret = makeSecret();
@@ -181,5 +212,29 @@ function storeAccess(
       return { key, text: keyText(key.keyId, secret) };
     },
     revokeKey: (name) => store.workers.revokeKey(name, change("")),
+  };
+}
+
+function storeSecrets({ secrets }: Store, change: MakeChange): ClusterSecrets {
+  return {
+    list: () => secrets.list("", listedMost),
+    set: (name, value, tasks, reason) =>
+      new Secrets(secrets, readSecretKeys(undefined)).set(name, value, tasks, change(reason)),
+    remove: (name, reason) => secrets.remove(name, change(reason)),
+    async rewrap(reason) {
+      const keys = readSecretKeys(undefined);
+      return { key: keys.present, ...(await new Secrets(secrets, keys).rewrap(change(reason), limits.secretsAtOnce)) };
+    },
+  };
+}
+
+function storeAlarms({ alarms }: Store, change: MakeChange, nowMs: () => number): ClusterAlarms {
+  return {
+    look: async (messages) => ({ open: await alarms.open(nowMs()), messages: await alarms.outbox(messages) }),
+    acknowledge: (rule, task, reason) => alarms.see(rule, task, change(reason)),
+    silences: () => alarms.silences(nowMs()),
+    silence: (rule, task, span, reason) =>
+      alarms.silence({ rule, task, untilMs: nowMs() + silenceSpanMs(span) }, change(reason)),
+    unsilence: (silenceId, reason) => alarms.unsilence(silenceId, change(reason)),
   };
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../client.ts";
 import { pause, systemClock } from "../../clock.ts";
-import { CarillonError, isCarillonError } from "../../errors.ts";
+import { isCarillonError } from "../../errors.ts";
 
 export interface ServerChoice {
   url: string;
@@ -65,11 +65,6 @@ async function watched(
     throw error;
   }
 }
-
-export const storeNeeded = (what: string) =>
-  new CarillonError("STORE_NEEDED", `a server does not give ${what}: that needs the store`, {
-    hint: "Give --store URL, on a machine that reaches it.",
-  });
 
 /** All pages, or as many as it takes for `most` items. */
 export async function pages<Item>(

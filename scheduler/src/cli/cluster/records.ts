@@ -1,12 +1,16 @@
 /** Answers of the HTTP API as the store's records: what *-object.ts makes of them, the other way round. */
 
-import type { AlarmRecord, OutboxRow } from "../../alarm-store.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../../alarm-store.ts";
+import type { Applied } from "../../apply.ts";
+import type { ApplyPlan, PlanStep } from "../../apply-plan.ts";
 import type { Calendar } from "../../calendar.ts";
 import type { CalendarRecord } from "../../calendar-store.ts";
 import type { Answer } from "../../contract.ts";
+import { CarillonError, type ErrorCode } from "../../errors.ts";
 import type { LateResult, Relative } from "../../flow.ts";
 import type { Json } from "../../json.ts";
 import type { OperationFilter, OperationRecord } from "../../operations.ts";
+import type { SecretRecord } from "../../secret-store.ts";
 import type { AttemptRecord, LogLine, Member, RunRecord, TaskRecord, Term, VersionRecord } from "../../store.ts";
 import type { TaskDefinition } from "../../task.ts";
 import type { RunCard } from "../cluster.ts";
@@ -175,3 +179,34 @@ export const outboxRow = ({
 }: Item<Answer<"listAlarmMessages">>): OutboxRow => ({
   ...{ ...rest, id: message, createdMs: Date.parse(created), sentMs: ms(sent), nextMs: ms(next) },
 });
+
+export const silenceRecord = ({ silence, from, until, by, ...rest }: Answer<"silenceAlarms">): Silence => ({
+  ...{ ...rest, silenceId: silence, fromMs: Date.parse(from), untilMs: Date.parse(until), author: by },
+});
+
+export const secretRecord = ({ key, changed, ...rest }: Answer<"setSecret">): SecretRecord => ({
+  ...{ ...rest, keyId: key, changedMs: Date.parse(changed) },
+});
+
+export const planRecord = ({ bundle, steps, left }: Answer<"planBundle">): ApplyPlan => ({
+  ...{ bundle, left },
+  steps: steps.map(
+    ({ definition, by, ...step }) =>
+      ({
+        ...step,
+        ...(definition === null ? {} : { definition }),
+        ...(by ? { by: { author: by.author, reason: by.reason, changedMs: Date.parse(by.changed) } } : {}),
+      }) as unknown as PlanStep,
+  ),
+});
+
+export const appliedRecord = (
+  { task, kind, version, error }: Answer<"applyBundle">["applied"][number],
+  { steps }: ApplyPlan,
+): Applied => {
+  const bare = { changes: [], drift: [], keepsEdits: false };
+  // It is of the plan that was shown, or the server would have refused it.
+  const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
+  const known = error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint });
+  return { step, version, ...(known ? { error: known } : {}) };
+};

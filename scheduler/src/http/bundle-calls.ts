@@ -1,0 +1,68 @@
+import { Reach } from "../access.ts";
+import { applyPlan } from "../apply.ts";
+import { type ApplyPlan, acting, checkBundle, planApply } from "../apply-plan.ts";
+import type { Clock } from "../clock.ts";
+import type { Read } from "../contract.ts";
+import type { bundleRoutes } from "../contract-bundles.ts";
+import { CarillonError } from "../errors.ts";
+import { appliedObject, planId, stalePlan, stepObject } from "../plan-object.ts";
+import type { Store } from "../store.ts";
+import { defineTask, type TaskOptions } from "../task.ts";
+import type { Call, Some } from "./call.ts";
+import { changeOf, checkUse } from "./task-calls.ts";
+
+const refusalsTold = 5;
+
+/** Tasks as code, for whoever has no store: see docs/as-code.md. @param now the store's clock */
+export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
+  /**
+   * Made of what whoever asks may see: of a bundle's tasks elsewhere nothing is told, and none is removed. It is the same for
+   * planning and for applying, so that a plan means the same in both; what may be seen and not changed is refused below.
+   */
+  const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
+    const { bundle, tasks, prune, adopt, overwriteEdits } = given;
+    checkBundle(bundle);
+    for (const { task } of tasks) reach.check(task);
+    const definitions = tasks.map(({ task, options }) => defineTask(task, options as TaskOptions));
+    const names = new Set<string>();
+    for (const { name } of definitions) {
+      if (names.has(name)) throw new CarillonError("TASK_DUPLICATE", `the task ${name} is given twice`);
+      names.add(name);
+    }
+    const present = await store.applied.read([...names], bundle);
+    const there = new Map(present.map((task) => [task.name, task.removed ? undefined : task.definition]));
+    for (const definition of definitions) checkUse(definition, there.get(definition.name), { who, reach });
+    const sees = who === null ? reach : new Reach(who, "viewer");
+    const seen = present.filter(({ name }) => sees.has(name));
+    return planApply(definitions, seen, { bundle, prune, adopt, overwriteEdits });
+  };
+
+  return {
+    async planBundle(given, call) {
+      const plan = await planned(given, call);
+      const steps = plan.steps.map((step) => ({
+        ...stepObject(step),
+        definition: (step.definition ?? null) as Record<string, unknown> | null,
+      }));
+      return { plan: planId(plan), bundle: plan.bundle, steps, left: plan.left };
+    },
+
+    async applyBundle({ plan: expected, reason, ...given }, call) {
+      const plan = await planned(given, call);
+      for (const { task } of acting(plan)) call.reach.check(task);
+      const id = planId(plan);
+      if (expected !== "*" && expected !== id) throw stalePlan(id, expected);
+      const refused = plan.steps.filter(({ kind }) => kind === "refused");
+      if (refused.length > 0) {
+        const told = refused.slice(0, refusalsTold).map(({ task, why }) => `${task}: ${why}`);
+        const more = refused.length > told.length ? `; and ${refused.length - told.length} more` : "";
+        throw new CarillonError("PLAN_REFUSED", `${told.join("; ")}${more}`, {
+          hint: refused[0]?.hint ?? "",
+        });
+      }
+      const { author, reason: why } = changeOf(call, reason);
+      const applied = await applyPlan(store, plan, { author, reason: why, nowMs: now }, clock);
+      return { plan: id, bundle: plan.bundle, applied: applied.map(appliedObject) };
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Client } from "../../src/client.ts";
+import { ApiStage } from "../support/api-stage.ts";
+
+const stage = new ApiStage();
+let admin: Client;
+const options = { command: { argv: ["/usr/bin/true"] } };
+const tasks = (...names: string[]) => names.map((task) => ({ task, options }));
+const kinds = (steps: { task: string; kind: string }[]) => steps.map(({ task, kind }) => `${kind} ${task}`);
+
+beforeAll(async () => {
+  await stage.open();
+  admin = stage.client();
+});
+afterAll(() => stage.close());
+
+describe("a bundle, by the API", () => {
+  test("is planned, applied as planned, once under its key, and put down to whoever asked", async () => {
+    const api = stage.client("editor");
+    const given = { bundle: "b", tasks: tasks("b-1", "b-2") };
+    const { plan, steps } = await stage.client("viewer").planBundle(given);
+    expect(kinds(steps)).toEqual(["create b-1", "create b-2"]);
+    expect(steps[0]?.definition).toMatchObject({ name: "b-1", ...options });
+    const again = { idempotencyKey: "apply-b" };
+    const done = await api.applyBundle({ ...given, plan, reason: "begin" }, again);
+    expect(done).toEqual({
+      ...{ plan, bundle: "b" },
+      applied: ["b-1", "b-2"].map((task) => ({ task, kind: "create", version: 1 })),
+    });
+    expect(await api.applyBundle({ ...given, plan, reason: "begin" }, again)).toEqual(done);
+    const { items } = await admin.listAudit({ about: "task", named: "b-1" });
+    expect(items).toMatchObject([
+      { act: "create", who: expect.stringMatching(/^editor-.* by token test$/), why: "begin" },
+    ]);
+    expect(await api.getTask({ task: "b-1" })).toMatchObject({ version: 1, bundle: "b" });
+    expect((await api.planBundle(given)).steps).toMatchObject([{ kind: "none" }, { kind: "none" }]);
+  });
+
+  test("of another plan than is there by now is refused whole; with * it is done, each task by itself", async () => {
+    const given = { bundle: "c", tasks: tasks("c-1", "c-2") };
+    await admin.applyBundle({ ...given, plan: "*" });
+    const more = { ...given, tasks: given.tasks.map((one) => ({ ...one, options: { ...options, priority: 7 } })) };
+    const { plan } = await admin.planBundle(more);
+    await admin.editTask({ task: "c-2", options: { timeout: "1h" } });
+    await expect(admin.applyBundle({ ...more, plan })).rejects.toMatchObject({ code: "TASK_STALE" });
+    expect(await admin.getTask({ task: "c-1" })).toMatchObject({ version: 1 });
+    const wrong = { task: "c-3", options: { ...options, calendar: { name: "nowhere" } } };
+    const done = await admin.applyBundle({ ...more, tasks: [...more.tasks, wrong], plan: "*" });
+    expect(done.applied).toMatchObject([
+      { task: "c-1", version: 2 },
+      { task: "c-2", version: 3 },
+      { task: "c-3", error: { code: "CALENDAR_UNKNOWN" } },
+    ]);
+    const { steps } = await admin.planBundle(more);
+    expect(steps[1]).toMatchObject({ kind: "none", keepsEdits: true, drift: [{ part: "timeoutMs", applied: null }] });
+  });
+
+  test("with a step that cannot be carried out, a task twice or a circle does nothing", async () => {
+    await admin.createTask({ task: "loose", options });
+    const given = { bundle: "d", tasks: tasks("d-1", "loose"), plan: "*" };
+    await expect(admin.applyBundle(given)).rejects.toMatchObject({
+      ...{ code: "PLAN_REFUSED", message: expect.stringContaining("loose: it is there already") },
+    });
+    await expect(admin.applyBundle({ ...given, tasks: tasks("d-1", "d-1") })).rejects.toMatchObject({
+      code: "TASK_DUPLICATE",
+    });
+    const circle = [
+      { task: "d-1", options: { after: "d-2" } },
+      { task: "d-2", options: { after: "d-1" } },
+    ];
+    await expect(admin.planBundle({ bundle: "d", tasks: circle })).rejects.toMatchObject({ code: "TASK_INVALID" });
+    await expect(admin.planBundle({ bundle: "a b", tasks: [] })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(admin.getTask({ task: "d-1" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+    expect((await admin.applyBundle({ ...given, adopt: true })).applied).toMatchObject([{}, { kind: "adopt" }]);
+  });
+
+  test("has nothing of other namespaces for whoever may not see them, and is not pruned where one may only look", async () => {
+    await admin.applyBundle({ bundle: "both", tasks: tasks("ours/x", "ours/y", "theirs/x", "theirs/y"), plan: "*" });
+    const theirs = stage.clientOf(await stage.token("editor", { where: ["theirs"] }));
+    const given = { bundle: "both", tasks: tasks("theirs/x"), prune: true };
+    const plan = await theirs.planBundle(given);
+    expect(kinds(plan.steps)).toEqual(["none theirs/x", "remove theirs/y"]);
+    expect((await theirs.planBundle({ ...given, prune: false })).left).toEqual(["theirs/y"]);
+    expect(await theirs.applyBundle({ ...given, plan: plan.plan })).toMatchObject({ applied: [{ task: "theirs/y" }] });
+    await expect(theirs.planBundle({ bundle: "both", tasks: tasks("ours/x") })).rejects.toMatchObject({
+      code: "ACCESS_DENIED",
+    });
+    const uses = [{ task: "theirs/z", options: { ...options, group: "ours/gpu" } }];
+    await expect(theirs.planBundle({ bundle: "both", tasks: uses })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+
+    // Everywhere a viewer, an editor in one namespace: what is shown and may not be done refuses the whole.
+    const password = "ten bells at noon";
+    const grants = [{ namespace: "theirs", role: "editor" as const }];
+    await admin.createUser({ name: "mixed", password, role: "viewer", grants });
+    const cookie = (await stage.ask("POST", "/v1/sign-in", { body: { name: "mixed", password } })).headers.get(
+      "set-cookie",
+    );
+    const post = (path: string, body: object) =>
+      stage.ask("POST", `/v1/bundles/both/${path}`, {
+        headers: { cookie: String(cookie).split(";")[0] as string },
+        body,
+      });
+    const body = { tasks: tasks("theirs/x"), prune: true };
+    const shown = await post("plan", body);
+    expect(kinds(shown.body.steps).toSorted()).toEqual(["none theirs/x", "remove ours/x", "remove ours/y"]);
+    expect((await post("apply", { ...body, plan: shown.body.plan })).body.code).toBe("ACCESS_DENIED");
+    expect((await admin.listTasks({ namespace: "ours" })).items).toHaveLength(2);
+  });
+});
+
+describe("what defines a task, by the API", () => {
+  test("is said anew from the version that was seen, edits by hand stay, and a removed name may come again", async () => {
+    expect(await admin.defineTask({ task: "e", options }, { ifVersion: 0 })).toMatchObject({
+      version: 1,
+      changed: true,
+    });
+    await expect(admin.defineTask({ task: "e", options }, { ifVersion: 0 })).rejects.toMatchObject({
+      code: "TASK_STALE",
+    });
+    await admin.editTask({ task: "e", options: { priority: 8 } });
+    const anew = { task: "e", options: { ...options, timeout: "1h" }, reason: "imported" };
+    expect(await admin.defineTask(anew, { ifVersion: 2 })).toMatchObject({
+      ...{ version: 3, edited: ["priority"], changes: [{ part: "timeoutMs", was: null, is: 3_600_000 }] },
+    });
+    expect(await admin.defineTask(anew)).toMatchObject({ version: 3, changed: false, changes: [] });
+    await admin.removeTask({ task: "e" });
+    expect(await admin.defineTask(anew, { ifVersion: 0 })).toMatchObject({ version: 4, edited: [] });
+    await admin.removeTask({ task: "e" });
+    expect(await admin.createTask({ task: "e", options })).toMatchObject({ version: 5 });
+    await expect(admin.createTask({ task: "e", options })).rejects.toMatchObject({ code: "TASK_NAME_TAKEN" });
+  });
+});
