@@ -7,8 +7,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { buildConsole } from "./console.mjs";
 import { nodeOfLine } from "./node-line.mjs";
 import { fail, installDependencies, npm, ready, requireNode, root, say, Trouble } from "./ready.mjs";
+import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 
 /** What other questions are put to; all that are not named to PostgreSQL. */
@@ -43,6 +45,8 @@ const contests = new Set([
   "timers",
 ]);
 const peersNeedNode = 22;
+/** Questions that are no contest and need the newer line all the same: of Lighthouse, too. */
+const newerNode = new Set([...contests, "console"]);
 
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */
 const withServices = new Map([
@@ -51,7 +55,7 @@ const withServices = new Map([
 ]);
 
 /** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
-const withPackages = new Set(["zookeeper", "locks", ...contests]);
+const withPackages = new Set(["zookeeper", "locks", "console", ...contests]);
 
 /**
  * A peer that is compiled when it is installed is compiled here, for it was named: every other package is installed
@@ -84,7 +88,7 @@ async function main() {
       `usage: npm run bench -- QUESTION [ARGUMENT…]; the questions: ${questions.join(", ") || "none yet"}`,
     );
   }
-  if (contests.has(question) && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
+  if (newerNode.has(question) && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
     requireNode();
     installDependencies();
     const { path } = nodeOfLine("24");
@@ -96,6 +100,10 @@ async function main() {
   const program = join(root, "bench/dist", `${question}.js`);
   if (!existsSync(program)) throw new Trouble(`bench/${question}.ts was not compiled to ${program}.`);
 
+  if (question === "console") {
+    buildConsole();
+    Object.assign(process.env, obtain(chromium).env);
+  }
   for (const service of withServices.get(question) ?? []) {
     Object.assign(process.env, obtain(/** @type {import("./servers.mjs").ServerKind} */ (kinds[service])).env);
   }

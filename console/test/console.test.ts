@@ -308,7 +308,7 @@ describe("an operator", () => {
   });
 
   test("finds in a log, and the find is in the address", async () => {
-    const { page } = await house.visit({ as: "operator" });
+    const { page, go } = await house.visit({ as: "operator" });
     await page.goto(`${house.stage.url}/runs/${house.runs.logRun}?find=rejected`);
     await page.getByText("1 of 7").waitFor();
     await page.getByRole("textbox", { name: "Find in the log" }).press("Enter");
@@ -318,6 +318,18 @@ describe("an operator", () => {
     // As a terminal would show it: red, and no escape to be seen.
     expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
     expect(await page.getByRole("log").textContent()).not.toContain("[31");
+    // Of a long one only a window is read: the server finds what is not in it, and the window goes there.
+    await go(`/runs/${house.runs.longRun}`);
+    await page.getByText("part 2 of 1600").waitFor();
+    await page.getByRole("button", { name: "To the end" }).click();
+    await page.getByText("part 1600 of 1600").waitFor();
+    const find = page.getByRole("textbox", { name: "Find in the log" });
+    await find.fill("part 804 OF");
+    await page.getByText("1 of 1", { exact: true }).waitFor();
+    await page.locator("mark", { hasText: "part 804 of" }).waitFor();
+    await find.fill("");
+    await page.getByRole("log").press("Home");
+    await page.getByText("part 2 of 1600").waitFor();
   });
 
   test("edits a schedule in words, sees what it comes to, and goes back by the versions", async () => {

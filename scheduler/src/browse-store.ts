@@ -36,6 +36,16 @@ export interface LogPlace {
   lies: string;
 }
 
+/** What of a log is looked at: without it all, the oldest line first. */
+export interface LogLook {
+  /** The newest first; places are then those before a line. */
+  newest?: boolean;
+  /** No lines of a lesser level. */
+  level?: LogLine["level"];
+  /** Only lines that have this in message or fields; A to Z are the same as a to z. */
+  find?: string;
+}
+
 export interface WorkerRecord extends Member {
   held: number;
   draining: boolean;
@@ -56,7 +66,7 @@ export interface BrowseStore {
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /** Without payload, progress and result; of errors code and message. */
   runs(browse: RunBrowse): Promise<RunRecord[]>;
-  logs(runId: number, after: LogPlace | null, limit: number): Promise<(LogLine & { lies: string })[]>;
+  logs(runId: number, beside: LogPlace | null, limit: number, look?: LogLook): Promise<(LogLine & { lies: string })[]>;
   letters(
     filter: OperationFilter,
     before: { endedMs: number; runId: number } | null,

@@ -12,6 +12,7 @@ import {
   route,
   spanMs,
   taskName,
+  text,
   time,
 } from "./contract-route.ts";
 import { limits } from "./limits.ts";
@@ -90,12 +91,13 @@ const run = runSummary
   })
   .meta({ id: "Run" });
 
+const logLevels = ["debug", "info", "warn", "error"] as const;
 const logLine = z
   .strictObject({
     id: z.string().describe("Its place in the log; `after` takes it."),
     at: time,
     attempt: z.int(),
-    level: z.enum(["debug", "info", "warn", "error"]),
+    level: z.enum(logLevels),
     message: z.string(),
     fields: json,
   })
@@ -178,8 +180,19 @@ export const runRoutes = {
   }),
   listLogs: route({
     ...{ touches: "run", method: "GET", path: "/v1/runs/{run}/logs", noun, policy: "viewer", params },
-    summary: "A run's log, oldest line first",
-    query: z.strictObject({ cursor: paged.cursor, limit: limit(1_000, 200) }),
+    summary: "A run's log, oldest line first or newest",
+    query: z.strictObject({
+      cursor: paged.cursor,
+      limit: limit(1_000, 200),
+      order: z.enum(["oldest", "newest"]).default("oldest"),
+      beside: z
+        .string()
+        .max(100)
+        .optional()
+        .describe("A line's id: only lines after it, newest first only those before it. A cursor goes before it."),
+      level: z.enum(logLevels).optional().describe("No lines of a lesser level."),
+      find: text(200).min(1).optional().describe("Only lines with this in message or fields; A to Z are as a to z."),
+    }),
     answer: page(logLine),
     errors: ["RUN_UNKNOWN"],
   }),

@@ -1,102 +1,151 @@
-/** A run's log as it is read: page after page where it is over, as it is written where it is not. */
+/**
+ * A window of a run's log, however long that is: from its start, from its end, or around a line, and it grows both ways as one
+ * reads. While the run goes on, what is written comes to the window's end, as long as that is the log's end too.
+ */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type Answer, call, follow } from "../api/call.ts";
+import { type Answer, call, follow, type Given } from "../api/call.ts";
 
 export type LogLine = Answer<"listLogs">["items"][number];
+export const levels = ["debug", "info", "warn", "error"] as const;
+export type Level = (typeof levels)[number];
 
 export interface LogLines {
   lines: LogLine[];
   error: unknown;
-  /** There are lines that were not read yet. */
-  more: boolean;
+  /** There are lines before the window, and after it. */
+  before: boolean;
+  after: boolean;
   reading: boolean;
-  /** Lines that had to make room. */
-  dropped: number;
-  read: () => void;
+  grow: (way: "before" | "after") => void;
+  jump: (to: "start" | "end" | LogLine) => void;
   again: () => void;
 }
 
-const pageSize = 1_000;
-/** More than this no page should hold; of a log that goes on, the oldest go. */
-const keptMost = 250_000;
+interface Tail {
+  after: string | undefined;
+}
+
+interface Read {
+  change: (before: Window) => Window;
+  tail: Tail | null;
+}
+
+interface Window {
+  lines: LogLine[];
+  before: boolean;
+  after: boolean;
+}
+
+const pageSize = 500;
+/** More than this no page should hold; what makes room is read again when one comes back to it. */
+const keptMost = 100_000;
 const gatherMs = 120;
 
-export function useLogLines(run: number, live: boolean): LogLines {
-  const [lines, setLines] = useState<LogLine[]>([]);
+const nothing: Window = { lines: [], before: false, after: false };
+
+export function useLogLines(run: number, live: boolean, least: Level): LogLines {
+  const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
-  const [dropped, setDropped] = useState(0);
   const [reading, setReading] = useState(true);
-  const [attempt, setAttempt] = useState(0);
-  const cursor = useRef<string | null | undefined>(undefined);
-  const last = useRef<string | undefined>(undefined);
-  const [more, setMore] = useState(false);
+  /** What is written is followed from after this line; null: the window's end is not the log's, or nothing more is written. */
+  const [tail, setTail] = useState<Tail | null>(null);
   // A run that ends while one looks goes on as it began: its stream ends by itself.
   const [follows] = useState(live);
+  /** An answer that was asked for before the last jump is nobody's. */
+  const turn = useRef(0);
 
-  const put = useCallback((added: LogLine[]) => {
-    last.current = added.at(-1)?.id ?? last.current;
-    setLines((before) => {
-      const all = [...before, ...added];
-      const over = all.length - keptMost;
-      if (over <= 0) return all;
-      setDropped((count) => count + over);
-      return all.slice(over);
-    });
-  }, []);
+  const ask = useCallback(
+    async (order: "oldest" | "newest", beside?: string) => {
+      const given: Given<"listLogs"> = { run, limit: pageSize, order };
+      if (beside !== undefined) given.beside = beside;
+      if (least !== "debug") given.level = least;
+      const { items, next } = await call("listLogs", given);
+      return { lines: order === "newest" ? items.toReversed() : items, more: next !== null };
+    },
+    [run, least],
+  );
 
-  const read = useCallback(async () => {
-    if (cursor.current === null) return;
+  const take = useCallback(async (read: () => Promise<Read>) => {
+    const mine = ++turn.current;
     setReading(true);
     try {
-      const from = cursor.current;
-      const page = await call("listLogs", { run, limit: pageSize, ...(from === undefined ? {} : { cursor: from }) });
-      if (cursor.current !== from) return;
-      cursor.current = page.next;
-      setMore(page.next !== null);
+      const { change, tail } = await read();
+      if (mine !== turn.current) return;
+      setWindow(change);
+      if (tail) setTail(tail);
       setError(undefined);
-      put(page.items);
     } catch (refused) {
-      setError(refused);
-    } finally {
-      setReading(false);
+      if (mine === turn.current) setError(refused);
     }
-  }, [run, put]);
+    if (mine === turn.current) setReading(false);
+  }, []);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another attempt begins again.
+  const jump = useCallback(
+    (to: "start" | "end" | LogLine) => {
+      setTail(null);
+      void take(async () => {
+        const none = { lines: [], more: false };
+        const [earlier, later] = await Promise.all([
+          to === "start" ? none : ask("newest", to === "end" ? undefined : to.id),
+          to === "end" ? none : ask("oldest", to === "start" ? undefined : to.id),
+        ]);
+        const lines = [...earlier.lines, ...(typeof to === "object" ? [to] : []), ...later.lines];
+        return {
+          change: () => ({ lines, before: earlier.more, after: later.more }),
+          tail: follows && !later.more ? { after: lines.at(-1)?.id } : null,
+        };
+      });
+    },
+    [ask, take, follows],
+  );
+  useEffect(() => jump(follows ? "end" : "start"), [jump, follows]);
+
+  const { lines } = window;
+  const [first, last] = [lines[0]?.id, lines.at(-1)?.id];
+  const grow = (way: "before" | "after") =>
+    void take(async () => {
+      const page = way === "before" ? await ask("newest", first) : await ask("oldest", last);
+      return {
+        change: (window) =>
+          way === "before"
+            ? { ...window, lines: [...page.lines, ...window.lines], before: page.more }
+            : kept({ ...window, lines: [...window.lines, ...page.lines], after: page.more }),
+        tail: follows && way === "after" && !page.more ? { after: page.lines.at(-1)?.id ?? last } : null,
+      };
+    });
+
   useEffect(() => {
-    if (!follows) {
-      void read();
-      return;
-    }
+    if (!tail) return;
     const over = new AbortController();
     let waiting: LogLine[] = [];
     const flush = setInterval(() => {
       if (waiting.length === 0) return;
-      put(waiting);
+      const added = waiting;
       waiting = [];
+      setWindow((window) => kept({ ...window, lines: [...window.lines, ...added] }));
     }, gatherMs);
     const tell = (event: { type: string; line?: LogLine }) => {
-      setReading(false);
-      if (event.line) waiting.push(event.line);
+      if (event.line && levels.indexOf(event.line.level) >= levels.indexOf(least)) waiting.push(event.line);
     };
-    const quiet = setTimeout(() => setReading(false), 1_000);
-    follow("tailLogs", { run, ...(last.current ? { after: last.current } : {}) }, tell, { signal: over.signal }).then(
-      () => setReading(false),
-      (broken: unknown) => {
-        if (!over.signal.aborted) setError(broken);
-      },
-    );
+    const from = tail.after === undefined ? {} : { after: tail.after };
+    follow("tailLogs", { run, ...from }, tell, { signal: over.signal }).catch((broken: unknown) => {
+      if (!over.signal.aborted) setError(broken);
+    });
     return () => {
       over.abort();
       clearInterval(flush);
-      clearTimeout(quiet);
     };
-  }, [run, follows, attempt, put]);
+  }, [run, least, tail]);
 
   const again = () => {
     setError(undefined);
-    setAttempt((count) => count + 1);
-    if (!follows) void read();
+    jump(follows ? "end" : "start");
   };
-  return { lines, error, more, reading, dropped, read: () => void read(), again };
+  const { before, after } = window;
+  return { lines, error, before, after, reading, grow, jump, again };
+}
+
+function kept(window: Window): Window {
+  const over = window.lines.length - keptMost;
+  return over > 0 ? { ...window, lines: window.lines.slice(over), before: true } : window;
 }

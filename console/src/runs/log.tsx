@@ -1,18 +1,21 @@
 import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
-import { IconArrowDown, IconArrowUp, IconSearch } from "@tabler/icons-react";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconArrowBarToDown, IconArrowBarToUp, IconArrowDown, IconArrowUp, IconSearch } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { Fragment, useEffect, useMemo, useRef, useState } from "react";
+import { Fragment, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { Trouble, Waiting } from "../parts/notice.tsx";
+import { usePages } from "../parts/pages.ts";
 import type { Filter } from "../router.tsx";
 import { bare, pieces } from "./ansi.ts";
 import css from "./log.module.css";
-import { type LogLine, useLogLines } from "./log-lines.ts";
+import { type Level, type LogLine, levels, useLogLines } from "./log-lines.ts";
 
-const levels = ["debug", "info", "warn", "error"] as const;
-type Level = (typeof levels)[number];
 const lineHeight = 22;
+/** So many lines before an edge of what is read, what lies behind it is read. */
+const nearEdge = 150;
+const foundAtOnce = 500;
 const messageShown = 4_000;
 
 export function Log({ run, live }: { run: number; live: boolean }) {
@@ -22,49 +25,79 @@ export function Log({ run, live }: { run: number; live: boolean }) {
   const navigate = useNavigate({ from: "/runs/$run" });
   const set = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
-  const log = useLogLines(run, live);
+  const least: Level = levels.find((level) => level === search.level) ?? "debug";
+  const find = search.find ?? "";
+  const { lines, before, after, reading, grow, jump, error, again } = useLogLines(run, live, least);
   const [follows, setFollows] = useState(live);
   const [at, setAt] = useState(0);
   const place = useRef<HTMLDivElement>(null);
-  const least: Level = levels.find((level) => level === search.level) ?? "debug";
-  const find = search.find ?? "";
-  const shown = useMemo(
-    () =>
-      least === "debug" ? log.lines : log.lines.filter(({ level }) => levels.indexOf(level) >= levels.indexOf(least)),
-    [log.lines, least],
-  );
-  const hits = useMemo(() => {
-    const wanted = find.toLowerCase();
-    if (wanted === "") return [];
-    return shown.flatMap((line, index) => (textOf(line).toLowerCase().includes(wanted) ? [index] : []));
-  }, [shown, find]);
+  const found = useFound(run, live, least, find, { lines, isWhole: !before && !after && !reading });
+  const hit = found.hits[Math.min(at, found.hits.length - 1)];
   const virtual = useVirtualizer({
-    count: shown.length,
+    count: lines.length,
     getScrollElement: () => place.current,
     estimateSize: () => lineHeight,
     overscan: 20,
-    getItemKey: (index) => shown[index]?.id ?? index,
+    getItemKey: (index) => lines[index]?.id ?? index,
   });
   const items = virtual.getVirtualItems();
-  const last = items.at(-1)?.index ?? 0;
-  const { more, reading, read } = log;
+  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   useEffect(() => {
-    if (more && !reading && (last >= shown.length - 200 || find !== "" || least !== "debug")) read();
-  }, [more, reading, read, last, shown.length, find, least]);
+    if (reading || lines.length === 0 || error !== undefined) return;
+    if (after && last >= lines.length - nearEdge) grow("after");
+    else if (before && first < nearEdge) grow("before");
+  }, [reading, error, after, before, first, last, lines.length, grow]);
+  // Lines that come before those that are read, or go, must not move them.
+  const shown = useRef<LogLine[]>([]);
+  useLayoutEffect(() => {
+    const known = shown.current;
+    shown.current = lines;
+    const [was, is] = [known[0]?.id, lines[0]?.id];
+    if (!place.current || was === undefined || is === undefined || was === is) return;
+    const came = lines.findIndex(({ id }) => id === was);
+    const went = came > 0 ? 0 : known.findIndex(({ id }) => id === is);
+    if (came > 0 || went > 0) place.current.scrollTop += (Math.max(0, came) - Math.max(0, went)) * lineHeight;
+  }, [lines]);
   useEffect(() => {
-    if (follows && shown.length > 0) virtual.scrollToIndex(shown.length - 1, { align: "end" });
-  }, [follows, shown.length, virtual]);
+    if (follows && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
+  }, [follows, lines.length, virtual]);
+  /** Where one wants to be, once it is read. */
+  const [wanted, setWanted] = useState<"start" | "end" | string>();
+  const to = (target: "start" | "end" | LogLine) => {
+    const id = typeof target === "object" ? target.id : target;
+    setWanted(id);
+    const isThere = id === "start" ? !before : id === "end" ? !after : lines.some((line) => line.id === id);
+    if (!isThere) jump(target);
+    setFollows(live && id === "end");
+  };
+  useEffect(() => {
+    if (wanted === undefined || reading || lines.length === 0) return;
+    const index =
+      wanted === "start" ? 0 : wanted === "end" ? lines.length - 1 : lines.findIndex(({ id }) => id === wanted);
+    if (index >= 0)
+      virtual.scrollToIndex(index, { align: wanted === "start" ? "start" : wanted === "end" ? "end" : "center" });
+    setWanted(undefined);
+  }, [wanted, reading, lines, virtual]);
+  const goTo = useRef(to);
+  goTo.current = to;
+  const hitId = hit?.id;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one goes there when it is another, not whenever more is read.
+  useEffect(() => {
+    if (hit) goTo.current(hit);
+  }, [hitId]);
   const go = (step: number) => {
+    const { hits, more, onMore } = found;
     if (hits.length === 0) return;
-    const next = (at + step + hits.length) % hits.length;
-    setAt(next);
-    setFollows(false);
-    virtual.scrollToIndex(hits[next] ?? 0, { align: "center" });
+    const next = Math.min(at, hits.length - 1) + step;
+    if (next >= hits.length && more) return onMore();
+    setAt((next + hits.length) % hits.length);
+    if (hits.length === 1 && hits[0]) to(hits[0]);
   };
   const onScroll = () => {
     const element = place.current;
     // Who scrolls up wants to read; who comes back to the end wants to follow.
-    if (element && live) setFollows(element.scrollHeight - element.scrollTop - element.clientHeight < lineHeight * 2);
+    if (element && live && !after)
+      setFollows(element.scrollHeight - element.scrollTop - element.clientHeight < lineHeight * 2);
   };
   return (
     <>
@@ -86,9 +119,9 @@ export function Log({ run, live }: { run: number; live: boolean }) {
         {find !== "" && (
           <>
             <span className="soft figures" role="status">
-              {hits.length === 0
-                ? t("log.noHit")
-                : t("log.hits", { at: Math.min(at, hits.length - 1) + 1, n: hits.length })}
+              {hit
+                ? t("log.hits", { at: found.hits.indexOf(hit) + 1, n: found.hits.length }) + (found.more ? "+" : "")
+                : t(found.isLooking ? "log.looking" : "log.noHit")}
             </span>
             <Button.Group>
               <Button variant="default" px={8} aria-label={t("log.before")} onClick={() => go(-1)}>
@@ -116,23 +149,30 @@ export function Log({ run, live }: { run: number; live: boolean }) {
           />
         )}
         <span className={`${css.count} soft figures`}>
-          {t("log.lines", { n: log.lines.length })}
-          {more ? "+" : ""}
+          {t("log.lines", { n: lines.length })}
+          {before || after ? "+" : ""}
         </span>
+        <Button.Group>
+          <Button variant="default" px={8} aria-label={t("log.toStart")} onClick={() => to("start")}>
+            <IconArrowBarToUp size={15} />
+          </Button>
+          <Button variant="default" px={8} aria-label={t("log.toEnd")} onClick={() => to("end")}>
+            <IconArrowBarToDown size={15} />
+          </Button>
+        </Button.Group>
       </search>
-      {log.error !== undefined && (
+      {error !== undefined && (
         <div className={css.trouble}>
-          <Trouble error={log.error} again={log.again} small />
+          <Trouble error={error} again={again} small />
         </div>
       )}
-      {log.dropped > 0 && <p className={css.told}>{t("log.dropped", { n: log.dropped })}</p>}
-      {shown.length === 0 ? (
+      {lines.length === 0 ? (
         reading ? (
           <Waiting rows={4} height={14} />
         ) : (
-          log.error === undefined && (
+          error === undefined && (
             <p className={css.told}>
-              {log.lines.length > 0 ? t("log.noneOfLevel") : live ? t("log.noneYet") : t("log.none")}
+              {least !== "debug" ? t("log.noneOfLevel") : live ? t("log.noneYet") : t("log.none")}
             </p>
           )
         )
@@ -146,10 +186,14 @@ export function Log({ run, live }: { run: number; live: boolean }) {
           aria-label={t("log.title")}
           aria-live="off"
           onScroll={onScroll}
+          onKeyDown={({ key, ctrlKey, metaKey }) => {
+            if (key === "Home" || (key === "ArrowUp" && (ctrlKey || metaKey))) to("start");
+            else if (key === "End" || (key === "ArrowDown" && (ctrlKey || metaKey))) to("end");
+          }}
         >
           <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
             {items.map(({ index, key, start }) => {
-              const line = shown[index];
+              const line = lines[index];
               return (
                 line && (
                   <div
@@ -158,7 +202,7 @@ export function Log({ run, live }: { run: number; live: boolean }) {
                     data-index={index}
                     data-level={line.level}
                     className={css.line}
-                    data-hit={hits[at] === index || undefined}
+                    data-hit={hit?.id === line.id || undefined}
                     style={{ transform: `translateY(${start}px)` }}
                   >
                     <time dateTime={line.at} title={words.moment(Date.parse(line.at))}>
@@ -175,6 +219,28 @@ export function Log({ run, live }: { run: number; live: boolean }) {
       )}
     </>
   );
+}
+
+/** The lines with a text in them: those of the window where that is the whole log; else the server looks. */
+function useFound(
+  run: number,
+  live: boolean,
+  least: Level,
+  find: string,
+  { lines, isWhole }: { lines: LogLine[]; isWhole: boolean },
+) {
+  const [settled] = useDebouncedValue(find.trim(), 200);
+  const asks = settled !== "" && lines.length > 0 && !isWhole;
+  const given = { run, find: settled || " ", limit: foundAtOnce, ...(least === "debug" ? {} : { level: least }) };
+  const asked = usePages("listLogs", given, { enabled: asks, ...(live ? { everyMs: 5_000 } : {}) });
+  const here = useMemo(() => {
+    const wanted = find.trim().toLowerCase();
+    return wanted === "" || !isWhole ? [] : lines.filter((line) => textOf(line).toLowerCase().includes(wanted));
+  }, [lines, find, isWhole]);
+  if (!asks)
+    return { hits: here, more: false, onMore: () => undefined, isLooking: find.trim() !== settled && !isWhole };
+  const isLooking = asked.data === undefined || asked.stale;
+  return { hits: isLooking ? [] : (asked.data ?? []), more: asked.more, onMore: asked.onMore, isLooking };
 }
 
 const fieldsText = (fields: unknown): string =>

@@ -159,10 +159,11 @@ async function live(tower, hostile) {
   await tower.enqueue("settle-accounts", { ledger: "eu", month: "2026-10" });
   await tower.enqueue("warm-cache", null);
   const log = await tower.enqueue("import-feed", { lines: 120 });
+  const long = await tower.enqueue("import-feed", { lines: 1_600 });
   const text = { [hostileName]: hostileText, html: "<b>bold</b>" };
   const odd = hostile ? await tower.enqueue(hostileName, text) : undefined;
   await tower.enqueue("import-feed", { lines: 3 }, { in: "3h", key: "later" });
-  return { logRun: log.runId, hostileRun: odd?.runId ?? 0 };
+  return { logRun: log.runId, longRun: long.runId, hostileRun: odd?.runId ?? 0 };
 }
 
 /** @param {string} url @param {string} adminPassword */

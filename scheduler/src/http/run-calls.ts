@@ -186,9 +186,10 @@ export function runCalls({ store, clock, enqueuer, tracing, tail }: RunCallOptio
       };
     },
 
-    async listLogs({ run, cursor, limit }) {
-      const place = readCursor(cursor, ["string"]);
-      const lines = await store.browse.logs(run, place && readPlace(place[0] as string), limit + 1);
+    async listLogs({ run, cursor, limit, order, beside, level, find }) {
+      const from = (readCursor(cursor, ["string"])?.[0] as string | undefined) ?? beside;
+      const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
+      const lines = await store.browse.logs(run, from === undefined ? null : readPlace(from), limit + 1, look);
       // Of a run that is not there there is no log; one that has none yet is not the same.
       if (lines.length === 0) await store.runs.find(run);
       return pageOf(lines, limit, logObject, (line) => [placeText(line)]);

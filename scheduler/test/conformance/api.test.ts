@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../src/client.ts";
+import type { Given } from "../../src/contract.ts";
 import { limits } from "../../src/limits.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
@@ -255,6 +256,15 @@ describe("runs", () => {
     const first = await api.listLogs({ run: run.runId, limit: 2 });
     const second = await api.listLogs({ run: run.runId, limit: 2, cursor: first.next as string });
     expect([...first.items, ...second.items].map(({ message }) => message)).toEqual(["one", "two", "three"]);
+    const messages = async (look: Omit<Given<"listLogs">, "run">) =>
+      (await api.listLogs({ run: run.runId, ...look })).items.map(({ message }) => message);
+    expect(await messages({ order: "newest" })).toEqual(["three", "two", "one"]);
+    const last = second.items[0]?.id as string;
+    expect(await messages({ order: "newest", beside: last, limit: 1 })).toEqual(["two"]);
+    expect(await messages({ beside: first.items[0]?.id as string })).toEqual(["two", "three"]);
+    expect(await messages({ find: "T" })).toEqual(["two", "three"]);
+    expect(await messages({ find: "HRE", level: "info" })).toEqual(["three"]);
+    expect(await messages({ level: "error" })).toEqual([]);
     const heard: string[] = [];
     const tail = (async () => {
       for await (const event of api.tailLogs({ run: run.runId, after: first.items[0]?.id as string }))

@@ -1,0 +1,41 @@
+/** What measures inside the page, before its own script begins: its text, since no type here knows a document. */
+export const inPage = `
+globalThis.bench = (() => {
+  const bench = { events: [], lcp: NaN };
+  new PerformanceObserver((list) => {
+    for (const { interactionId, duration } of list.getEntries()) if (interactionId) bench.events.push(duration);
+  }).observe({ type: "event", durationThreshold: 16 });
+  new PerformanceObserver((list) => {
+    for (const { startTime } of list.getEntries()) bench.lcp = startTime;
+  }).observe({ type: "largest-contentful-paint", buffered: true });
+  const content = () => document.querySelector("#content");
+  // The time of the first frame that shows it.
+  bench.when = (test) => new Promise((resolve) => {
+    const look = () => requestAnimationFrame(test() ? () => resolve(performance.now()) : look);
+    look();
+  });
+  bench.overview = () => bench.when(() => {
+    const shown = content();
+    return shown && shown.querySelectorAll("li a").length > 0 && !shown.textContent.includes("…");
+  });
+  bench.says = (text) => bench.when(() => content() && content().textContent.includes(text));
+  // To the end, so many pixels a frame; where the list is not there yet it waits, and the frames count all the same.
+  bench.scroll = async (pixels, rows) => {
+    const place = document.querySelector("#content [role=table]").parentElement;
+    const frames = [];
+    let before = performance.now();
+    for (let still = 0; still < 120; ) {
+      await new Promise(requestAnimationFrame);
+      const now = performance.now();
+      frames.push(now - before);
+      before = now;
+      const top = place.scrollTop;
+      place.scrollTop = top + pixels;
+      const last = [...place.querySelectorAll("[aria-rowindex]")].at(-1);
+      still = place.scrollTop === top && Number(last.ariaRowIndex ?? last.getAttribute("aria-rowindex")) >= rows ? still + 40 : place.scrollTop === top ? still + 1 : 0;
+    }
+    return frames;
+  };
+  return bench;
+})();
+`;
