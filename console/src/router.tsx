@@ -70,6 +70,18 @@ const nodes = createRoute({
   path: "/nodes",
   component: lazyRouteComponent(() => import("./nodes/nodes.tsx"), "Nodes"),
 });
+const deadLetters = createRoute({
+  ...under,
+  path: "/dead-letters",
+  validateSearch: picks("task", "within", "fingerprint"),
+  component: lazyRouteComponent(() => import("./dead-letters/dead-letters.tsx"), "DeadLetters"),
+});
+const audit = createRoute({
+  ...under,
+  path: "/audit",
+  validateSearch: picks("who", "act", "about", "named", "since", "until", "entry"),
+  component: lazyRouteComponent(() => import("./audit/audit.tsx"), "Audit"),
+});
 const settings = createRoute({
   ...under,
   path: "/settings",
@@ -83,11 +95,13 @@ export const router = createRouter({
     task,
     runs,
     run,
+    deadLetters,
     operations,
     operation,
     alarms,
     workers,
     nodes,
+    audit,
     settings,
   ]),
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

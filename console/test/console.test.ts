@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
+import { deadLettersAndAudit } from "./letters.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, hostileText, openStage, password } from "./support/stage.mjs";
 
@@ -137,11 +138,13 @@ const screens = (): [path: string, shows: string][] => [
   ["/tasks/sync-inventory?part=versions", "admin|atlas|code"],
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
+  ["/dead-letters", "warehouse"],
   ["/operations", "Run again|重新运行"],
   [`/operations/${house.operation}`, "mended"],
   ["/alarms", "connect ECONNREFUSED"],
   ["/workers", "rack=b4"],
   ["/nodes", "atlas"],
+  ["/audit", "staff"],
   ["/settings", "English"],
   ["/nowhere", "no such page|没有这个页面"],
 ];
@@ -362,6 +365,8 @@ describe("an operator", () => {
   });
 });
 
+deadLettersAndAudit(house);
+
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {
     const { page, complaints, go } = await house.visit();
@@ -372,6 +377,8 @@ describe("the hostile", () => {
       [`/tasks/${task}`, true],
       [`/runs/${house.runs.hostileRun}`, true],
       ["/runs?state=failed", true],
+      [`/dead-letters?task=${task}`, true],
+      ["/audit?about=task", false],
     ];
     for (const [path, shows] of places) {
       await go(path);

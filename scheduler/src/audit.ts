@@ -31,6 +31,11 @@ export interface AuditFilter {
   about?: AuditAbout;
   named?: string;
   who?: string;
+  act?: string;
+  sinceMs?: number;
+  /** Not included. */
+  untilMs?: number;
+  entryId?: number;
 }
 
 export interface AuditStore {

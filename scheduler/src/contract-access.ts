@@ -201,6 +201,10 @@ export const accessRoutes = {
         .optional(),
       named: text(200).optional().describe("With `about`: which one."),
       who: name(200).optional(),
+      act: name(100).optional().describe("The verb, such as edit."),
+      since: time.optional().describe("At or after."),
+      until: time.optional().describe("Before."),
+      entry: id.optional().describe("This one alone."),
     }),
     answer: page(
       z

@@ -12,6 +12,7 @@ const filter = z
     group: name(limits.groupNameLength),
     namespaces: z.array(name(namespaceLength)).min(1).max(limits.grants).describe("Whose tasks are meant."),
     fingerprint: name(100),
+    run: id.describe("Of dead letters: the one of this run."),
     states: z.array(z.enum(runStates)).max(runStates.length),
     since: time,
     until: time,

@@ -4,12 +4,13 @@ import { iso, isoTime } from "./run-object.ts";
 /** An operation as JSON for programs: the command line's --json and the HTTP API give the same. */
 export function operationObject(operation: OperationRecord) {
   const { operationId, createdMs, startedMs, endedMs, filter, range, ...rest } = operation;
-  const { sinceMs, untilMs, ...named } = filter;
+  const { sinceMs, untilMs, runId, ...named } = filter;
   return {
     operation: operationId,
     ...rest,
     filter: {
       ...named,
+      ...(runId === undefined ? {} : { run: runId }),
       ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
       ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
     },

@@ -52,6 +52,8 @@ export interface OperationFilter {
   /** Of the task; of these alone. */
   namespaces?: string[];
   fingerprint?: string;
+  /** Of dead letters: the one of this run. */
+  runId?: number;
   states?: (LiveState | Outcome)[];
   sinceMs?: number;
   untilMs?: number;
@@ -122,6 +124,16 @@ export interface OperationStore {
 /** A backfill counts its slots beforehand, up to this many. */
 export const backfillSlotsMax = 10_000_000;
 
+const ofTasks: (keyof OperationFilter)[] = ["task", "matching", "group", "namespaces", "states"];
+const ofRuns: (keyof OperationFilter)[] = [...ofTasks, "sinceMs", "untilMs"];
+const ofLetters: (keyof OperationFilter)[] = [...ofRuns, "fingerprint", "runId"];
+const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
+  ...{ pause: ofTasks, resume: ofTasks, cancel: ofRuns, rerun: ofRuns, redrive: ofLetters, dismiss: ofLetters },
+  backfill: ofTasks,
+};
+/** As who asks calls them. */
+const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
+
 /** @throws FILTER_EMPTY, OPTION_INVALID */
 export function checkRequest({ kind, filter, range }: OperationRequest): void {
   const wrong = (message: string, hint = "") => new CarillonError("OPTION_INVALID", `${kind}: ${message}`, { hint });
@@ -131,6 +143,10 @@ export function checkRequest({ kind, filter, range }: OperationRequest): void {
       hint: "Say what is meant, such as --task NAME or --since 1d; or --all.",
     });
   }
+  // What a kind does not look at would otherwise seem to narrow it, and it would act on all.
+  const idle = given.find(([name]) => !looksAt[kind].includes(name as keyof OperationFilter));
+  if (idle)
+    throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
   const { sinceMs, untilMs, states = [] } = filter;
   if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) throw wrong("since lies after until");
   const allowed: readonly string[] = kind === "cancel" ? liveStates : kind === "rerun" ? outcomes : [];

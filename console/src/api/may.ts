@@ -1,4 +1,5 @@
 import type { Role } from "../../../scheduler/src/access.ts";
+import { namespaceOf } from "../../../scheduler/src/namespace.ts";
 import { usePreferences } from "../preferences.ts";
 import { useAnswer } from "./answers.ts";
 import type { Answer } from "./call.ts";
@@ -23,4 +24,15 @@ export const highestOf = ({ role, grants }: Pick<Answer<"getMe">, "role" | "gran
 export function useMay(least: Role): boolean {
   const { readOnly } = usePreferences();
   return useSees(least) && !readOnly;
+}
+
+/** Where somebody may change something: everywhere, as for what is all of the cluster's, or what has this name. */
+export function useReach(least: Role): { everywhere: boolean; on: (name: string) => boolean } {
+  const { readOnly } = usePreferences();
+  const { data } = useAnswer("getMe", {});
+  const has = (role: Role | null) => role !== null && ranks.indexOf(role) >= ranks.indexOf(least);
+  const everywhere = !readOnly && data !== undefined && has(data.role);
+  const granted = (name: string) =>
+    data?.grants.some(({ namespace, role }) => namespace === namespaceOf(name) && has(role)) ?? false;
+  return { everywhere, on: (name) => everywhere || (!readOnly && granted(name)) };
 }

@@ -1,5 +1,7 @@
 import { alarmsEn } from "./en-alarms.ts";
+import { auditEn } from "./en-audit.ts";
 import { clusterEn } from "./en-cluster.ts";
+import { deadEn } from "./en-dead.ts";
 import { operationsEn } from "./en-operations.ts";
 import { runsEn } from "./en-runs.ts";
 import { signInEn } from "./en-sign-in.ts";
@@ -13,6 +15,8 @@ export const en = {
   ...operationsEn,
   ...alarmsEn,
   ...signInEn,
+  ...deadEn,
+  ...auditEn,
   "unit.ms": "ms",
   "unit.s": "s",
   "unit.min": "min",

@@ -1,6 +1,8 @@
 import type { en } from "./en.ts";
 import { alarmsZh } from "./zh-alarms.ts";
+import { auditZh } from "./zh-audit.ts";
 import { clusterZh } from "./zh-cluster.ts";
+import { deadZh } from "./zh-dead.ts";
 import { operationsZh } from "./zh-operations.ts";
 import { runsZh } from "./zh-runs.ts";
 import { signInZh } from "./zh-sign-in.ts";
@@ -13,6 +15,8 @@ export const zh: Record<keyof typeof en, string> = {
   ...operationsZh,
   ...alarmsZh,
   ...signInZh,
+  ...deadZh,
+  ...auditZh,
   "unit.ms": "毫秒",
   "unit.s": "秒",
   "unit.min": "分",

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { TaskLink } from "../parts/links.tsx";
+import { RunLink, TaskLink } from "../parts/links.tsx";
 import { plain } from "../parts/plain.ts";
 import css from "./operations.module.css";
 
@@ -27,6 +27,7 @@ export function FilterText({ filter }: { filter: Filter }) {
     ...(filter.group ? [[t("filter.group"), plain(filter.group)] as [string, ReactNode]] : []),
     ...(filter.namespaces ? [[t("filter.namespaces"), filter.namespaces.join(", ")] as [string, ReactNode]] : []),
     ...(filter.fingerprint ? [[t("filter.fingerprint"), filter.fingerprint] as [string, ReactNode]] : []),
+    ...(filter.run ? [[t("noun.run"), <RunLink key="run" run={filter.run} />] as [string, ReactNode]] : []),
     ...(filter.states?.length
       ? [[t("filter.states"), filter.states.map((one) => t(`state.${one}`)).join(", ")] as [string, ReactNode]]
       : []),

@@ -152,8 +152,8 @@ export function Overview() {
           value={dead.data && count(letters)}
           tone={letters > 0 ? "late" : "ok"}
           more={t("overview.deadMore", { n: dead.data?.groups.length ?? 0 })}
-          to="/runs"
-          search={{ state: "failed" }}
+          to="/dead-letters"
+          search={{}}
         />
         <Tile
           name={t("overview.workers")}
@@ -247,7 +247,7 @@ function Tile({
   value: string | undefined;
   more: string;
   tone: Tone;
-  to: "/runs" | "/workers";
+  to: "/runs" | "/workers" | "/dead-letters";
   search: Record<string, string>;
 }) {
   return (

@@ -177,7 +177,15 @@ function Relations({ run }: { run: Run }) {
     <div className={css.relations}>
       {run.letter && (
         <p>
-          <Tag tone="bad">{t(`letter.${run.letter.state}`)}</Tag>{" "}
+          <Tag tone="bad">
+            {run.letter.state === "open" ? (
+              <Link to="/dead-letters" search={{ fingerprint: run.letter.fingerprint }}>
+                {t("letter.open")}
+              </Link>
+            ) : (
+              t(`letter.${run.letter.state}`)
+            )}
+          </Tag>{" "}
           {run.letter.redrivenBy !== null && (
             <>
               {t("letter.by")} <RunLink run={run.letter.redrivenBy} />

@@ -1,4 +1,4 @@
-import { Button, MultiSelect, TextInput } from "@mantine/core";
+import { Button, MultiSelect } from "@mantine/core";
 import { IconFilterOff } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
@@ -14,6 +14,7 @@ import { Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
 import { plain } from "../parts/plain.ts";
 import { type RunState, StateMark, shownState } from "../parts/state.tsx";
+import { TimeField } from "../parts/time-field.tsx";
 import type { Filter } from "../router.tsx";
 import { TaskField } from "../tasks/task-field.tsx";
 import { RunBulk } from "./bulk.tsx";
@@ -121,38 +122,6 @@ export function Runs() {
       </Shown>
     </Page>
   );
-}
-
-/** A moment in the viewer's own zone, as the browser asks for one. */
-function TimeField({
-  label,
-  value,
-  onChange,
-}: {
-  label: string;
-  value: string | undefined;
-  onChange: (iso: string | undefined) => void;
-}) {
-  const shown = value && !Number.isNaN(Date.parse(value)) ? localText(Date.parse(value)) : "";
-  return (
-    <TextInput
-      type="datetime-local"
-      aria-label={label}
-      leftSection={<span className={css.timeLabel}>{label}</span>}
-      leftSectionWidth={58}
-      className={css.time}
-      value={shown}
-      onChange={(event) => {
-        const given = event.currentTarget.value;
-        onChange(given === "" ? undefined : new Date(given).toISOString());
-      }}
-    />
-  );
-}
-
-function localText(ms: number): string {
-  const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
 }
 
 export function RunGrid({

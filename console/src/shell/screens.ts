@@ -2,7 +2,9 @@ import {
   IconActivity,
   IconBellRinging,
   IconHeartbeat,
+  IconHistory,
   IconListDetails,
+  IconMailX,
   IconPlayerPlay,
   IconServer2,
   IconSettings,
@@ -12,7 +14,17 @@ import type { Role } from "../../../scheduler/src/access.ts";
 import type { Message } from "../messages/words.ts";
 
 export interface Screen {
-  to: "/" | "/tasks" | "/runs" | "/operations" | "/alarms" | "/workers" | "/nodes" | "/settings";
+  to:
+    | "/"
+    | "/tasks"
+    | "/runs"
+    | "/dead-letters"
+    | "/operations"
+    | "/alarms"
+    | "/workers"
+    | "/nodes"
+    | "/audit"
+    | "/settings";
   name: Message;
   icon: typeof IconActivity;
   /** Pressed after g. */
@@ -28,6 +40,7 @@ export const screens: Screen[][] = [
     { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },
     { to: "/tasks", name: "screen.tasks", icon: IconListDetails, key: "t", least: "viewer" },
     { to: "/runs", name: "screen.runs", icon: IconPlayerPlay, key: "r", least: "viewer" },
+    { to: "/dead-letters", name: "screen.dead", icon: IconMailX, key: "d", least: "viewer" },
     { to: "/operations", name: "screen.operations", icon: IconStack2, key: "p", least: "viewer" },
     { to: "/alarms", name: "screen.alarms", icon: IconBellRinging, key: "m", least: "viewer" },
   ],
@@ -35,5 +48,8 @@ export const screens: Screen[][] = [
     { to: "/workers", name: "screen.workers", icon: IconActivity, key: "w", least: "viewer" },
     { to: "/nodes", name: "screen.nodes", icon: IconServer2, key: "n", least: "viewer", everywhere: true },
   ],
-  [{ to: "/settings", name: "screen.settings", icon: IconSettings, key: "s", least: "viewer" }],
+  [
+    { to: "/audit", name: "screen.audit", icon: IconHistory, key: "u", least: "admin", everywhere: true },
+    { to: "/settings", name: "screen.settings", icon: IconSettings, key: "s", least: "viewer" },
+  ],
 ];

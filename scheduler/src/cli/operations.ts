@@ -166,13 +166,14 @@ const countsText = ({ total, done, passed, failed }: OperationRecord): string =>
     .join(", ");
 
 function filterText({ filter, range }: OperationRecord): string {
-  const { task, matching, group, fingerprint, states, sinceMs, untilMs, all } = filter;
+  const { task, matching, group, fingerprint, runId, states, sinceMs, untilMs, all } = filter;
   return [
     all ? "all" : "",
     task === undefined ? "" : `task ${task}`,
     matching === undefined ? "" : `matching ${matching}`,
     group === undefined ? "" : `group ${group}`,
     fingerprint === undefined ? "" : `fingerprint ${fingerprint}`,
+    runId === undefined ? "" : `run ${runId}`,
     states === undefined ? "" : states.join(" or "),
     sinceMs === undefined ? "" : `since ${iso(sinceMs)}`,
     untilMs === undefined ? "" : `until ${iso(untilMs)}`,

@@ -226,11 +226,15 @@ export function accessCalls(
 
     revokeWorkerKey: async ({ key, reason }, call) => asKey(await store.workers.revokeKey(key, changeOf(call, reason))),
 
-    async listAudit({ cursor, limit, about, named, who }) {
+    async listAudit({ cursor, limit, about, named, who, act, since, until, entry }) {
       const filter = {
         ...(about === undefined ? {} : { about }),
         ...(named === undefined ? {} : { named }),
         ...(who === undefined ? {} : { who }),
+        ...(act === undefined ? {} : { act }),
+        ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+        ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+        ...(entry === undefined ? {} : { entryId: entry }),
       };
       const rows = await store.audit.list(filter, numberCursor(cursor), limit + 1);
       const item = ({ entryId, atMs, ...entry }: (typeof rows)[number]) => ({

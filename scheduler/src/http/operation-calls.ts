@@ -14,12 +14,17 @@ import { nameCursor, numberCursor, pageOf, readCursor, visiblePage } from "./pag
 import { changeOf } from "./task-calls.ts";
 
 type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
-type Given = Letters & { states?: OperationFilter["states"] | undefined; all?: boolean | undefined };
+type Given = Letters &
+  Partial<Record<"run", number | undefined>> & {
+    states?: OperationFilter["states"] | undefined;
+    all?: boolean | undefined;
+  };
 
 /** Who may not act, or look, everywhere does so where they may: what they ask for is narrowed to that. @throws ACCESS_DENIED */
-const filterOf = ({ since, until, namespaces, ...named }: Given, reach: Reach): OperationFilter => ({
+const filterOf = ({ since, until, namespaces, run, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
   ...narrowed(named.task, namespaces, reach),
+  ...(run === undefined ? {} : { runId: run }),
   ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
   ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
 });

@@ -56,14 +56,19 @@ export async function auditedTask(
 export function auditStore(database: Database): AuditStore {
   const s = database.schema;
   return {
-    list({ about, named, who }, beforeId, limit) {
+    list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
       // Without a name it is planned anew each time, so that what is not asked for is left out of the plan.
       return database.query<AuditEntry>(
         "",
         `select id as "entryId", at_ms as "atMs", who, act, about, named, before, after, why from ${s}.audit
          where id < $1 and ($3::text is null or about = $3) and ($4::text is null or named = $4) and ($5::text is null or who = $5)
+           and ($6::text is null or act = $6) and ($7::bigint is null or at_ms >= $7) and ($8::bigint is null or at_ms < $8)
+           and ($9::bigint is null or id = $9)
          order by id desc limit $2`,
-        [beforeId, limit, about ?? null, named ?? null, who ?? null],
+        [
+          ...[beforeId, limit, about ?? null, named ?? null, who ?? null],
+          ...[act ?? null, sinceMs ?? null, untilMs ?? null, entryId ?? null],
+        ],
       );
     },
 

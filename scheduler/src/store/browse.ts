@@ -96,7 +96,7 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
         "",
         `select d.run_id as "runId", t.name as task, d.ended_ms as "endedMs", d.fingerprint, d.redriven_by as "redrivenBy"
          from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
-         where ${openLettersSql(s)} and d.ended_ms <= $7 and (d.ended_ms, d.run_id) < ($7, $8)
+         where ${openLettersSql(s, filter)} and d.ended_ms <= $7 and (d.ended_ms, d.run_id) < ($7, $8)
          order by d.ended_ms desc, d.run_id desc limit $9`,
         [
           ...letterValues(filter),

@@ -38,8 +38,13 @@ export function finishing(
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
 
-/** What a filter means for letters `d`: parameters $1 to $6. */
-export const openLettersSql = (s: string) => `d.state = 0 and ($4::text is null or d.fingerprint = $4)
+const ofRun = (runId: number | undefined) => (runId === undefined ? "" : `d.run_id = ${BigInt(runId)} and `);
+
+/** What a filter means for letters `d`: parameters $1 to $6, and the run's number where there is one. */
+export const openLettersSql = (
+  s: string,
+  { runId }: OperationFilter,
+) => `${ofRun(runId)}d.state = 0 and ($4::text is null or d.fingerprint = $4)
   and ($5::bigint is null or d.ended_ms >= $5) and ($6::bigint is null or d.ended_ms <= $6)
   and (coalesce($1, $2, $3) is null or d.task_id in (${taskIdsSql(s)}))`;
 
@@ -65,7 +70,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
         `with counted as materialized (
            select d.fingerprint, count(*) as letters, array_agg(distinct d.task_id) as task_ids, min(d.ended_ms) as first_ms,
                   max(array[d.ended_ms, d.run_id]) as last
-           from ${s}.dead_letter d where ${openLettersSql(s)} group by d.fingerprint)
+           from ${s}.dead_letter d where ${openLettersSql(s, filter)} group by d.fingerprint)
          select c.fingerprint, c.letters, c.first_ms as "firstMs", c.last[1] as "lastMs", c.last[2] as "lastRunId",
                 array(select name from ${s}.task where id = any(c.task_ids) order by name) as tasks,
                 h.error, h.id is not null as kept
@@ -80,7 +85,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
       const rows = await database.query<Row>(
         "",
         `select ${letterFields} from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
-         where ${openLettersSql(s)} order by d.ended_ms desc, d.run_id desc limit $7`,
+         where ${openLettersSql(s, filter)} order by d.ended_ms desc, d.run_id desc limit $7`,
         [...letterValues(filter), limit],
       );
       return rows.map(asLetter);

@@ -159,10 +159,11 @@ export function runSteps(database: Database, runs: RunStore) {
   const endedSql = (more: string) => `from ${s}.run_history h join ${s}.task t on t.id = h.task_id
     where h.outcome = any($4) and ($5::bigint is null or h.ended_ms >= $5) and ($6::bigint is null or h.ended_ms <= $6)
       and (coalesce($1, $2, $3) is null or h.task_id in (${taskIdsSql(s)})) and h.id <= $7 ${more}`;
-  const lettersSql = (more: string) => `from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
-    where ${openLettersSql(s)} and d.run_id <= $7 ${more}`;
+  const lettersSql = (filter: OperationFilter) => (more: string) =>
+    `from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
+    where ${openLettersSql(s, filter)} and d.run_id <= $7 ${more}`;
   const statement = ({ kind, filter }: Pick<OpenOperation, "kind" | "filter">) => {
-    if (kind !== "rerun") return { sql: lettersSql, values: letterValues(filter), id: "d.run_id" };
+    if (kind !== "rerun") return { sql: lettersSql(filter), values: letterValues(filter), id: "d.run_id" };
     const states = (filter.states ?? ["failed"]).map((state) => (outcomes as readonly string[]).indexOf(state));
     const values = [...taskValues(filter), states, filter.sinceMs ?? null, filter.untilMs ?? null];
     return { sql: endedSql, values, id: "h.id" };
@@ -245,7 +246,7 @@ export function runSteps(database: Database, runs: RunStore) {
     const { rows } = await client.query(
       `with picked as materialized (
          select d.run_id, d.ended_ms, d.task_id from ${s}.dead_letter d
-         where ${openLettersSql(s)} and d.run_id <= $7 and (d.ended_ms, d.run_id) > ($8, $9)
+         where ${openLettersSql(s, open.filter)} and d.run_id <= $7 and (d.ended_ms, d.run_id) > ($8, $9)
          order by d.ended_ms, d.run_id limit ${runsPerStep} for update)
        select p.run_id as id, p.ended_ms as "endedMs", p.task_id as "taskId", h.id is not null as kept, ${fields}
        from picked p join ${s}.task t on t.id = p.task_id

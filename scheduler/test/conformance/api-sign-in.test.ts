@@ -39,6 +39,15 @@ describe("a user", () => {
       { act: "create", why: "on call", after: { role: "operator" }, who: expect.stringContaining("admin") },
     ]);
     expect(JSON.stringify(items)).not.toMatch(/scrypt|bells/);
+    // By what was done, when, and by its number.
+    const [{ entry = 0, at = "" } = {}] = items;
+    const later = new Date(Date.parse(at) + 1).toISOString();
+    const found = async (given: object) => (await admin().listAudit({ named: "ann", ...given })).items.length;
+    expect(await Promise.all([found({ act: "create" }), found({ act: "pause" })])).toEqual([1, 0]);
+    expect(await Promise.all([found({ since: at, until: later }), found({ until: at })])).toEqual([1, 0]);
+    expect(await Promise.all([found({ since: later }), found({ entry }), found({ entry: entry + 1 })])).toEqual([
+      ...[0, 1, 0],
+    ]);
   });
 
   test("is refused alike with a wrong password and a wrong name", async () => {

@@ -156,6 +156,14 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     });
   });
 
+  it("are dismissed one by one, too, though many ended at one instant", async () => {
+    const task = await stage.task("single", { group: "single" });
+    const [first, second] = await fail(task, ["no", "no"]);
+    expect(await stage.store.deadLetters.letters({ runId: second as number }, 10)).toMatchObject([{ runId: second }]);
+    expect(await carryOut(await begin("dismiss", { runId: second as number }))).toMatchObject({ total: 1, done: 1 });
+    expect(await stage.store.deadLetters.letters({ task: "single" }, 10)).toMatchObject([{ runId: first }]);
+  });
+
   it("are taken off by dismissing, and a redriven run that fails again is a new one", async () => {
     const task = await stage.task("again", { group: "again" });
     await fail(task, ["no", "other"]);

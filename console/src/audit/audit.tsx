@@ -1,0 +1,194 @@
+/** Every change: who, what before and after, and why. */
+import { Button, Select, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconFilterOff } from "@tabler/icons-react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useState } from "react";
+import type { Answer, Given } from "../api/call.ts";
+import { useSees } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { stepRows } from "../parts/step-rows.ts";
+import { TimeField } from "../parts/time-field.tsx";
+import type { Filter } from "../router.tsx";
+import css from "./audit.module.css";
+import { Entry } from "./entry.tsx";
+
+export type AuditEntry = Answer<"listAudit">["items"][number];
+export type About = NonNullable<Given<"listAudit">["about"]>;
+
+const abouts: About[] = [
+  ...(["task", "run", "operation", "calendar", "group", "alarm"] as const),
+  ...(["user", "token", "worker-key", "secret", "cluster"] as const),
+];
+const acts = [
+  ...["create", "edit", "change", "remove", "pause", "resume", "run", "cancel", "rerun", "redrive", "dismiss"],
+  ...["backfill", "stop", "limit", "revoke", "set password", "set", "restore"],
+];
+/** As the catalogue writes it. */
+export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");
+const pageSize = 50;
+const everyMs = 15_000;
+
+export function Audit() {
+  const { t } = useWords();
+  const sees = useSees("admin", true);
+  return (
+    <Page title={t("screen.audit")} below={t("audit.lead")}>
+      {sees ? (
+        <Entries />
+      ) : (
+        <Card>
+          <Nothing title={t("audit.denied")}>{t("audit.deniedTold")}</Nothing>
+        </Card>
+      )}
+    </Page>
+  );
+}
+
+const isTime = (text: string | undefined): text is string => text !== undefined && !Number.isNaN(Date.parse(text));
+
+function Entries() {
+  const { t, day } = useWords();
+  const search = useSearch({ from: "/audit" });
+  const navigate = useNavigate({ from: "/audit" });
+  const filter = (change: Filter) =>
+    void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
+  const about = abouts.find((one) => one === search.about);
+  const one = search.entry !== undefined && /^[1-9]\d{0,14}$/.test(search.entry) ? Number(search.entry) : undefined;
+  const asked = useMemo(
+    () => ({
+      limit: pageSize,
+      ...(about ? { about } : {}),
+      ...(search.named ? { named: search.named } : {}),
+      ...(search.who ? { who: search.who } : {}),
+      ...(search.act ? { act: search.act } : {}),
+      ...(isTime(search.since) ? { since: search.since } : {}),
+      ...(isTime(search.until) ? { until: search.until } : {}),
+      ...(one === undefined ? {} : { entry: one }),
+    }),
+    [about, search.named, search.who, search.act, search.since, search.until, one],
+  );
+  const entries = usePages("listAudit", asked, { everyMs });
+  const isFiltered = Object.keys(search).length > 0;
+  return (
+    <>
+      <search className={css.filters} aria-label={t("filter.label")}>
+        <Typed label={t("audit.who")} value={search.who} onChange={(who) => filter({ who })} isSearch />
+        <Select
+          className={css.choice}
+          aria-label={t("audit.act")}
+          placeholder={t("audit.anyAct")}
+          data={acts.map((value) => ({ value, label: t(`audit.act.${keyOf(value)}` as "audit.act.create") }))}
+          value={search.act ?? null}
+          onChange={(act) => filter({ act: act ?? undefined })}
+          searchable
+          clearable
+          clearButtonProps={{ "aria-label": t("filter.clear") }}
+        />
+        <Select
+          className={css.choice}
+          aria-label={t("audit.about")}
+          placeholder={t("audit.anything")}
+          data={abouts.map((value) => ({ value, label: t(`audit.about.${keyOf(value)}` as "audit.about.task") }))}
+          value={about ?? null}
+          onChange={(chosen) => filter({ about: chosen ?? undefined })}
+          clearable
+          clearButtonProps={{ "aria-label": t("filter.clear") }}
+        />
+        <Typed label={t("audit.named")} value={search.named} onChange={(named) => filter({ named })} />
+        <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
+        <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
+        {isFiltered && (
+          <Button
+            variant="default"
+            leftSection={<IconFilterOff size={16} aria-hidden />}
+            onClick={() => void navigate({ search: {}, replace: true })}
+          >
+            {t("filter.clear")}
+          </Button>
+        )}
+      </search>
+      <Shown of={entries} rows={10}>
+        {(rows) =>
+          rows.length === 0 ? (
+            <Card>
+              {isFiltered ? (
+                <Nothing title={t("audit.noneMatch")}>{t("audit.noneMatchTold")}</Nothing>
+              ) : (
+                <Nothing title={t("overview.noChanges")}>{t("audit.noneTold")}</Nothing>
+              )}
+            </Card>
+          ) : (
+            // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
+            <div className={css.days} onKeyDown={stepRows}>
+              {byDay(rows, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
+                <section key={name} aria-label={name}>
+                  <h2 className={css.day}>{name}</h2>
+                  <ul className={css.entries}>
+                    {ofDay.map((entry) => (
+                      <Entry key={entry.entry} entry={entry} isOpen={entry.entry === one} />
+                    ))}
+                  </ul>
+                </section>
+              ))}
+            </div>
+          )
+        }
+      </Shown>
+      {entries.more && (
+        <div>
+          <Button variant="default" onClick={entries.onMore}>
+            {t("versions.more")}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** In the order that they have: newest first. */
+function byDay(rows: AuditEntry[], dayOf: (entry: AuditEntry) => string): [string, AuditEntry[]][] {
+  const days: [string, AuditEntry[]][] = [];
+  for (const entry of rows) {
+    const name = dayOf(entry);
+    const last = days.at(-1);
+    if (last?.[0] === name) last[1].push(entry);
+    else days.push([name, [entry]]);
+  }
+  return days;
+}
+
+/** What is typed is asked for when one stops typing; the address has it then. */
+function Typed({
+  label,
+  value = "",
+  onChange,
+  isSearch = false,
+}: {
+  label: string;
+  value?: string | undefined;
+  onChange: (text: string | undefined) => void;
+  isSearch?: boolean;
+}) {
+  const [text, setText] = useState(value);
+  const [settled] = useDebouncedValue(text.trim(), 300);
+  useEffect(() => setText(value), [value]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed counts here, not what the address says.
+  useEffect(() => {
+    if (settled !== value && settled === text.trim()) onChange(settled === "" ? undefined : settled);
+  }, [settled]);
+  return (
+    <TextInput
+      className={css.text}
+      aria-label={label}
+      placeholder={label}
+      maxLength={200}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+      {...(isSearch ? { "data-search": true } : {})}
+    />
+  );
+}

@@ -1,0 +1,119 @@
+import { ActionIcon, CopyButton } from "@mantine/core";
+import { IconCheck, IconChevronRight, IconLink } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { catalogues, type Message, useWords } from "../messages/words.ts";
+import { Diff } from "../parts/diff.tsx";
+import { differences } from "../parts/differences.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag, type Tone } from "../parts/state.tsx";
+import { Tree } from "../parts/tree.tsx";
+import css from "./audit.module.css";
+import { type About, type AuditEntry, keyOf } from "./audit.tsx";
+
+const tones: Record<string, Tone> = {
+  ...{ create: "ok", resume: "ok", restore: "late", remove: "bad", revoke: "bad", cancel: "late", pause: "late" },
+  ...{ dismiss: "late", stop: "late" },
+};
+const partsNamed = 3;
+
+export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean }) {
+  const { t, language, clock, moment } = useWords();
+  const [open, setOpen] = useState(isOpen);
+  const { at, who, act, about, named, before, after, why } = entry;
+  const ms = Date.parse(at);
+  const said = `audit.act.${keyOf(act)}` as Message;
+  const object = `audit.one.${keyOf(about)}` as Message;
+  const isEdit = before !== null && after !== null;
+  const parts = isEdit ? differences(before, after).map(({ part }) => part.split(".")[0] as string) : [];
+  const named1 = [...new Set(parts)].filter((part) => part !== "");
+  return (
+    <li className={css.entry} data-open={open || undefined}>
+      <button type="button" className={css.line} aria-expanded={open} onClick={() => setOpen(!open)} data-row>
+        <IconChevronRight size={15} aria-hidden className={css.turn} />
+        <time dateTime={at} title={moment(ms)} className={`${css.time} figures`}>
+          {clock(ms)}
+        </time>
+        <span className={css.what}>
+          <b>{plain(who)}</b>{" "}
+          <Tag tone={tones[act] ?? "wait"}>{said in catalogues[language] ? t(said) : plain(act)}</Tag>{" "}
+          <span className="soft">{object in catalogues[language] ? t(object) : about}</span> <b>{plain(named)}</b>
+          {named1.length > 0 && (
+            <span className={css.parts}>
+              {named1.slice(0, partsNamed).map(plain).join(", ")}
+              {named1.length > partsNamed && ` ${t("bulk.andMore", { n: named1.length - partsNamed })}`}
+            </span>
+          )}
+        </span>
+        {why !== "" && <span className={css.why}>{plain(why)}</span>}
+      </button>
+      {open && (
+        <div className={css.more}>
+          {before === null && after === null ? (
+            <p className="soft">{t("audit.nothingTold")}</p>
+          ) : isEdit ? (
+            <>
+              <Diff was={before} is={after} label={t("audit.differs")} />
+              <details>
+                <summary>{t("audit.whole")}</summary>
+                <div className={css.both}>
+                  <Side title={t("audit.before")} value={before} />
+                  <Side title={t("audit.after")} value={after} />
+                </div>
+              </details>
+            </>
+          ) : (
+            <Side title={t(before === null ? "audit.after" : "audit.before")} value={before ?? after} />
+          )}
+          <p className={css.links}>
+            <Subject about={about as About} named={named} />
+            <CopyButton value={`${window.location.origin}/audit?entry=${entry.entry}`}>
+              {({ copied, copy }) => (
+                <ActionIcon
+                  variant="default"
+                  size={28}
+                  aria-label={t(copied ? "act.copied" : "audit.copyLink")}
+                  title={t("audit.copyLink")}
+                  onClick={copy}
+                >
+                  {copied ? <IconCheck size={15} aria-hidden /> : <IconLink size={15} aria-hidden />}
+                </ActionIcon>
+              )}
+            </CopyButton>
+          </p>
+        </div>
+      )}
+    </li>
+  );
+}
+
+function Side({ title, value }: { title: string; value: unknown }) {
+  return (
+    <div>
+      <h3 className={css.side}>{title}</h3>
+      <Tree value={value} label={title} />
+    </div>
+  );
+}
+
+/** To what it was done to, where there is a screen of it; and to all that was done to it. */
+function Subject({ about, named }: { about: About; named: string }) {
+  const { t } = useWords();
+  return (
+    <>
+      {about === "task" && (
+        <Link to="/tasks/$task" params={{ task: named }}>
+          {t("audit.toTask")}
+        </Link>
+      )}
+      {about === "run" && (
+        <Link to="/runs/$run" params={{ run: named }}>
+          {t("audit.toRun")}
+        </Link>
+      )}
+      <Link to="/audit" search={{ about, named }}>
+        {t("audit.allOf")}
+      </Link>
+    </>
+  );
+}

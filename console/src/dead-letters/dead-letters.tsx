@@ -1,0 +1,164 @@
+/** Runs that ended their tries, by what they failed of: one cause is one row, however often it struck. */
+import { Select } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useAnswer } from "../api/answers.ts";
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { useNow } from "../now.ts";
+import { Away } from "../parts/moment.tsx";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import { plain } from "../parts/plain.ts";
+import { stepRows } from "../parts/step-rows.ts";
+import type { Filter } from "../router.tsx";
+import { TaskField } from "../tasks/task-field.tsx";
+import css from "./dead-letters.module.css";
+import { DeadGroup } from "./group.tsx";
+
+export type Group = Answer<"listDeadGroups">["groups"][number];
+/** What the list is narrowed to: an act on a group means these of its letters alone. */
+export interface Narrowing {
+  task?: string;
+  since?: string;
+}
+
+const everyMs = 10_000;
+const spans = { "1h": 3_600_000, "1d": 86_400_000, "7d": 7 * 86_400_000 } as const;
+type Span = keyof typeof spans;
+const isSpan = (text: string | undefined): text is Span => text !== undefined && text in spans;
+/** A moving edge would be another question each second. */
+const edgeMs = 60_000;
+
+export function DeadLetters() {
+  const { t, count } = useWords();
+  const search = useSearch({ from: "/dead-letters" });
+  const navigate = useNavigate({ from: "/dead-letters" });
+  const wide = useMediaQuery("(min-width: 1080px)", true, { getInitialValueInEffect: false }) ?? true;
+  const now = useNow();
+  const edge = Math.floor(now / edgeMs) * edgeMs;
+  const { task, within, fingerprint } = search;
+  const narrowing = useMemo<Narrowing>(
+    () => ({
+      ...(task ? { task } : {}),
+      ...(isSpan(within) ? { since: new Date(edge - spans[within]).toISOString() } : {}),
+    }),
+    [task, within, edge],
+  );
+  const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
+  const groups = dead.data?.groups ?? [];
+  const isFiltered = task !== undefined || within !== undefined;
+  const open = groups.find((group) => group.fingerprint === fingerprint) ?? (wide && !fingerprint ? groups[0] : null);
+  const filter = (change: Filter) =>
+    void navigate({ search: (before: Filter) => ({ ...before, ...change, fingerprint: undefined }), replace: true });
+  const letters = groups.reduce((sum, group) => sum + group.letters, 0);
+  const pane = open ? (
+    <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} />
+  ) : fingerprint && dead.data ? (
+    <Card>
+      <Nothing title={t("dead.gone")}>{t("dead.goneTold")}</Nothing>
+    </Card>
+  ) : null;
+  return (
+    <Page
+      title={t("screen.dead")}
+      below={groups.length > 0 ? t("dead.sum", { letters: count(letters), n: groups.length }) : t("dead.lead")}
+    >
+      {!wide && fingerprint && dead.data ? (
+        <>
+          <Link to="/dead-letters" search={{ ...search, fingerprint: undefined }} className={css.back}>
+            ← {t("dead.all")}
+          </Link>
+          {pane}
+        </>
+      ) : (
+        <>
+          <search className={css.filters} aria-label={t("filter.label")}>
+            <TaskField value={task ?? ""} onChange={(chosen) => filter({ task: chosen })} />
+            <Select
+              w={190}
+              aria-label={t("dead.within")}
+              placeholder={t("dead.ever")}
+              data={(Object.keys(spans) as Span[]).map((value) => ({ value, label: t(`dead.within.${value}`) }))}
+              value={isSpan(within) ? within : null}
+              onChange={(chosen) => filter({ within: chosen ?? undefined })}
+              clearable
+              clearButtonProps={{ "aria-label": t("filter.clear") }}
+            />
+          </search>
+          <Shown of={dead} rows={8}>
+            {() =>
+              groups.length === 0 && !fingerprint ? (
+                <Card>
+                  {isFiltered ? (
+                    <Nothing title={t("dead.noneMatch")}>{t("dead.noneMatchTold")}</Nothing>
+                  ) : (
+                    <Nothing title={t("dead.none")}>
+                      <p>{t("dead.noneTold")}</p>
+                      <code>carillon dead list</code>
+                    </Nothing>
+                  )}
+                </Card>
+              ) : (
+                <div className={css.both}>
+                  <Groups groups={groups} open={open?.fingerprint} />
+                  {wide && <div className={css.pane}>{pane}</div>}
+                </div>
+              )
+            }
+          </Shown>
+        </>
+      )}
+    </Page>
+  );
+}
+
+const tasksShown = 2;
+
+function Groups({ groups, open }: { groups: Group[]; open: string | undefined }) {
+  const { t, count } = useWords();
+  const search = useSearch({ from: "/dead-letters" });
+  const now = useNow();
+  const oldest = Math.min(now, ...groups.map(({ first }) => Date.parse(first)));
+  return (
+    <ul className={css.groups} aria-label={t("dead.kinds")} onKeyDown={stepRows}>
+      {groups.map((group) => (
+        <li key={group.fingerprint}>
+          <Link
+            to="/dead-letters"
+            search={{ ...search, fingerprint: group.fingerprint }}
+            className={css.group}
+            aria-current={group.fingerprint === open || undefined}
+            data-row
+          >
+            <span className={`${css.count} figures`}>{count(group.letters)}</span>
+            <span className={css.words}>{plain(wordsOf(group) ?? t("dead.unknown"))}</span>
+            <span className={`${css.tasks} cut`}>
+              {group.tasks.slice(0, tasksShown).map(plain).join(", ")}
+              {group.tasks.length > tasksShown && ` ${t("bulk.andMore", { n: group.tasks.length - tasksShown })}`}
+            </span>
+            <span className={css.last}>
+              <Away at={group.last} />
+            </span>
+            <Stretch first={Date.parse(group.first)} last={Date.parse(group.last)} oldest={oldest} now={now} />
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export const wordsOf = ({ reason }: Group): string | undefined => reason?.words || reason?.code || undefined;
+
+/** From when to when it struck, on one axis for all of them; its right end is now. */
+function Stretch({ first, last, oldest, now }: { first: number; last: number; oldest: number; now: number }) {
+  const whole = Math.max(1, now - oldest);
+  const left = (100 * (first - oldest)) / whole;
+  const right = (100 * (now - last)) / whole;
+  return (
+    <span className={css.stretch} aria-hidden>
+      <span style={{ left: `${Math.min(99, left)}%`, right: `${Math.min(99, Math.max(0, right))}%` }} />
+    </span>
+  );
+}

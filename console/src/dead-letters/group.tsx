@@ -1,0 +1,276 @@
+import { ActionIcon, Button } from "@mantine/core";
+import { IconRefresh, IconTrash } from "@tabler/icons-react";
+import { type ReactNode, useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call, type Given } from "../api/call.ts";
+import { useReach } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { RunLink, TaskLink } from "../parts/links.tsx";
+import { Away, Moment } from "../parts/moment.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card, Facts, Wide } from "../parts/page.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { toast } from "../parts/toasts.tsx";
+import { Tree } from "../parts/tree.tsx";
+import { Watched } from "../tasks/bulk.tsx";
+import css from "./dead-letters.module.css";
+import type { Group, Narrowing } from "./dead-letters.tsx";
+import { wordsOf } from "./dead-letters.tsx";
+
+type Letter = Answer<"listDeadLetters">["items"][number];
+type Kind = "redrive" | "dismiss";
+/** All of the group, as it is narrowed, or one of its letters. */
+type Asked = { kind: Kind; letter?: Letter };
+
+const lettersShown = 25;
+const tasksShown = 6;
+
+export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
+
+export function DeadGroup({ group, narrowing }: { group: Group; narrowing: Narrowing }) {
+  const { t, count } = useWords();
+  const reach = useReach("operator");
+  const [asked, setAsked] = useState<Asked>();
+  const [operation, setOperation] = useState<number>();
+  const { fingerprint, letters, tasks, reason } = group;
+  const may = tasks.some(reach.on);
+  return (
+    <div className={css.detail}>
+      <Card
+        title={<span className={css.title}>{plain(wordsOf(group) ?? t("dead.unknown"))}</span>}
+        more={
+          may && (
+            <span className={css.acts}>
+              <Button
+                size="compact-md"
+                leftSection={<IconRefresh size={16} aria-hidden />}
+                onClick={() => setAsked({ kind: "redrive" })}
+              >
+                {t("dead.redriveAll", { n: letters })}
+              </Button>
+              <Button
+                size="compact-md"
+                variant="default"
+                leftSection={<IconTrash size={16} aria-hidden />}
+                onClick={() => setAsked({ kind: "dismiss" })}
+              >
+                {t("dead.dismissAll", { n: letters })}
+              </Button>
+            </span>
+          )
+        }
+      >
+        <Facts
+          facts={[
+            [t("dead.letters"), <b key="letters">{count(letters)}</b>],
+            [t("dead.first"), <Away key="first" at={group.first} />],
+            [t("dead.last"), <Away key="last" at={group.last} />],
+            ...(reason?.code
+              ? [
+                  [
+                    t("dead.code"),
+                    <code key="code" className="mono">
+                      {plain(reason.code)}
+                    </code>,
+                  ] as [string, ReactNode],
+                ]
+              : []),
+            [
+              t("dead.fingerprint"),
+              <code key="print" className="mono">
+                {fingerprint.slice(0, 12)}
+              </code>,
+            ],
+          ]}
+        />
+        <p className={css.ofTasks}>
+          <span className="soft">{t("screen.tasks")}</span>
+          {tasks.slice(0, tasksShown).map((task) => (
+            <TaskLink key={task} task={task} />
+          ))}
+          {tasks.length > tasksShown && (
+            <span className="soft">{t("bulk.andMore", { n: tasks.length - tasksShown })}</span>
+          )}
+        </p>
+      </Card>
+      <Sample run={group.lastRun} />
+      <Card title={t("screen.runs")} tight>
+        <Letters group={group} narrowing={narrowing} mayOn={reach.on} onAsk={setAsked} />
+      </Card>
+      {asked && (
+        <Ask
+          {...asked}
+          group={group}
+          narrowing={narrowing}
+          onBegun={setOperation}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {operation !== undefined && (
+        <Watched
+          operation={operation}
+          onClose={() => {
+            outdateLetters();
+            setOperation(undefined);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** The newest of them as an example: the numbers and names that the group's words leave out. */
+function Sample({ run }: { run: number }) {
+  const { t } = useWords();
+  const asked = useAnswer("getRun", { run }, { keep: true });
+  return (
+    <Card
+      title={t("dead.sample")}
+      more={
+        <span className="soft">
+          {t("noun.run")} <RunLink run={run} />
+        </span>
+      }
+    >
+      <Shown of={asked} rows={3}>
+        {({ error, payload, attempt, node }) => (
+          <div className={css.sample}>
+            <p className={css.message}>{plain(error?.message ?? t("dead.unknown"))}</p>
+            {typeof error?.stack === "string" && (
+              <details open>
+                <summary>{t("run.stack")}</summary>
+                <Wide label={t("run.stack")}>
+                  <pre className={css.stack}>{plain(error.stack)}</pre>
+                </Wide>
+              </details>
+            )}
+            <p className="soft">
+              {t("dead.after", { n: attempt })}
+              {node !== null && ` · ${plain(node)}`}
+            </p>
+            {payload !== null && payload !== undefined && (
+              <details>
+                <summary>{t("run.payload")}</summary>
+                <Tree value={payload} label={t("run.payload")} />
+              </details>
+            )}
+          </div>
+        )}
+      </Shown>
+    </Card>
+  );
+}
+
+function Letters({
+  group,
+  narrowing,
+  mayOn,
+  onAsk,
+}: {
+  group: Group;
+  narrowing: Narrowing;
+  mayOn: (task: string) => boolean;
+  onAsk: (asked: Asked) => void;
+}) {
+  const { t } = useWords();
+  const letters = usePages("listDeadLetters", { fingerprint: group.fingerprint, limit: lettersShown, ...narrowing });
+  return (
+    <Shown of={letters} rows={5}>
+      {(rows) => (
+        <>
+          <ul className={css.letters}>
+            {rows.map((letter) => (
+              <li key={letter.run}>
+                <RunLink run={letter.run} />
+                <span className="cut">
+                  <TaskLink task={letter.task} />
+                </span>
+                <span className="soft">
+                  <Moment at={letter.ended} />
+                </span>
+                {mayOn(letter.task) && (
+                  <span className={css.one}>
+                    <ActionIcon
+                      variant="default"
+                      size={30}
+                      aria-label={t("dead.redriveOne", { run: String(letter.run) })}
+                      title={t("dead.redrive")}
+                      onClick={() => onAsk({ kind: "redrive", letter })}
+                    >
+                      <IconRefresh size={16} aria-hidden />
+                    </ActionIcon>
+                    <ActionIcon
+                      variant="default"
+                      size={30}
+                      aria-label={t("dead.dismissOne", { run: String(letter.run) })}
+                      title={t("dead.dismiss")}
+                      onClick={() => onAsk({ kind: "dismiss", letter })}
+                    >
+                      <IconTrash size={16} aria-hidden />
+                    </ActionIcon>
+                  </span>
+                )}
+              </li>
+            ))}
+          </ul>
+          {letters.more && (
+            <div className={css.more}>
+              <Button size="compact-sm" variant="default" onClick={letters.onMore}>
+                {t("versions.more")}
+              </Button>
+            </div>
+          )}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Ask({
+  kind,
+  letter,
+  group,
+  narrowing,
+  onBegun,
+  onClose,
+}: Asked & { group: Group; narrowing: Narrowing; onBegun: (operation: number) => void; onClose: () => void }) {
+  const { t } = useWords();
+  const [filter] = useState<Given<"previewOperation">["filter"]>(() =>
+    letter ? { fingerprint: group.fingerprint, run: letter.run } : { fingerprint: group.fingerprint, ...narrowing },
+  );
+  const preview = useAnswer("previewOperation", { kind, filter });
+  const n = preview.data?.total ?? (letter ? 1 : group.letters);
+  return (
+    <Confirm
+      title={t(`dead.${kind}Title`, { n })}
+      consequence={t(`dead.${kind}Told`)}
+      act={t(`dead.${kind}`)}
+      grave={kind === "dismiss"}
+      blocked={preview.data === undefined || n === 0}
+      onDo={async ({ reason, key }) => {
+        if (letter && kind === "redrive") {
+          const made = await call("rerunRun", { run: letter.run, reason }, { key });
+          outdateLetters();
+          toast({ text: t("run.rerunDone", { run: String(made.run) }) });
+          return;
+        }
+        onBegun((await call("beginOperation", { kind, filter, reason }, { key })).operation);
+      }}
+      onClose={onClose}
+    >
+      <Shown of={preview} rows={2}>
+        {({ total, first }) => (
+          <ul className={css.first}>
+            {first.slice(0, 5).map((one) => (
+              <li key={one}>{plain(one)}</li>
+            ))}
+            {total > 5 && <li className="soft">{t("bulk.andMore", { n: total - Math.min(5, first.length) })}</li>}
+            {total === 0 && <li>{t("dead.nothingLeft")}</li>}
+          </ul>
+        )}
+      </Shown>
+    </Confirm>
+  );
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import { type House, heading, violations } from "./support/house.ts";
+
+/** Of console.test.ts: dead letters, and what the audit tells of it. */
+export function deadLettersAndAudit(house: House): void {
+  describe("dead letters", () => {
+    test("are told by what they failed of; one or all of them are run again or dismissed", async () => {
+      const { page, go } = await house.visit({ as: "operator" });
+      await go("/dead-letters");
+      await heading(page, "Dead letters");
+      const group = page.getByRole("link", { name: /warehouse # answered # after # tries/ });
+      await group.click();
+      await page.waitForURL(/fingerprint=/);
+      await page.getByText(/^Error: warehouse \d answered 503 after 3 tries/).waitFor();
+      const rows = page.getByRole("button", { name: /^Dismiss run \d+$/ });
+      const before = await rows.count();
+      expect(before).toBeGreaterThan(2);
+
+      await rows.first().click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("Dismiss 1 dead letter?").waitFor();
+      await dialog.getByText(/^run \d+ of sync-inventory$/).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByLabel("Reason").fill("known");
+      await dialog.getByRole("button", { name: "Dismiss" }).click();
+      await page.getByText("done · 1 of 1").waitFor();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      await expect.poll(() => rows.count()).toBe(before - 1);
+
+      await page
+        .getByRole("button", { name: /^Run \d+ again$/ })
+        .first()
+        .click();
+      await dialog.getByRole("button", { name: "Run again" }).click();
+      await page.getByText(/^Run \d+ was made$/).waitFor();
+      // Its filter and what is open are in the address, and the way back undoes them.
+      await page.getByPlaceholder("Task").fill("nothing-such");
+      await page.keyboard.press("Enter");
+      await page.getByText("None of these").waitFor();
+      await page.getByPlaceholder("Task").fill("");
+      await group.waitFor();
+
+      await group.click();
+      await page.getByRole("button", { name: /^Run (?:it|all \d+) again$/ }).click();
+      await dialog.getByLabel("Reason").fill("the warehouse is back");
+      await dialog.getByRole("button", { name: "Run again" }).click();
+      await page.getByText(/^done · (\d+) of \1$/).waitFor();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+    });
+
+    test("are for those to act on who may", async () => {
+      const { page, go } = await house.visit({ as: "viewer" });
+      await go("/dead-letters?task=javascript:alert/@evil/../..");
+      await page.getByText("The last of them").waitFor();
+      expect(await page.getByRole("button", { name: /again|Dismiss/ }).count()).toBe(0);
+      expect(await page.getByRole("link", { name: "Audit" }).count()).toBe(0);
+    });
+  });
+
+  describe("the audit", () => {
+    test("tells who did what to what and why, and what differs; its filters are in the address", async () => {
+      const { page, go } = await house.visit();
+      await go("/audit");
+      await page.getByPlaceholder("Who").fill("operator");
+      await page.waitForURL(/who=operator/);
+      await page.getByText("the warehouse is back").waitFor();
+      await page.getByText("known", { exact: true }).waitFor();
+      await page.getByRole("button", { name: /staff/ }).first().waitFor({ state: "detached" });
+
+      await go("/audit?about=task&named=warm-cache&act=edit");
+      await page
+        .getByRole("button", { name: /edited task warm-cache.*schedule/ })
+        .last()
+        .click();
+      await page.getByText("schedule.expression").waitFor();
+      await page.locator("ins", { hasText: "30 9" }).first().waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole("link", { name: "All that was done to it" }).click();
+      await page.getByRole("button", { name: /made task warm-cache/ }).waitFor();
+      expect(new URL(page.url()).search).toBe("?about=task&named=warm-cache");
+      await page.goBack();
+      await page.getByRole("button", { name: /made task warm-cache/ }).waitFor({ state: "detached" });
+      await go("/audit?who=nobody");
+      await page.getByText("No change is like this").waitFor();
+    });
+  });
+}
