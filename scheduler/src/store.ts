@@ -154,6 +154,8 @@ export interface TaskStore {
   /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
   pause(name: string, change: Change): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change): Promise<void>;
+  /** Of tasks changed since: what was set aside for a pause that was over, see set-aside.ts. @returns how many runs */
+  takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<{ recalled: number[] }>;
   /** Exact: equal to the rows that ended. */

@@ -262,7 +262,7 @@ export class Cluster {
     const inMs =
       at === "claim"
         ? network.between(leastAheadMs / 2, lengthMs)
-        : lengthMs * network.between(0.02, strike.edited ? 0.2 : 0.7);
+        : lengthMs * (strike.edited ? network.between(0.15, 0.3) : network.between(0.02, 0.7));
     universe.after(inMs, () => {
       if (this.#healed) return;
       if (strike.how === "crash") this.#crash(node, strike.forMs);
@@ -299,10 +299,14 @@ export class Cluster {
     if (!node?.machine.alive) return;
     const { recorder, universe } = this.#options;
     recorder.happened(`${name} is killed, for ${Math.round(forMs)} ms`);
-    node.machine.kill();
-    // The system closes its connections.
-    for (const client of [...this.doors.clients]) if (client.isOf(node.machine)) client.breaks(new Error("killed"));
+    this.#kill(node);
     universe.after(forMs, () => this.#begin(node.plan, node.life + 1));
+  }
+
+  /** The system closes its connections, whatever was going on in them. */
+  #kill({ machine }: Node): void {
+    machine.kill();
+    for (const client of [...this.doors.clients]) if (client.isOf(machine)) client.breaks(new Error("killed"));
   }
 
   #restart(name: string, forMs: number): void {
@@ -313,7 +317,7 @@ export class Cluster {
     node.stopping = true;
     const again = () => {
       if (!node.machine.alive) return;
-      node.machine.kill();
+      this.#kill(node);
       universe.after(Math.min(forMs, 3_000), () => this.#begin(node.plan, node.life + 1));
     };
     node.carillon.stop().then(again, (error) => {

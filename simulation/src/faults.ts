@@ -72,9 +72,10 @@ function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number):
     const how = dice.one(["pause", "pause", "cut", "cut", "cut", "crash"] as const);
     const way = dice.one(["to", "from", "both", "both"] as const);
     const at = dice.one(["run", "claim"] as const);
-    const edited = at === "run" && dice.chance(0.4);
-    const sessions =
-      how === "cut" && !edited && dice.chance(0.4) ? dice.between(2, 4) : dice.between(at === "claim" ? 0.6 : 0.9, 1.6);
+    const edited = at === "run" && how === "cut" && dice.chance(0.6);
+    const isLong = how === "cut" && !edited && dice.chance(0.4);
+    const [least, most] = isLong ? [2, 4] : edited ? [1.05, 1.5] : at === "claim" ? [0.6, 1.6] : [0.9, 1.6];
+    const sessions = dice.between(least, most);
     const forMs = Math.min(timeoutMs * sessions, untilMs - atMs);
     const strike = { kind: "strike", how, way, forMs, at, edited } as const;
     const plain = faultOf(dice, how, dice.one(nodes), forMs);

@@ -294,12 +294,15 @@ class LinePool extends EventEmitter {
 
 const known = new Map<string, string>();
 
+/** Another in each process that plays, and in no trace: a seed's is the same wherever it is played. */
+const schemaName = /"simulation_\w+"\./g;
+
 /** For people: its own name, or its first words. */
 function nameOf({ name, text }: Statement): string {
   if (name !== "") return name;
   let words = known.get(text);
   if (words === undefined) {
-    words = text.trim().replace(/\s+/g, " ").slice(0, 40);
+    words = text.trim().replace(schemaName, "").replace(/\s+/g, " ").slice(0, 40);
     known.set(text, words);
   }
   return words;

@@ -15,6 +15,7 @@ it("folds counters every minute while runs end, and looks less and less often wh
     sessions: { sweep: async () => undefined },
     access: { sweep: async () => undefined },
     tasks: {
+      takeUpLeft: async () => 0,
       foldCounters: async () => {
         folds.push(clock.monotonic() / 60_000);
         return left.shift() ?? 0;

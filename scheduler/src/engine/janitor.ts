@@ -19,10 +19,13 @@ const foldEveryMs = 60_000;
 /** Where nothing ends there is nothing to fold: each look in vain doubles the wait, up to this. */
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
+const lookEveryMs = 60_000;
+/** How long the transaction of someone who enqueues may take, and a run of it be found that was set aside. */
+const enqueuingMs = 600_000;
 
 /**
  * Makes true: there is always a partition for what is written, history older than the retention is gone, and counter
- * rows and ended sessions that anyone must look at stay few. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * rows and ended sessions that anyone must look at stay few, and no run stays set aside for a pause that is over. The leader's work; partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -30,17 +33,19 @@ export class Janitor {
   #rotatedAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
+  #lookedAt: number;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
     this.#foldedAt = options.clock.monotonic();
+    this.#lookedAt = this.#foldedAt;
     this.#flight = new SingleFlight("janitor", options.log, () => this.#tidy());
   }
 
   onPulse(): void {
     if (this.#options.membership.term() === null) return;
     const mono = this.#options.clock.monotonic();
-    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#foldedAt >= this.#foldWaitMs) void this.#flight.run();
+    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#lookedAt >= lookEveryMs) void this.#flight.run();
   }
 
   stop(): Promise<void> {
@@ -55,7 +60,12 @@ export class Janitor {
       await store.access.sweep(storeClock.now());
       this.#rotatedAt = clock.monotonic();
     }
-    this.#foldedAt = clock.monotonic();
+    this.#lookedAt = clock.monotonic();
+    const nowMs = storeClock.now();
+    const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
+    if (taken > 0) log.info({ runs: taken }, "runs were set aside for a pause that was over");
+    if (this.#lookedAt - this.#foldedAt < this.#foldWaitMs) return;
+    this.#foldedAt = this.#lookedAt;
     await store.sessions.sweep(storeClock.now(), keepMs);
     let folded = 0;
     let some: number;

@@ -16,6 +16,7 @@ import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { afterEndOf, createTasks, gateOf, statisticsOf } from "./new-tasks.ts";
 import { rehang } from "./rehang.ts";
+import { takeUp, takeUpLeft } from "./set-aside.ts";
 import { notifySql } from "./signals.ts";
 import { asRecord, type TaskRow, withCalendar } from "./task-rows.ts";
 import { lockUpstream, saveUpstream } from "./upstream.ts";
@@ -158,31 +159,25 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     },
 
     async resume(name, change) {
-      await database.transaction(async (client) => {
+      const taskId = await database.transaction(async (client) => {
         const row = await lock(client, name);
         if (row.deleted_ms !== null) throw unknown(name);
-        if (row.paused_ms === null) return;
+        if (row.paused_ms === null) return row.id;
         await auditedTask(client, s, "resume", row, change);
         await client.query(
           `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
           [row.id, Math.round(change.nowMs)],
         );
-        await client.query(
-          `update ${s}.run set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1`,
-          [row.id],
-        );
-        await replan(
-          client,
-          row,
-          row.definition,
-          change.nowMs,
-          false,
-          await calendars.in(client, row.definition, false),
-        );
-        await settleGates(client, s, [row.id], change.nowMs, false);
-        await client.query(`select ${notifySql(s, "'tasks'")}, ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
+        const calendar = await calendars.in(client, row.definition, false);
+        await replan(client, row, row.definition, change.nowMs, false, calendar);
+        await takeUp(client, s, [row.id], change.nowMs);
+        await client.query(`select ${notifySql(s, "'tasks'")}`);
+        return row.id;
       });
+      await takeUpLeft(database, { taskId }, change.nowMs);
     },
+
+    takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
 
     async counters(taskIds) {
       const names = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;

@@ -39,7 +39,7 @@ import { Offers } from "./offers.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
-import { Pace, untilNextClaimMs } from "./pace.ts";
+import { NextClaim, Pace } from "./pace.ts";
 import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
@@ -71,6 +71,7 @@ export class Worker implements RunHost {
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
   readonly #pace: Pace;
+  readonly #nextClaim: NextClaim;
   readonly #own = new OwnGroup();
   readonly #turns: Turns;
   #running = 0;
@@ -105,6 +106,7 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     this.#pace = new Pace(options.concurrency);
+    this.#nextClaim = new NextClaim(options.claimAheadMs);
     this.#recalls = new Recalls({
       log: options.log,
       held: this.#held,
@@ -273,7 +275,7 @@ export class Worker implements RunHost {
 
   /** @returns how long to wait before the next one */
   async #fetchOnce(): Promise<number> {
-    const { claims, membership, claimAheadMs, storeClock } = this.#options;
+    const { claims, membership, storeClock } = this.#options;
     const room = this.#room();
     this.#behind = true;
     if (room <= 0) this.#turns.claimed(true);
@@ -285,7 +287,8 @@ export class Worker implements RunHost {
     this.#behind = runs.length >= limit;
     if (this.#behind) return this.#room() > 0 ? 0 : guardMs;
     const nextDueMs = await nextDue();
-    return nextDueMs === null ? Number.POSITIVE_INFINITY : untilNextClaimMs(storeClock.until(nextDueMs), claimAheadMs);
+    if (nextDueMs === null) return Number.POSITIVE_INFINITY;
+    return this.#nextClaim.afterMs(runs.length, storeClock.until(nextDueMs));
   }
 
   #request(limit: number): ClaimRequest {

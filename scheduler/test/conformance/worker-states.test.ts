@@ -163,6 +163,19 @@ describe("a worker follows the claim table:", () => {
     await until("the next claim", () => bench.claims === 2);
   });
 
+  it("asks ever more seldom for what is due and cannot be had: somebody's transaction has it, for who knows how long", async () => {
+    const bench = await into("gone");
+    bench.claims = 0;
+    bench.nextDueMs = bench.worker.now();
+    bench.worker.nudge(bench.worker.now());
+    for (let passedMs = 0; passedMs < 2_000; passedMs += 20) {
+      await settleDown();
+      bench.clock.advance(20);
+    }
+    expect(bench.claims).toBeGreaterThan(8);
+    expect(bench.claims).toBeLessThan(20);
+  });
+
   it("a handler that never settles does not keep its worker from stopping", async () => {
     const bench = await into("running");
     bench.finish = () => undefined;

@@ -43,6 +43,9 @@ export class Bench {
   /** What the next claim brings. */
   offers: ClaimedRun[];
 
+  /** When the next run is due that the claims leave; null: never. */
+  nextDueMs: number | null = null;
+
   /** @param claiming where its claims wait for an answer, from the first one on */
   constructor(options: TaskOptions = {}, claiming?: Bench["claiming"]) {
     this.claiming = claiming;
@@ -65,7 +68,7 @@ export class Bench {
         this.claims++;
         const runs = this.offers.splice(0);
         await this.#answered(this.claiming);
-        return { runs, nextDue: async () => null };
+        return { runs, nextDue: async () => this.nextDueMs };
       },
       turn: async () => ({ runs: [], lastTaskId: 0 }),
       settle: (_session: number, settlements: Settlement[]) => {

@@ -105,9 +105,9 @@ export const planningMutants: readonly Mutant[] = [
   },
   {
     name: "a resumed task keeps its runs paused",
-    file: "store/tasks.ts",
-    find: "set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1",
-    put: "set state = case when gate > 0 then 0 else 2 end where task_id = $1 and state = 1 and false",
+    file: "store/set-aside.ts",
+    find: "and p.task_id = r.task_id and not p.paused returning 1",
+    put: "and p.task_id = r.task_id and not p.paused and false returning 1",
     breaks: "16",
     play: "stops",
   },

@@ -1,0 +1,57 @@
+import type { SqlClient } from "../store.ts";
+import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
+import { notifySql } from "./signals.ts";
+import { withdraw } from "./withdraw.ts";
+
+/**
+ * Whatever makes a run, or gives one back, sets it aside when its task is paused, as the statement's snapshot has it. One
+ * that read the task before a resume committed, and is seen only after the resume looked for such runs, leaves a run for
+ * which nobody would ever come; the caller's own transaction may take minutes for that. A lock of the task would be for
+ * every enqueue. So a resume looks once more when it has committed, and the janitor looks at what changed lately.
+ */
+
+/** The runs of a task that is going: to be claimed, or to wait for a place. In the caller's transaction. */
+export async function takeUp(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<number> {
+  const { rows } = await client.query(
+    `update ${s}.run r set state = case when r.gate > 0 then 0 else 2 end
+     from ${s}.plan p where r.task_id = any($1) and r.state = 1 and p.task_id = r.task_id and not p.paused returning 1`,
+    [taskIds],
+  );
+  await settleGates(client, s, taskIds, nowMs, false);
+  await client.query(`select ${notifySql(s, `'ready ${Math.round(nowMs)}'`)}`);
+  return rows.length;
+}
+
+/** @returns how many runs were set aside for a task that is not paused, or not there */
+export async function takeUpLeft(
+  database: Database,
+  which: { taskId: number } | { changedSinceMs: number },
+  nowMs: number,
+): Promise<number> {
+  const s = database.schema;
+  const [name, where, value] =
+    "taskId" in which
+      ? (["task-left", "t.id = $1", which.taskId] as const)
+      : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs)] as const);
+  const left = await database.query<{ id: number; removed: boolean }>(
+    name,
+    `select t.id, t.deleted_ms is not null as removed from ${s}.task t
+     cross join lateral (select from ${s}.run r where r.task_id = t.id and r.state = 1 limit 1) r
+     where ${where} and (t.paused_ms is null or t.deleted_ms is not null)`,
+    [value],
+  );
+  if (left.length === 0) return 0;
+  return database.transaction(async (client) => {
+    // As whoever edits, pauses or resumes: before the runs, and it may have changed since it was found.
+    const { rows } = await client.query(
+      `select t.id, t.deleted_ms is not null as removed from ${s}.task t join ${s}.plan p on p.task_id = t.id
+       where t.id = any($1) and (t.paused_ms is null or t.deleted_ms is not null) order by t.id for update of t, p`,
+      [left.map(({ id }) => id)],
+    );
+    const going = rows.filter(({ removed }) => !removed).map(({ id }) => id as number);
+    for (const { id } of rows.filter(({ removed }) => removed))
+      await withdraw(client, s, id as number, Math.round(nowMs), "removed");
+    return (going.length > 0 ? await takeUp(client, s, going, nowMs) : 0) + rows.length - going.length;
+  });
+}
