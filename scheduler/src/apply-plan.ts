@@ -60,31 +60,38 @@ export function planApply(
   present: readonly AppliedTask[],
   options: PlanOptions,
 ): ApplyPlan {
+  const planning = planSteps(wanted, present, options);
+  let turn = planning.next();
+  while (!turn.done) turn = planning.next();
+  return turn.value;
+}
+
+/** The same with a stop after each task, for whoever has other things to do meanwhile. */
+export function* planSteps(
+  wanted: readonly TaskDefinition[],
+  present: readonly AppliedTask[],
+  options: PlanOptions,
+): Generator<void, ApplyPlan> {
   const there = new Map(present.map((task) => [task.name, task]));
   const named = new Set(wanted.map(({ name }) => name));
-  const steps = inOrder(wanted).map((definition) => stepOf(definition, there.get(definition.name), options));
+  const steps: PlanStep[] = [];
+  for (const definition of inOrder(wanted)) {
+    steps.push(stepOf(definition, there.get(definition.name), options));
+    yield;
+  }
   const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
   // What comes after others goes before them.
   const order = inOrder(gone.map(({ definition }) => definition))
     .map(({ name }) => name)
     .reverse();
-  const removals = order.map((name): PlanStep => {
+  if (!options.prune) return { bundle: options.bundle, steps, left: order };
+  for (const name of order) {
     const task = there.get(name) as AppliedTask;
-    const shared = {
-      task: name,
-      version: task.version,
-      changes: [],
-      drift: driftOf(task),
-      keepsEdits: false,
-      by: byOf(task),
-    };
-    return { ...shared, kind: "remove" };
-  });
-  return {
-    bundle: options.bundle,
-    steps: options.prune ? [...steps, ...removals] : steps,
-    left: options.prune ? [] : order,
-  };
+    const shared = { task: name, version: task.version, changes: [], drift: driftOf(task), keepsEdits: false };
+    steps.push({ ...shared, by: byOf(task), kind: "remove" });
+    yield;
+  }
+  return { bundle: options.bundle, steps, left: [] };
 }
 
 /** @throws OPTION_INVALID */

@@ -1,17 +1,19 @@
 import { Reach } from "../access.ts";
 import { applyPlan } from "../apply.ts";
-import { type ApplyPlan, acting, checkBundle, planApply } from "../apply-plan.ts";
-import type { Clock } from "../clock.ts";
+import { type ApplyPlan, acting, checkBundle, planSteps } from "../apply-plan.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { Read } from "../contract.ts";
 import type { bundleRoutes } from "../contract-bundles.ts";
 import { CarillonError } from "../errors.ts";
 import { appliedObject, planId, stalePlan, stepObject } from "../plan-object.ts";
 import type { Store } from "../store.ts";
-import { defineTask, type TaskOptions } from "../task.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../task.ts";
 import type { Call, Some } from "./call.ts";
 import { changeOf, checkUse } from "./task-calls.ts";
 
 const refusalsTold = 5;
+/** Some milliseconds' work. */
+const tasksPerTurn = 25;
 
 /** Tasks as code, for whoever has no store: see docs/as-code.md. @param now the store's clock */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
@@ -23,18 +25,26 @@ export function bundleCalls(store: Store, clock: Clock, now: () => number): Some
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;
     checkBundle(bundle);
     for (const { task } of tasks) reach.check(task);
-    const definitions = tasks.map(({ task, options }) => defineTask(task, options as TaskOptions));
-    const names = new Set<string>();
-    for (const { name } of definitions) {
-      if (names.has(name)) throw new CarillonError("TASK_DUPLICATE", `the task ${name} is given twice`);
-      names.add(name);
+    // Slots fire in this process: it may not be held for as long as thousands of tasks take.
+    let turns = 0;
+    const turn = () => (++turns % tasksPerTurn === 0 ? pause(clock, 0) : undefined);
+    const definitions = new Map<string, TaskDefinition>();
+    for (const { task, options } of tasks) {
+      if (definitions.has(task)) throw new CarillonError("TASK_DUPLICATE", `the task ${task} is given twice`);
+      definitions.set(task, defineTask(task, options as TaskOptions));
+      await turn();
     }
-    const present = await store.applied.read([...names], bundle);
+    const present = await store.applied.read([...definitions.keys()], bundle);
     const there = new Map(present.map((task) => [task.name, task.removed ? undefined : task.definition]));
-    for (const definition of definitions) checkUse(definition, there.get(definition.name), { who, reach });
+    for (const [name, definition] of definitions) checkUse(definition, there.get(name), { who, reach });
     const sees = who === null ? reach : new Reach(who, "viewer");
     const seen = present.filter(({ name }) => sees.has(name));
-    return planApply(definitions, seen, { bundle, prune, adopt, overwriteEdits });
+    const planning = planSteps([...definitions.values()], seen, { bundle, prune, adopt, overwriteEdits });
+    for (;;) {
+      const step = planning.next();
+      if (step.done) return step.value;
+      await turn();
+    }
   };
 
   return {

@@ -37,6 +37,18 @@ export async function auditedEdit(
   await audited(client, s, { ...entry, act: there ? "edit" : "create", before: there ? before : null, after });
 }
 
+/** A task that is as a bundle's files say becomes the bundle's. Of one that changes, too, its new version's entry tells. */
+export async function auditedAdoption(
+  client: SqlClient,
+  s: string,
+  { name, bundle: before }: TaskRow,
+  { author, reason, nowMs, bundle }: Change,
+): Promise<void> {
+  if (bundle === undefined || bundle === before) return;
+  const entry = { atMs: nowMs, who: author, about: "task" as const, named: name, why: reason, act: "adopt" };
+  await audited(client, s, { ...entry, before: { bundle: before }, after: { bundle } });
+}
+
 /** A pause, a resume or a removal of a task. */
 export async function auditedTask(
   client: SqlClient,

@@ -10,7 +10,7 @@ import { keepEdits } from "../task-edits.ts";
 import { isKeyed, isRouted } from "../task-policies.ts";
 import { staleTask } from "../task-versions.ts";
 import { isApplied, markApplied, markRemoved } from "./applied.ts";
-import { auditedEdit, auditedTask } from "./audit.ts";
+import { auditedAdoption, auditedEdit, auditedTask } from "./audit.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
@@ -260,6 +260,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       if (definition.calendar?.name !== calendar?.name) calendar = await calendars.in(client, definition, true);
       if (live(row)?.definition_text === text) {
         await markApplied(client, s, row.id, row.version, change);
+        await auditedAdoption(client, s, row, change);
         return {
           record: withCalendar(asRecord({ ...row, bundle: change.bundle ?? row.bundle }), calendar),
           changed: false,

@@ -159,6 +159,9 @@ describe("a command", () => {
       expect([args, ...(await failed(args))]).toEqual([args, 4, "STORE_NEEDED"]);
     const apply = ["apply", join(folder, "tasks.yaml"), "--yes"];
     expect(await failed(apply, token("viewer"))).toEqual([4, "ACCESS_DENIED"]);
+    expect(await inProcess(["diff", join(folder, "tasks.yaml"), ...server()], token("viewer"))).toMatchObject({
+      code: 2,
+    });
     expect(await failed([...apply, "--author", "ci"])).toEqual([2, "USAGE"]);
     expect(await failed(["alarms", "silence", "--for", "1h"])).toEqual([2, "USAGE"]);
     expect(await failed(["alarms", "acknowledge", "stuck"])).toEqual([3, "ALARM_UNKNOWN"]);

@@ -71,7 +71,10 @@ describe("a bundle, by the API", () => {
     await expect(admin.planBundle({ bundle: "d", tasks: circle })).rejects.toMatchObject({ code: "TASK_INVALID" });
     await expect(admin.planBundle({ bundle: "a b", tasks: [] })).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await expect(admin.getTask({ task: "d-1" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
-    expect((await admin.applyBundle({ ...given, adopt: true })).applied).toMatchObject([{}, { kind: "adopt" }]);
+    const adopted = await admin.applyBundle({ ...given, adopt: true, reason: "ours now" });
+    expect(adopted.applied).toMatchObject([{}, { kind: "adopt", version: 1 }]);
+    const [entry] = (await admin.listAudit({ about: "task", named: "loose" })).items;
+    expect(entry).toMatchObject({ act: "adopt", before: { bundle: null }, after: { bundle: "d" }, why: "ours now" });
   });
 
   test("has nothing of other namespaces for whoever may not see them, and is not pruned where one may only look", async () => {
