@@ -1,0 +1,112 @@
+/**
+ * One process of either version: a node that schedules, listens, runs and enqueues, or a remote worker. It imports that version's build
+ * from where it lies, and writes down what it does, a line at a time, into the file that all share.
+ */
+import { appendFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import type { Run } from "carillon";
+import { childrenEach, everyMs } from "./load.ts";
+import type { Seen, Version } from "./seen.ts";
+
+export interface MemberOrder {
+  /** Of the build: the folder of the scheduler's compiled code. */
+  build: string;
+  by: Version;
+  name: string;
+  file: string;
+  role: "node" | "worker";
+  url: string;
+  schema: string;
+  /** Of a node: where it listens. Of a worker: the nodes'. */
+  listen: string[];
+  key: string;
+}
+
+const { build, by, name, file, role, url, schema, listen, key } = JSON.parse(process.argv[2] ?? "{}") as MemberOrder;
+type Unstamped<One> = One extends Seen ? Omit<One, "atMs" | "by"> : never;
+/** Appended in one write, so that lines of many processes do not mix, and before what follows: a killed one has written it. */
+const write = (what: Unstamped<Seen>) => appendFileSync(file, `${JSON.stringify({ ...what, atMs: Date.now(), by })}\n`);
+const said = (level: "warn" | "error") => (fields: object, message: string) =>
+  write({ kind: "said", node: name, level, message, fields });
+const log = { debug: () => undefined, info: () => undefined, warn: said("warn"), error: said("error") };
+
+const load = (module: string) => import(pathToFileURL(`${build}/${module}`).href);
+
+function runs(task: string, tookMs: number, then: (run: Run) => unknown = () => undefined) {
+  return async (run: Run) => {
+    const slotMs = run.slot?.getTime() ?? null;
+    write({ kind: "began", node: name, task, run: run.id, attempt: run.attempt, slotMs });
+    await pause(tookMs);
+    const answer = await then(run);
+    write({ kind: "ended", task, run: run.id, ...(typeof answer === "number" ? { inputs: answer } : {}) });
+    return answer;
+  };
+}
+
+async function beNode(): Promise<void> {
+  const { carillon, every } = (await load("index.js")) as typeof import("carillon");
+  const schedule = (task: keyof typeof everyMs) => ({
+    schedule: every(everyMs[task]),
+    misfire: "all" as const,
+    retry: { attempts: 3 },
+  });
+  const tower = carillon({
+    ...{
+      store: url,
+      schema,
+      name,
+      log,
+      listen: listen[0] as string,
+      groups: ["default"],
+      sessionTimeout: 3_000,
+      drain: "20s",
+    },
+    // Made by the very first; migrated by a step of its own.
+    ...(by === "new" ? { migrate: false } : {}),
+  });
+  tower.task("beat", schedule("beat"), runs("beat", 30));
+  tower.task("serial", { ...schedule("serial"), overlap: "queue" }, runs("serial", 60));
+  const children = Array.from({ length: childrenEach }, (_, n) => ({ task: "leaf", payload: n, key: `leaf-${n}` }));
+  tower.task(
+    "fork",
+    schedule("fork"),
+    runs("fork", 1, (run) => run.fanOut(children, { join: "joined" })),
+  );
+  tower.task("leaf", {}, runs("leaf", 10));
+  tower.task(
+    "joined",
+    {},
+    runs("joined", 1, async (run) => (await run.inputs()).length),
+  );
+  tower.task("work", {}, runs("work", 20));
+  tower.task("far", { ...schedule("far"), group: "far" }, runs("far", 20));
+  await tower.start();
+  process.stdout.write("started\n");
+  let stopping = false;
+  // "quiet": nothing new is enqueued. SIGTERM stops the rest, as it does a server.
+  process.stdin.once("data", () => {
+    stopping = true;
+  });
+  (process.stdin as unknown as { unref(): void }).unref();
+  while (!stopping) {
+    try {
+      const { runId } = await tower.enqueue("work");
+      write({ kind: "enqueued", run: runId });
+    } catch (error) {
+      if ((error as { code?: string }).code === "STOPPED") return;
+      throw error;
+    }
+    await pause(15);
+  }
+}
+
+async function beWorker(): Promise<void> {
+  const { worker } = (await load("remote-worker.js")) as typeof import("carillon/worker");
+  const far = worker({ server: listen.map((one) => `http://${one}`), key, name, groups: ["far"], log, drain: "20s" });
+  far.task("far", runs("far", 20) as never);
+  await far.start();
+  process.stdout.write("started\n");
+}
+
+await (role === "node" ? beNode() : beWorker());

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { mortal } from "../../../zookeeper/test/support/afterlife.ts";
+import type { MemberOrder } from "./member.ts";
+import type { Version } from "./seen.ts";
+
+const program = fileURLToPath(new URL("member.js", import.meta.url));
+
+/** One process of a version, from its start to its end. */
+export class Process {
+  readonly name: string;
+  readonly by: Version;
+  readonly role: MemberOrder["role"];
+  readonly #child: ChildProcess;
+  readonly #gone: Promise<void>;
+  #heard = "";
+
+  constructor(order: MemberOrder) {
+    this.name = order.name;
+    this.by = order.by;
+    this.role = order.role;
+    this.#child = mortal(
+      spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["pipe", "pipe", "inherit"] }),
+    );
+    this.#child.stdout?.on("data", (text) => {
+      this.#heard += text;
+    });
+    // It may have gone before it was told to be quiet.
+    this.#child.stdin?.on("error", () => undefined);
+    this.#gone = new Promise((resolve) => this.#child.once("exit", () => resolve()));
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Its exit code, or the signal. */
+  get how(): string {
+    return String(this.#child.signalCode ?? this.#child.exitCode ?? "nothing");
+  }
+
+  async started(patienceMs: number): Promise<void> {
+    const deadline = performance.now() + patienceMs;
+    while (!this.#heard.includes("started")) {
+      if (!this.alive) throw new Error(`${this.name} ended by ${this.how} instead of starting`);
+      if (performance.now() > deadline) throw new Error(`${this.name} did not start within ${patienceMs} ms`);
+      await pause(20);
+    }
+  }
+
+  /** It enqueues nothing more. */
+  quiet(): void {
+    if (this.alive) this.#child.stdin?.write("quiet\n");
+  }
+
+  /** As whoever deploys ends it. */
+  async end(patienceMs: number): Promise<void> {
+    this.#child.kill("SIGTERM");
+    const over = new AbortController();
+    const late = pause(patienceMs, "late", { signal: over.signal }).catch(() => undefined); // the abort below ends it
+    if ((await Promise.race([this.#gone, late])) === "late") throw new Error(`${this.name} did not end`);
+    over.abort();
+  }
+
+  kill(): void {
+    if (this.alive) this.#child.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,193 @@
+/** What processes of both versions write down, each as a line of one file; and what it comes to. Pure. */
+
+/** `old`: N − 1. */
+export type Version = "old" | "new";
+
+export type Seen =
+  | {
+      kind: "began";
+      atMs: number;
+      by: Version;
+      node: string;
+      task: string;
+      run: number;
+      attempt: number;
+      slotMs: number | null;
+    }
+  | { kind: "ended"; atMs: number; by: Version; task: string; run: number; inputs?: number }
+  /** The store said that the run is there. */
+  | { kind: "enqueued"; atMs: number; by: Version; run: number }
+  | { kind: "said"; atMs: number; by: Version; node: string; level: "warn" | "error"; message: string; fields: object }
+  | { kind: "exit"; atMs: number; by: Version; node: string; how: string };
+
+/** What the store has of a run that ended. */
+export interface Stored {
+  run: number;
+  task: string;
+  slotMs: number | null;
+  succeeded: boolean;
+  attempt: number;
+}
+
+export interface Expected {
+  /** Tasks with slots, and how far apart these are. */
+  every: Record<string, number>;
+  /** All processes of N − 1 were there: what is due later is judged by its lateness. */
+  fromMs: number;
+  /** Slots up to here have run. */
+  untilMs: number;
+  /** Of whose runs one at a time is under way. */
+  serial: string[];
+  /** Of a run that joins: how many children it has to see. */
+  children: Record<string, number>;
+  /** Slots that the store has put down as missed or skipped. */
+  missed: number;
+}
+
+export interface Account {
+  figures: {
+    slots_due: number;
+    fired: number;
+    lost: number;
+    doubled: number;
+    missed: number;
+    retried: number;
+    enqueued: number;
+    enqueued_lost: number;
+    failed: number;
+    overlapped: number;
+    joined: number;
+    ran_old: number;
+    ran_new: number;
+    /** Enqueued by one version, run by the other. */
+    old_to_new: number;
+    new_to_old: number;
+    late_p99_ms: number;
+    late_max_ms: number;
+    errors: number;
+  };
+  wrong: string[];
+}
+
+const shown = 10;
+
+/** Every slot once, every run that was acknowledged once, nothing tried twice, nothing at once that must not be. */
+export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): Account {
+  const wrong: string[] = [];
+  const began = seen.filter((one) => one.kind === "began");
+  const ended = seen.filter((one) => one.kind === "ended");
+  const enqueued = seen.filter((one) => one.kind === "enqueued");
+  const starts = new Map<number, (typeof began)[number][]>();
+  for (const one of began) starts.set(one.run, [...(starts.get(one.run) ?? []), one]);
+  const byRun = new Map(stored.map((one) => [one.run, one]));
+
+  let [due, fired, lost, doubled, failed] = [0, 0, 0, 0, 0];
+  for (const [task, everyMs] of Object.entries(expected.every)) {
+    const slots = stored.flatMap((one) => (one.task === task && one.slotMs !== null ? [one.slotMs] : []));
+    const there = slots.filter((slotMs) => slotMs <= expected.untilMs).sort((a, b) => a - b);
+    const [first] = there;
+    if (first === undefined) {
+      wrong.push(`${task} never fired`);
+      continue;
+    }
+    const wanted = Math.floor((expected.untilMs - first) / everyMs) + 1;
+    const distinct = new Set(there);
+    due += wanted;
+    fired += there.length;
+    for (let slotMs = first; slotMs <= expected.untilMs; slotMs += everyMs) {
+      if (distinct.has(slotMs)) continue;
+      lost++;
+      wrong.push(`${task} has no run of ${new Date(slotMs).toISOString()}`);
+    }
+    if (there.length > distinct.size) wrong.push(`${task}: ${there.length - distinct.size} slots have two runs`);
+    doubled += there.length - distinct.size;
+  }
+  for (const one of stored) {
+    if (!one.succeeded) wrong.push(`run ${one.run} of ${one.task} did not succeed`);
+    if (!one.succeeded) failed++;
+    const times = starts.get(one.run)?.length ?? 0;
+    if (times === 0) wrong.push(`run ${one.run} of ${one.task} ended and never began`);
+    if (times > 1) wrong.push(`run ${one.run} of ${one.task} began ${times} times`);
+    if (times > 1) doubled++;
+  }
+  for (const [run, [one]] of starts)
+    if (!byRun.has(run)) wrong.push(`run ${run} of ${one?.task} began and has not ended`);
+  const retried = began.filter(({ attempt }) => attempt > 1).length;
+  const unended = enqueued.filter(({ run }) => !byRun.has(run));
+  for (const { run, by } of unended) wrong.push(`run ${run}, acknowledged to ${by}, never ended`);
+
+  const overlapped = expected.serial.flatMap((task) => overlaps(seen, task));
+  for (const [a, b] of overlapped) wrong.push(`runs ${a} and ${b} of a serial task were under way at once`);
+  const joins = ended.filter(({ inputs }) => inputs !== undefined);
+  for (const { run, task, inputs } of joins)
+    if (inputs !== expected.children[task]) wrong.push(`run ${run} of ${task} joined ${inputs} children`);
+
+  const errors = seen.filter((one) => one.kind === "said" && one.level === "error");
+  for (const one of errors)
+    if (one.kind === "said") wrong.push(`${one.node} (${one.by}): ${one.message} ${JSON.stringify(one.fields)}`);
+  for (const one of seen)
+    if (one.kind === "exit" && one.how !== "SIGTERM" && one.how !== "0")
+      wrong.push(`${one.node} (${one.by}) ended by ${one.how}`);
+
+  const runner = (run: number) => starts.get(run)?.[0]?.by;
+  const crossed = (from: Version, to: Version) =>
+    enqueued.filter(({ by, run }) => by === from && runner(run) === to).length;
+  // Children have the slot of what spawned them.
+  const late = began
+    .flatMap(({ atMs, slotMs, attempt, task }) =>
+      slotMs === null || slotMs < expected.fromMs || attempt > 1 || !(task in expected.every) ? [] : [atMs - slotMs],
+    )
+    .sort((a, b) => a - b);
+  return {
+    figures: {
+      ...{ slots_due: due, fired, lost, doubled, missed: expected.missed, retried },
+      ...{
+        enqueued: enqueued.length,
+        enqueued_lost: unended.length,
+        failed,
+        overlapped: overlapped.length,
+        joined: joins.length,
+      },
+      ...{
+        ran_old: began.filter(({ by }) => by === "old").length,
+        ran_new: began.filter(({ by }) => by === "new").length,
+      },
+      ...{ old_to_new: crossed("old", "new"), new_to_old: crossed("new", "old") },
+      late_p99_ms: late[Math.max(0, Math.ceil(late.length * 0.99) - 1)] ?? Number.NaN,
+      late_max_ms: late.at(-1) ?? Number.NaN,
+      errors: errors.length,
+    },
+    wrong: wrong.length > shown ? [...wrong.slice(0, shown), `… and ${wrong.length - shown} more`] : wrong,
+  };
+}
+
+/** The starts that were latest, for whoever looks into it. */
+export function latestOf(seen: Seen[], fromMs: number): string[] {
+  return seen
+    .flatMap((one) =>
+      one.kind === "began" && one.slotMs !== null && one.slotMs >= fromMs
+        ? [{ ...one, lateMs: one.atMs - one.slotMs }]
+        : [],
+    )
+    .filter(({ task }) => task !== "leaf" && task !== "joined")
+    .sort((one, other) => other.lateMs - one.lateMs)
+    .slice(0, shown)
+    .map(
+      ({ task, node, lateMs, slotMs }) =>
+        `${task} by ${lateMs} ms at ${node}, slot ${(((slotMs as number) - fromMs) / 1_000).toFixed(1)} s after all of N − 1 were there`,
+    );
+}
+
+/** Pairs of runs of a task of which one began before the other had ended. */
+function overlaps(seen: Seen[], task: string): [number, number][] {
+  const found: [number, number][] = [];
+  let under: number | undefined;
+  for (const one of seen) {
+    if (one.kind === "began" && one.task === task) {
+      if (under !== undefined) found.push([under, one.run]);
+      under = one.run;
+    }
+    if (one.kind === "ended" && one.task === task && under === one.run) under = undefined;
+  }
+  return found;
+}
