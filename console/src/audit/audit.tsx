@@ -25,7 +25,7 @@ const abouts: About[] = [
 ];
 const acts = [
   ...["create", "edit", "change", "remove", "pause", "resume", "run", "cancel", "rerun", "redrive", "dismiss"],
-  ...["backfill", "stop", "limit", "revoke", "set password", "set", "restore"],
+  ...["backfill", "stop", "limit", "revoke", "set password", "set", "restore", "adopt"],
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -40,6 +40,7 @@ export const auditEn = {
   "audit.act.set_password": "set a password of",
   "audit.act.set": "set",
   "audit.act.restore": "restored",
+  "audit.act.adopt": "adopted",
   "audit.about.task": "tasks",
   "audit.about.run": "runs",
   "audit.about.operation": "operations",

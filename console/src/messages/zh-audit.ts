@@ -41,6 +41,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.act.set_password": "设置密码",
   "audit.act.set": "设置",
   "audit.act.restore": "还原",
+  "audit.act.adopt": "接管",
   "audit.about.task": "任务",
   "audit.about.run": "运行",
   "audit.about.operation": "批量操作",
