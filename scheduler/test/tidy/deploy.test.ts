@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -106,6 +106,18 @@ describe("what is in deploy/", () => {
     for (const name of names)
       expect([name, page.includes(`\`${name}\``), source.includes(name)]).toEqual([name, true, true]);
     for (const [, name = ""] of page.matchAll(/^\| `(CARILLON_[A-Z_]+)`/gm)) expect(source, name).toContain(name);
+  });
+
+  it("builds its image of what is there, with the console, and begins a program that there is", () => {
+    const stages = dockerfile.split(/^FROM .*$/m).slice(1);
+    const copied = [...dockerfile.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, paths = ""]) => paths.split(" "));
+    expect(copied.length).toBeGreaterThan(10);
+    for (const path of copied) expect([path, existsSync(join(root, path))]).toEqual([path, true]);
+    const made = [...dockerfile.matchAll(/^COPY --from=\w+ (\S+) /gm)].map(([, path]) => path);
+    expect(made).toEqual(["/app", "/build/zookeeper/dist", "/build/scheduler/dist"]);
+    expect(stages[0]).toContain("node scripts/console.mjs");
+    for (const [, program = ""] of dockerfile.matchAll(/scheduler\/dist(\/\S+)\.js/g))
+      expect([program, existsSync(join(root, "scheduler/src", `${program}.ts`))]).toEqual([program, true]);
   });
 
   it("leaves running handlers their time, and lets nothing run as root", () => {
