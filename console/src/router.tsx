@@ -44,6 +44,12 @@ const run = createRoute({
   validateSearch: picks("find", "level"),
   component: lazyRouteComponent(() => import("./runs/run.tsx"), "RunScreen"),
 });
+const timeline = createRoute({
+  ...under,
+  path: "/timeline",
+  validateSearch: picks("days", "matching", "group", "at", "minute", "view"),
+  component: lazyRouteComponent(() => import("./timeline/timeline.tsx"), "TimelineScreen"),
+});
 const operations = createRoute({
   ...under,
   path: "/operations",
@@ -91,6 +97,7 @@ const settings = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     overview,
+    timeline,
     tasks,
     task,
     runs,

@@ -139,6 +139,8 @@ const screens = (): [path: string, shows: string][] => [
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
   ["/dead-letters", "warehouse"],
+  ["/timeline", "always: 30|始终:30"],
+  ["/timeline?days=1&view=numbers&matching=sync", "sync-inventory"],
   ["/operations", "Run again|重新运行"],
   [`/operations/${house.operation}`, "mended"],
   ["/alarms", "connect ECONNREFUSED"],
@@ -255,6 +257,36 @@ describe("an operator", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Run again" }).click();
     await page.waitForURL((url) => url.href !== cancelled);
     await page.getByText("part 1 of 400").waitFor();
+  });
+
+  test("sees what fires when, by keys too, and sets later what meets", async () => {
+    const { page, go } = await house.visit({ as: "editor" });
+    await go("/timeline?matching=sync-inventory");
+    const cell = page.getByRole("button", { name: /: 4 runs due, at most 1 in the minute/ }).first();
+    await cell.click();
+    await page.waitForURL(/at=/);
+    await page.getByRole("button", { name: /^1 run due at .*:45$/ }).click();
+    await page.waitForURL(/minute=/);
+    await page.getByRole("heading", { name: /^What fires \d\d:45$/ }).waitFor();
+    await page.getByRole("table").getByRole("link", { name: "sync-inventory" }).waitFor();
+    await cell.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^What fires .*\d\d:00–\d\d:00$/ }).waitFor();
+    expect(await page.locator("[data-cell]:focus").getAttribute("aria-pressed")).toBe("true");
+    expect(new URL(page.url()).searchParams.has("minute")).toBe(false);
+
+    await go("/timeline?days=1");
+    const move = page.getByRole("listitem").filter({ hasText: /\*\/15 \* \* \* \* → \d+-59\/15/ });
+    await move.getByRole("button", { name: "Set later" }).click();
+    await page.getByRole("dialog").getByLabel("Reason").fill("the cache warms at the same minute");
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("dialog").getByRole("button", { name: "Set later" }).click();
+    await page.getByText("1 task is set later").waitFor();
+    await move.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await move.waitFor();
   });
 
   test("runs all again that match, follows it, and cancels what was chosen", async () => {

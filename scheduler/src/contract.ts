@@ -10,10 +10,12 @@ import type { RouteShape } from "./contract-route.ts";
 import { runRoutes } from "./contract-runs.ts";
 import { secretRoutes } from "./contract-secrets.ts";
 import { taskRoutes } from "./contract-tasks.ts";
+import { timelineRoutes } from "./contract-timeline.ts";
 
 export const routes = {
   ...taskRoutes,
   ...bundleRoutes,
+  ...timelineRoutes,
   ...runRoutes,
   ...operationRoutes,
   ...calendarRoutes,

@@ -55,6 +55,10 @@ export const limits = {
   countedRuns: 100_000,
   /** Looked at in one simulation. */
   simulatedSlots: 1_000_000,
+  /** Looked at for one timeline of a fleet, its days, and its tasks that one answer tells. */
+  timelineSlots: 300_000,
+  timelineDays: 14,
+  timelineTasks: 200,
   crontabLineLength: 16 * 1024,
   /** One line of a command's output; the rest of the line is cut and marked. */
   commandLineBytes: 16 * 1024,

@@ -6,6 +6,7 @@ import { operationsEn } from "./en-operations.ts";
 import { runsEn } from "./en-runs.ts";
 import { signInEn } from "./en-sign-in.ts";
 import { tasksEn } from "./en-tasks.ts";
+import { timelineEn } from "./en-timeline.ts";
 
 /** Every text of the console. `{name}` stands for a value; "one|many" is chosen by `n`. The keys are the type of `t`. */
 export const en = {
@@ -14,6 +15,7 @@ export const en = {
   ...clusterEn,
   ...operationsEn,
   ...alarmsEn,
+  ...timelineEn,
   ...signInEn,
   ...deadEn,
   ...auditEn,

@@ -7,6 +7,7 @@ import { operationsZh } from "./zh-operations.ts";
 import { runsZh } from "./zh-runs.ts";
 import { signInZh } from "./zh-sign-in.ts";
 import { tasksZh } from "./zh-tasks.ts";
+import { timelineZh } from "./zh-timeline.ts";
 
 export const zh: Record<keyof typeof en, string> = {
   ...tasksZh,
@@ -14,6 +15,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...clusterZh,
   ...operationsZh,
   ...alarmsZh,
+  ...timelineZh,
   ...signInZh,
   ...deadZh,
   ...auditZh,

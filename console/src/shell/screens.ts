@@ -1,6 +1,7 @@
 import {
   IconActivity,
   IconBellRinging,
+  IconCalendarTime,
   IconHeartbeat,
   IconHistory,
   IconListDetails,
@@ -16,6 +17,7 @@ import type { Message } from "../messages/words.ts";
 export interface Screen {
   to:
     | "/"
+    | "/timeline"
     | "/tasks"
     | "/runs"
     | "/dead-letters"
@@ -38,6 +40,7 @@ export interface Screen {
 export const screens: Screen[][] = [
   [
     { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },
+    { to: "/timeline", name: "screen.timeline", icon: IconCalendarTime, key: "f", least: "viewer" },
     { to: "/tasks", name: "screen.tasks", icon: IconListDetails, key: "t", least: "viewer" },
     { to: "/runs", name: "screen.runs", icon: IconPlayerPlay, key: "r", least: "viewer" },
     { to: "/dead-letters", name: "screen.dead", icon: IconMailX, key: "d", least: "viewer" },

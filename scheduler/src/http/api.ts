@@ -35,6 +35,7 @@ import { secretCalls } from "./secret-calls.ts";
 import { LiveEvents, tailOf } from "./streams.ts";
 import { taskCalls } from "./task-calls.ts";
 import { Throttle } from "./throttle.ts";
+import { timelineCalls } from "./timeline-calls.ts";
 import { unpack } from "./unpacked.ts";
 
 export interface ApiOptions {
@@ -87,6 +88,7 @@ export class Api {
     this.#handlers = {
       ...taskCalls(store, clock),
       ...bundleCalls(store, clock, now),
+      ...timelineCalls(store, clock),
       ...runCalls({ store, clock, enqueuer, tracing, tail: tailOf(store, clock) }),
       ...operationCalls(store),
       ...calendarCalls(store),

@@ -65,6 +65,7 @@ const queries: Partial<Record<RouteId, string>> = {
   search: "?q=ours",
   diffTask: "?from=1",
   listRecentRuns: "?task={task}",
+  listFiring: "?since=2030-01-01T00:00:00Z&until=2030-01-02T00:00:00Z",
 };
 
 type Place =

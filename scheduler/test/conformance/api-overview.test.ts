@@ -26,6 +26,42 @@ test("the tasks that fire next are told by time, without those that are paused o
   expect((await api.listComing({ count: 1 })).coming).toEqual([coming[0]]);
 });
 
+test("a timeline tells what fires in each minute, what is meant by it, and how to spread it", async () => {
+  const shared = { matching: "meets-*", days: 2 };
+  for (const name of ["meets-a", "meets-b", "meets-c"]) await stage.task(name, { schedule: cron("0 3 * * *") });
+  await stage.task("meets-often", { schedule: every("20s") });
+  const line = await api.getTimeline(shared);
+  expect([line.fires.length, line.tasks.length, line.foretold]).toEqual([2_880, 2_880, 4]);
+  const three = line.fires.flatMap((fires, place) => (fires > 3 ? place : []));
+  expect(three.map((place) => [line.fires[place], line.tasks[place]])).toEqual([
+    [6, 4],
+    [6, 4],
+  ]);
+  const at = (place: number) => new Date(Date.parse(line.from) + place * 60_000).toISOString();
+  const [first = 0] = three;
+  expect(at(first)).toMatch(/T03:00:00/);
+  const { firing, more } = await api.listFiring({ ...shared, since: at(first), until: at(first + 1) });
+  expect([more, firing.map(({ task, fires }) => [task, fires])]).toEqual([
+    0,
+    [
+      ["meets-a", 1],
+      ["meets-b", 1],
+      ["meets-c", 1],
+      ["meets-often", 3],
+    ],
+  ]);
+  const spread = await api.suggestSpread({ ...shared, within: 5 });
+  expect([spread.peak, spread.fuller, spread.moves.length]).toEqual([{ before: 6, after: 4 }, 2, 2]);
+  const [move] = spread.moves;
+  const schedule = { type: "cron" as const, expression: move?.becomes as string };
+  const { task = "", version = 0 } = move ?? {};
+  await api.editTask({ task, options: { schedule } }, { ifVersion: version });
+  // A change is seen at once, though the timeline is kept.
+  expect(Math.max(...(await api.getTimeline(shared)).fires)).toBe(5);
+  const theirs = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
+  expect((await theirs.getTimeline({})).foretold).toBe(0);
+});
+
 test("the last runs of several tasks come in one answer, the newest first, and of no task none", async () => {
   await stage.task("one");
   await stage.task("two");

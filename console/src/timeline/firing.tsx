@@ -1,0 +1,53 @@
+import { useAnswer } from "../api/answers.ts";
+import type { Given } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { TaskLink } from "../parts/links.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Wide } from "../parts/page.tsx";
+import { type Schedule, scheduleWords } from "../tasks/schedule-words.ts";
+import css from "./timeline.module.css";
+
+/** Which tasks fire in a span. */
+export function Firing({ given, title }: { given: Given<"listFiring">; title: string }) {
+  const words = useWords();
+  const { t, language, count } = words;
+  const asked = useAnswer("listFiring", given, { keep: true });
+  return (
+    <Shown of={asked} rows={4}>
+      {({ firing, more }) => (
+        <>
+          <h3 className={css.subtitle}>{title}</h3>
+          {firing.length === 0 ? (
+            <p className="soft">{t("timeline.none")}</p>
+          ) : (
+            <Wide label={title}>
+              <table className={css.firing}>
+                <thead>
+                  <tr>
+                    <th scope="col">{t("timeline.first")}</th>
+                    <th scope="col">{t("noun.task")}</th>
+                    <th scope="col">{t("timeline.times")}</th>
+                    <th scope="col">{t("tasks.when")}</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {firing.map((one) => (
+                    <tr key={one.task}>
+                      <td className="figures">{words.minute(Date.parse(one.first))}</td>
+                      <td>
+                        <TaskLink task={one.task} />
+                      </td>
+                      <td className="figures">{count(one.fires)}</td>
+                      <td className="soft">{scheduleWords(one.schedule as Schedule, one.words, language)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </Wide>
+          )}
+          {more > 0 && <p className="soft">{t("timeline.more", { n: more })}</p>}
+        </>
+      )}
+    </Shown>
+  );
+}

@@ -1,0 +1,107 @@
+/** A timeline's minutes as the days and hours of a zone: an hour that comes twice has both in it, one that is left out none. */
+import { zoneOf } from "../../../scheduler/src/zone.ts";
+
+const minuteMs = 60_000;
+const dayMs = 86_400_000;
+export const stripes = 12;
+
+export interface Hour {
+  /** Places of its minutes, the last one not included; the same: it has none. */
+  first: number;
+  end: number;
+  fires: number;
+  /** The most of one minute, and which. */
+  peak: number;
+  peakAt: number;
+  /** The most of one minute, of each 5 minutes. */
+  stripes: number[];
+}
+
+export interface Day {
+  /** At its noon, so that it is this day in the zone whatever its clocks do. */
+  noonMs: number;
+  hours: Hour[];
+}
+
+export function daysOf({ from, fires }: { from: string; fires: number[] }, zoneName: string): Day[] {
+  const fromMs = Date.parse(from);
+  const zone = zoneOf(zoneName);
+  const days = new Map<number, Day>();
+  for (const [place, count] of fires.entries()) {
+    const atMs = fromMs + place * minuteMs;
+    const local = atMs + zone.at(atMs).offset;
+    const number = Math.floor(local / dayMs);
+    const minute = Math.floor((local - number * dayMs) / minuteMs);
+    let day = days.get(number);
+    if (!day) {
+      const noon = number * dayMs + dayMs / 2;
+      day = { noonMs: noon - zone.at(noon).offset, hours: Array.from({ length: 24 }, noHour) };
+      days.set(number, day);
+    }
+    const hour = day.hours[Math.floor(minute / 60)] as Hour;
+    if (hour.first === hour.end) hour.first = place;
+    hour.end = place + 1;
+    hour.fires += count;
+    if (count > hour.peak) {
+      hour.peak = count;
+      hour.peakAt = place;
+    }
+    const stripe = Math.floor((minute % 60) / (60 / stripes));
+    hour.stripes[stripe] = Math.max(hour.stripes[stripe] as number, count);
+  }
+  return [...days.values()];
+}
+
+const noHour = (): Hour => ({ first: 0, end: 0, fires: 0, peak: 0, peakAt: 0, stripes: Array(stripes).fill(0) });
+
+/**
+ * 0: nothing, to 5: as full as any. By ratio, since ten more are much beside ten and nothing beside a thousand; and few are no
+ * alarm, though nowhere there are more.
+ */
+export function shadeOf(count: number, most: number): number {
+  if (count === 0) return 0;
+  const shade = 1 + Math.floor((4.001 * Math.log(count)) / Math.max(Math.log(2), Math.log(most)));
+  return Math.min(shade, count < 5 ? 3 : count < 10 ? 4 : 5);
+}
+
+/** Which counts a shade stands for, from and to. */
+export function scaleOf(most: number): { shade: number; from: number; to: number }[] {
+  const scale: { shade: number; from: number; to: number }[] = [];
+  for (let count = 1; count <= Math.min(most, 5_000); count++) {
+    const shade = shadeOf(count, most);
+    const last = scale.at(-1);
+    if (last?.shade === shade) last.to = count;
+    else scale.push({ shade, from: count, to: count });
+  }
+  const last = scale.at(-1);
+  if (last) last.to = Math.max(last.to, most);
+  return scale;
+}
+
+export interface Meeting {
+  fires: number;
+  tasks: number;
+  /** The first minute that is so full at this time of the day. */
+  place: number;
+  days: number;
+}
+
+const meetingsShown = 8;
+
+/** Times of the day at which two tasks or more meet, beside those that fire in every minute; the fullest first. */
+export function meetings(line: { from: string; fires: number[]; tasks: number[] }, zoneName: string): Meeting[] {
+  const fromMs = Date.parse(line.from);
+  const zone = zoneOf(zoneName);
+  const always = line.tasks.reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER);
+  const times = new Map<number, Meeting>();
+  for (const [place, fires] of line.fires.entries()) {
+    const tasks = line.tasks[place] ?? 0;
+    if (tasks - always < 2) continue;
+    const atMs = fromMs + place * minuteMs;
+    const time = (atMs + zone.at(atMs).offset) % dayMs;
+    const there = times.get(time);
+    if (!there || fires > there.fires) times.set(time, { fires, tasks, place, days: 1 });
+    else if (fires === there.fires) there.days++;
+  }
+  return [...times.values()].sort((a, b) => b.fires - a.fires || a.place - b.place).slice(0, meetingsShown);
+}

@@ -1,0 +1,187 @@
+import { Button, SegmentedControl } from "@mantine/core";
+import { IconArrowRight } from "@tabler/icons-react";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call, type Given } from "../api/call.ts";
+import { useMay } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { TaskLink } from "../parts/links.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import { toast } from "../parts/toasts.tsx";
+import { Gauge } from "../tasks/tasks.tsx";
+import css from "./timeline.module.css";
+
+type Suggested = Answer<"suggestSpread">;
+type Move = Suggested["moves"][number];
+
+const withins = ["5", "10", "20", "45"];
+const shownAtFirst = 8;
+
+/** What to set later, with what it would come to; an editor does it from here. */
+export function Spread({ given }: { given: Given<"getTimeline"> }) {
+  const { t } = useWords();
+  const mayEdit = useMay("editor");
+  const [within, setWithin] = useState("10");
+  const [moving, setMoving] = useState<Move[]>();
+  const asked = useAnswer("suggestSpread", { ...given, within: Number(within) }, { keep: true });
+  return (
+    <Card
+      title={t("timeline.spread")}
+      more={
+        <span className={css.within}>
+          <span className="soft">{t("timeline.within")}</span>
+          <SegmentedControl
+            size="xs"
+            aria-label={t("timeline.within")}
+            value={within}
+            onChange={setWithin}
+            data={withins.map((value) => ({ value, label: t("timeline.minutes", { n: Number(value) }) }))}
+          />
+        </span>
+      }
+    >
+      <Shown of={asked} rows={5}>
+        {(spread) => <Suggestion spread={spread} mayEdit={mayEdit} onMove={setMoving} />}
+      </Shown>
+      {moving && <SetLater moves={moving} onClose={() => setMoving(undefined)} />}
+    </Card>
+  );
+}
+
+function Suggestion({
+  spread: { peak, fuller, moves, jitter },
+  mayEdit,
+  onMove,
+}: {
+  spread: Suggested;
+  mayEdit: boolean;
+  onMove: (moves: Move[]) => void;
+}) {
+  const { t, count } = useWords();
+  const [all, setAll] = useState(false);
+  if (moves.length === 0) return <p className="soft">{t("timeline.good")}</p>;
+  const shown = all ? moves : moves.slice(0, shownAtFirst);
+  return (
+    <>
+      <dl className={css.gains}>
+        <Gain name={t("timeline.peak")} before={peak.before} after={peak.after} />
+        <Gain name={t("timeline.fuller", { n: peak.after })} before={fuller} after={0} />
+      </dl>
+      <p className="soft">{t("timeline.movesTold")}</p>
+      <ul className={css.moves}>
+        {shown.map((move) => (
+          <li key={move.task}>
+            <span className={css.moved}>
+              <TaskLink task={move.task} />
+              <span className="mono soft">
+                {move.expression} → {move.becomes}
+              </span>
+            </span>
+            <span className={`${css.later} figures`}>{t("timeline.later", { n: move.minutes })}</span>
+            {mayEdit && (
+              <Button size="compact-sm" variant="default" onClick={() => onMove([move])}>
+                {t("timeline.move")}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <div className={css.moveAll}>
+        {moves.length > shown.length && (
+          <Button size="compact-sm" variant="subtle" c="var(--c-text)" onClick={() => setAll(true)}>
+            {t("bulk.andMore", { n: moves.length - shown.length })}
+          </Button>
+        )}
+        {mayEdit && moves.length > 1 && (
+          <Button size="compact-sm" variant="default" onClick={() => onMove(moves)}>
+            {t("timeline.moveAll", { n: moves.length })}
+          </Button>
+        )}
+      </div>
+      <h3 className={css.subtitle}>{t("timeline.jitter")}</h3>
+      <p className="soft">{t("timeline.jitterTold")}</p>
+      <p className={css.jitter}>
+        {jitter.map(({ minutes, peak: reached }) => (
+          <span key={minutes} className="figures">
+            {t("timeline.jitterEach", { minutes, peak: count(reached) })}
+          </span>
+        ))}
+      </p>
+    </>
+  );
+}
+
+function Gain({ name, before, after }: { name: string; before: number; after: number }) {
+  const { t, count } = useWords();
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className="figures">
+        <span className="unseen">{t("timeline.fromTo", { before: count(before), after: count(after) })}</span>
+        <span aria-hidden>
+          <span className="soft">{count(before)}</span> <IconArrowRight size={16} /> <b>{count(after)}</b>
+        </span>
+      </dd>
+    </div>
+  );
+}
+
+/** An edit of each, from the version that the suggestion was made of: who edited meanwhile is not overwritten. */
+function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
+  const { t } = useWords();
+  const [at, setAt] = useState(0);
+  const after = () =>
+    outdate("getTimeline", "suggestSpread", "listFiring", "listTasks", "getTask", "listTaskVersions", "listComing");
+  return (
+    <Confirm
+      title={t("timeline.moveTitle", { n: moves.length })}
+      consequence={t("timeline.moveTold")}
+      act={t("timeline.move")}
+      onDo={async ({ reason, key }) => {
+        const done: { task: string; was: number; is: number }[] = [];
+        try {
+          for (const [index, { task, version, becomes }] of moves.entries()) {
+            const { schedule } = await call("getTask", { task });
+            const later = { ...(schedule as { type: "cron" }), expression: becomes };
+            const edited = await call(
+              "editTask",
+              { task, options: { schedule: later }, reason },
+              { key: `${key}-${index}`, ifVersion: version },
+            );
+            done.push({ task, was: version, is: edited.version });
+            setAt(index + 1);
+          }
+        } finally {
+          after();
+        }
+        toast({
+          text: t("timeline.moved", { n: done.length }),
+          undo: () =>
+            void Promise.allSettled(
+              done.map(({ task, was, is }) => call("revertTask", { task, version: was }, { ifVersion: is })),
+            ).then(after),
+        });
+      }}
+      onClose={onClose}
+    >
+      <ul className={css.moves} data-asked>
+        {moves.slice(0, shownAtFirst).map(({ task, expression, becomes }) => (
+          <li key={task}>
+            <span className={css.moved}>
+              <b>{task}</b>
+              <span className="mono soft">
+                {expression} → {becomes}
+              </span>
+            </span>
+          </li>
+        ))}
+        {moves.length > shownAtFirst && (
+          <li className="soft">{t("bulk.andMore", { n: moves.length - shownAtFirst })}</li>
+        )}
+      </ul>
+      {at > 0 && <Gauge done={at} total={moves.length} label={t("bulk.progress")} />}
+    </Confirm>
+  );
+}

@@ -1,0 +1,291 @@
+import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconClockExclamation, IconFilterOff, IconSearch } from "@tabler/icons-react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useAnswer } from "../api/answers.ts";
+import { useWords } from "../messages/words.ts";
+import { Nothing, Shown } from "../parts/notice.tsx";
+import { Card, Page } from "../parts/page.tsx";
+import type { Filter } from "../router.tsx";
+import { Firing } from "./firing.tsx";
+import { HeatMap } from "./heat-map.tsx";
+import { HourChart } from "./hour-chart.tsx";
+import { daysOf, type Hour, meetings } from "./hours.ts";
+import type { Line } from "./line.ts";
+import { Spread } from "./spread.tsx";
+import css from "./timeline.module.css";
+
+const minuteMs = 60_000;
+/** It begins with the present minute. */
+const everyMs = 60_000;
+const choices = ["1", "3", "7", "14"];
+const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
+
+export function TimelineScreen() {
+  const { t } = useWords();
+  const search = useSearch({ from: "/timeline" });
+  const navigate = useNavigate({ from: "/timeline" });
+  const filter = useCallback(
+    (change: Filter) => void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true }),
+    [navigate],
+  );
+  const days = choices.includes(search.days ?? "") ? (search.days as string) : "7";
+  const given = {
+    days: Number(days),
+    ...(search.matching ? { matching: globOf(search.matching) } : {}),
+    ...(search.group ? { group: search.group } : {}),
+  };
+  const line = useAnswer("getTimeline", given, { everyMs, keep: true });
+  const groups = useAnswer("listGroups", { limit: 200 });
+  const isFiltered = Boolean(search.matching || search.group);
+  return (
+    <Page title={t("screen.timeline")} below={t("timeline.lead")}>
+      <search className={css.filters} aria-label={t("filter.label")}>
+        <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
+        <Select
+          className={css.group}
+          aria-label={t("tasks.group")}
+          placeholder={t("tasks.anyGroup")}
+          data={groups.data?.items.map(({ name }) => name) ?? []}
+          value={search.group ?? null}
+          onChange={(group) => filter({ group: group ?? undefined })}
+          searchable
+          clearable
+          clearButtonProps={{ "aria-label": t("filter.clear") }}
+        />
+        <SegmentedControl
+          aria-label={t("timeline.days")}
+          value={days}
+          onChange={(chosen) => filter({ days: chosen === "7" ? undefined : chosen })}
+          data={choices.map((value) => ({ value, label: t("timeline.nDays", { n: Number(value) }) }))}
+        />
+        {isFiltered && (
+          <Button
+            variant="default"
+            leftSection={<IconFilterOff size={16} aria-hidden />}
+            onClick={() => filter({ matching: undefined, group: undefined })}
+          >
+            {t("filter.clear")}
+          </Button>
+        )}
+      </search>
+      <Shown of={line} rows={9}>
+        {(data) => <Whole line={data} given={given} search={search} onFilter={filter} />}
+      </Shown>
+    </Page>
+  );
+}
+
+function Whole({
+  line,
+  given,
+  search,
+  onFilter,
+}: {
+  line: Line;
+  given: { days: number; matching?: string; group?: string };
+  search: Filter;
+  onFilter: (change: Filter) => void;
+}) {
+  const words = useWords();
+  const { t } = words;
+  const fromMs = Date.parse(line.from);
+  const days = useMemo(() => daysOf(line, words.zone), [line, words.zone]);
+  const most = useMemo(() => line.fires.reduce((a, b) => Math.max(a, b), 0), [line]);
+  const least = useMemo(() => line.fires.reduce((a, b) => Math.min(a, b)), [line]);
+  const fullest = useMemo(() => line.fires.indexOf(most), [line, most]);
+  const placeOf = (iso: string | undefined) => {
+    const place = iso === undefined ? Number.NaN : Math.floor((Date.parse(iso) - fromMs) / minuteMs);
+    return place >= 0 && place < line.fires.length ? place : undefined;
+  };
+  const isoOf = (place: number) => new Date(fromMs + place * minuteMs).toISOString();
+  // Without a choice the fullest hour is seen.
+  const at = placeOf(search.at) ?? fullest;
+  const minute = placeOf(search.minute);
+  const hour =
+    at === undefined ? undefined : days.flatMap(({ hours }) => hours).find(({ first, end }) => at >= first && at < end);
+  const detail = useRef<HTMLDivElement>(null);
+  const see = () => requestAnimationFrame(() => detail.current?.scrollIntoView({ block: "nearest" }));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it changes with the line alone, so that the map is not made anew.
+  const choose = useCallback(
+    (one: Hour) => {
+      onFilter({ at: new Date(fromMs + one.first * minuteMs).toISOString(), minute: undefined });
+      see();
+    },
+    [onFilter, fromMs],
+  );
+  const numbers = search.view === "numbers";
+  if (most === 0)
+    return (
+      <Card>
+        <Nothing title={t("timeline.none")}>
+          <p>{t("timeline.noneTold")}</p>
+          <Told line={line} />
+        </Nothing>
+      </Card>
+    );
+  const hourText = (one: Hour) => {
+    const ms = fromMs + one.first * minuteMs;
+    return `${words.day(ms)} ${words.minute(ms)}–${words.minute(fromMs + one.end * minuteMs)}`;
+  };
+  const span = minute !== undefined ? { first: minute, end: minute + 1 } : hour;
+  return (
+    <>
+      <Card
+        title={t("timeline.map")}
+        more={
+          <SegmentedControl
+            size="xs"
+            aria-label={t("timeline.view")}
+            value={numbers ? "numbers" : "stripes"}
+            onChange={(view) => onFilter({ view: view === "numbers" ? view : undefined })}
+            data={[
+              { value: "stripes", label: t("timeline.stripes") },
+              { value: "numbers", label: t("timeline.numbers") },
+            ]}
+          />
+        }
+      >
+        <HeatMap line={line} days={days} most={most} least={least} numbers={numbers} chosen={hour} onChoose={choose} />
+        <p className={css.told}>
+          {t("timeline.mapTold", { zone: words.zone })} <Told line={line} />
+        </p>
+        <Clocks line={line} />
+      </Card>
+      <div className={css.two}>
+        <div className={css.column} ref={detail}>
+          <Card
+            title={hour ? t("timeline.hour", { when: hourText(hour) }) : t("timeline.firing")}
+            more={
+              minute !== undefined && (
+                <Button size="compact-sm" variant="default" onClick={() => onFilter({ minute: undefined })}>
+                  {t("timeline.wholeHour")}
+                </Button>
+              )
+            }
+          >
+            {hour && span && (
+              <>
+                <HourChart
+                  key={hour.first}
+                  line={line}
+                  hour={hour}
+                  chosen={minute}
+                  onChoose={(place) => onFilter({ minute: place === undefined ? undefined : isoOf(place) })}
+                />
+                <Firing
+                  given={{ ...given, since: isoOf(span.first), until: isoOf(span.end) }}
+                  title={t("timeline.firingIn", {
+                    when: minute === undefined ? hourText(hour) : words.minute(fromMs + minute * minuteMs),
+                  })}
+                />
+              </>
+            )}
+          </Card>
+        </div>
+        <div className={css.column}>
+          <Fullest
+            line={line}
+            onChoose={(place) => {
+              onFilter({ at: isoOf(place), minute: isoOf(place) });
+              see();
+            }}
+          />
+          <Spread given={given} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Told({ line: { foretold, paused, unforeseen, left } }: { line: Line }) {
+  const { t } = useWords();
+  const parts = [
+    t("timeline.foretold", { n: foretold }),
+    ...(paused > 0 ? [t("timeline.paused", { n: paused })] : []),
+    ...(unforeseen > 0 ? [t("timeline.unforeseen", { n: unforeseen })] : []),
+    ...(left > 0 ? [t("timeline.left", { n: left })] : []),
+  ];
+  return <span className="soft">{parts.join(" · ")}</span>;
+}
+
+function Clocks({ line: { clockChanges } }: { line: Line }) {
+  const words = useWords();
+  const { t, count } = words;
+  if (clockChanges.length === 0) return null;
+  return (
+    <ul className={css.clocks} aria-label={t("timeline.clocks")}>
+      {clockChanges.map(({ at, zone, byMinutes, tasks }) => (
+        <li key={`${at} ${zone}`}>
+          <IconClockExclamation size={16} aria-hidden />
+          {words.day(Date.parse(at))} {words.minute(Date.parse(at))} ·{" "}
+          {t(byMinutes > 0 ? "timeline.forward" : "timeline.back", {
+            zone,
+            n: Math.abs(byMinutes),
+            tasks: count(tasks),
+          })}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Where tasks meet: the fullest times of the day, each with how many days it is so full. */
+function Fullest({ line, onChoose }: { line: Line; onChoose: (place: number) => void }) {
+  const words = useWords();
+  const { t, count } = words;
+  const fromMs = Date.parse(line.from);
+  const fullest = useMemo(() => meetings(line, words.zone), [line, words.zone]);
+  const most = fullest[0]?.fires ?? 1;
+  return (
+    <Card title={t("timeline.full")}>
+      {fullest.length === 0 ? (
+        <p className="soft">{t("timeline.noneMeet")}</p>
+      ) : (
+        <ul className={css.fullest}>
+          {fullest.map(({ fires, tasks, place, days }) => (
+            <li key={place}>
+              <button type="button" onClick={() => onChoose(place)}>
+                <span className="figures">
+                  <b>{words.minute(fromMs + place * minuteMs)}</b>
+                </span>
+                <span className={css.meter} aria-hidden>
+                  <span style={{ width: `${(100 * fires) / most}%` }} />
+                </span>
+                <span className="figures">{t("timeline.meets", { runs: count(fires), n: tasks })}</span>
+                <span className="figures soft">
+                  {days === 1 ? words.day(fromMs + place * minuteMs) : t("timeline.onDays", { n: days })}
+                </span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  const { t } = useWords();
+  const [text, setText] = useState(value);
+  const [settled] = useDebouncedValue(text, 250);
+  // What comes from the address (back, a link) goes into the field; what is typed goes into the address.
+  useEffect(() => setText(value), [value]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
+  useEffect(() => {
+    if (settled === text && settled !== value) onChange(settled.trim());
+  }, [settled]);
+  return (
+    <TextInput
+      data-search
+      className={css.name}
+      aria-label={t("tasks.name")}
+      placeholder={t("tasks.nameHint")}
+      leftSection={<IconSearch size={16} aria-hidden />}
+      value={text}
+      maxLength={200}
+      onChange={(event) => setText(event.currentTarget.value)}
+    />
+  );
+}
