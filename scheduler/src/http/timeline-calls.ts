@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { Read } from "../contract.ts";
 import type { timelineRoutes } from "../contract-timeline.ts";
 import { limits } from "../limits.ts";
@@ -16,6 +16,8 @@ const readAtOnce = 1_000;
 /** A look at the store tells sooner that a task has changed; after this the timeline's begin has moved on. */
 const keptMs = 60_000;
 const keptMost = 8;
+/** A turn of the event loop: others' requests have theirs. */
+const turnMs = 0.05;
 /** Another node's clock may have stamped a change so much earlier than it was committed. */
 const overlapMs = 5_000;
 
@@ -50,7 +52,7 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
 
   const build = async (whose: Whose, namespaces: readonly string[] | null, nowMs: number) => {
     const fromMs = Math.floor(nowMs / minuteMs) * minuteMs;
-    return foretell(await read(whose, namespaces), fromMs, whose.days * dayMinutes, breathe);
+    return foretell(await read(whose, namespaces), fromMs, whose.days * dayMinutes, () => pause(clock, turnMs));
   };
 
   const lineOf = async (whose: Whose, { reach, nowMs }: Call): Promise<Timeline> => {
@@ -104,6 +106,3 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     },
   };
 }
-
-/** Others' requests have their turn between. */
-const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
