@@ -30,8 +30,22 @@ function Console() {
   );
 }
 
-// After an update a page that was open asks for parts that are no more: the new page has them.
-window.addEventListener("vite:preloadError", () => window.location.reload());
+const reloadedKey = "carillon.reloaded";
+const reloadEveryMs = 30_000;
+
+// After an update a page that was open asks for parts that are no more: the new page has them. Where no server answers, a page
+// that is loaded anew would be the browser's own error, and what one saw would be gone.
+window.addEventListener("vite:preloadError", () => {
+  fetch("/v1/sign-in", { cache: "no-store" }).then(
+    ({ ok }) => {
+      const last = Number(sessionStorage.getItem(reloadedKey));
+      if (!ok || Date.now() - last < reloadEveryMs) return;
+      sessionStorage.setItem(reloadedKey, String(Date.now()));
+      window.location.reload();
+    },
+    () => undefined, // The banner says so already.
+  );
+});
 
 const place = document.getElementById("console");
 if (!place) throw new Error("the page has no place for the console");

@@ -1,6 +1,7 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
 import { Broken } from "./shell/broken.tsx";
 import { Lost } from "./shell/lost.tsx";
+import { screen } from "./shell/screen.ts";
 import { Shell } from "./shell/shell.tsx";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Lost, errorComponent: Broken });
@@ -18,80 +19,80 @@ const picks =
 const overview = createRoute({
   ...under,
   path: "/",
-  component: lazyRouteComponent(() => import("./overview/overview.tsx"), "Overview"),
+  component: screen(() => import("./overview/overview.tsx"), "Overview"),
 });
 const tasks = createRoute({
   ...under,
   path: "/tasks",
   validateSearch: picks("matching", "group", "paused"),
-  component: lazyRouteComponent(() => import("./tasks/tasks.tsx"), "Tasks"),
+  component: screen(() => import("./tasks/tasks.tsx"), "Tasks"),
 });
 const task = createRoute({
   ...under,
   path: "/tasks/$task",
   validateSearch: picks("part", "from", "to"),
-  component: lazyRouteComponent(() => import("./tasks/task.tsx"), "TaskScreen"),
+  component: screen(() => import("./tasks/task.tsx"), "TaskScreen"),
 });
 const runs = createRoute({
   ...under,
   path: "/runs",
   validateSearch: picks("task", "state", "since", "until"),
-  component: lazyRouteComponent(() => import("./runs/runs.tsx"), "Runs"),
+  component: screen(() => import("./runs/runs.tsx"), "Runs"),
 });
 const run = createRoute({
   ...under,
   path: "/runs/$run",
   validateSearch: picks("find", "level"),
-  component: lazyRouteComponent(() => import("./runs/run.tsx"), "RunScreen"),
+  component: screen(() => import("./runs/run.tsx"), "RunScreen"),
 });
 const timeline = createRoute({
   ...under,
   path: "/timeline",
   validateSearch: picks("days", "matching", "group", "at", "minute", "view"),
-  component: lazyRouteComponent(() => import("./timeline/timeline.tsx"), "TimelineScreen"),
+  component: screen(() => import("./timeline/timeline.tsx"), "TimelineScreen"),
 });
 const operations = createRoute({
   ...under,
   path: "/operations",
-  component: lazyRouteComponent(() => import("./operations/operations.tsx"), "Operations"),
+  component: screen(() => import("./operations/operations.tsx"), "Operations"),
 });
 const operation = createRoute({
   ...under,
   path: "/operations/$operation",
-  component: lazyRouteComponent(() => import("./operations/operation.tsx"), "OperationScreen"),
+  component: screen(() => import("./operations/operation.tsx"), "OperationScreen"),
 });
 const alarms = createRoute({
   ...under,
   path: "/alarms",
-  component: lazyRouteComponent(() => import("./alarms/alarms.tsx"), "Alarms"),
+  component: screen(() => import("./alarms/alarms.tsx"), "Alarms"),
 });
 const workers = createRoute({
   ...under,
   path: "/workers",
   validateSearch: picks("group"),
-  component: lazyRouteComponent(() => import("./workers/workers.tsx"), "Workers"),
+  component: screen(() => import("./workers/workers.tsx"), "Workers"),
 });
 const nodes = createRoute({
   ...under,
   path: "/nodes",
-  component: lazyRouteComponent(() => import("./nodes/nodes.tsx"), "Nodes"),
+  component: screen(() => import("./nodes/nodes.tsx"), "Nodes"),
 });
 const deadLetters = createRoute({
   ...under,
   path: "/dead-letters",
   validateSearch: picks("task", "within", "fingerprint"),
-  component: lazyRouteComponent(() => import("./dead-letters/dead-letters.tsx"), "DeadLetters"),
+  component: screen(() => import("./dead-letters/dead-letters.tsx"), "DeadLetters"),
 });
 const audit = createRoute({
   ...under,
   path: "/audit",
   validateSearch: picks("who", "act", "about", "named", "since", "until", "entry"),
-  component: lazyRouteComponent(() => import("./audit/audit.tsx"), "Audit"),
+  component: screen(() => import("./audit/audit.tsx"), "Audit"),
 });
 const settings = createRoute({
   ...under,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./settings/settings.tsx"), "Settings"),
+  component: screen(() => import("./settings/settings.tsx"), "Settings"),
 });
 
 export const router = createRouter({
@@ -117,6 +118,7 @@ export const router = createRouter({
     const text = new URLSearchParams(given).toString().replaceAll("%2C", ",");
     return text === "" ? "" : `?${text}`;
   },
+  defaultErrorComponent: Broken,
   defaultPreload: "intent",
   defaultPreloadDelay: 80,
   scrollRestoration: true,

@@ -436,6 +436,9 @@ describe("the line", () => {
     await first.tower.stop();
     await page.getByText(/^Disconnected\. What you see was last confirmed/).waitFor();
     await page.getByText("atlas").first().waitFor();
+    // A screen that was not fetched yet says so in its place, and comes when the server does.
+    await page.getByRole("link", { name: "Workers", exact: true }).first().click();
+    await page.locator("#content").getByText("The server does not answer.").first().waitFor();
     const second = await openStage({
       ...{ store: postgres().url, bare: true, schema: first.schema, name: "boreas" },
       listen: new URL(first.url).host,

@@ -61,7 +61,10 @@ export const accessRoutes = {
   howToSignIn: route({
     ...{ touches: "nothing", method: "GET", path: "/v1/sign-in", noun, policy: "anyone" },
     summary: "How one may sign in here: by a password, and where a provider is named, by going to its path",
-    answer: z.strictObject({ provider: z.strictObject({ label: z.string(), path: z.string() }).nullable() }),
+    answer: z.strictObject({
+      provider: z.strictObject({ label: z.string(), path: z.string() }).nullable(),
+      cookie: z.boolean().describe("Whether this browser holds a sign-in, which may have ended: else it need not ask."),
+    }),
     errors: [],
   }),
   signIn: route({

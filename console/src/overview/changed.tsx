@@ -1,5 +1,5 @@
 import { useAnswer } from "../api/answers.ts";
-import { useWords } from "../messages/words.ts";
+import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import css from "./overview.module.css";
@@ -9,6 +9,12 @@ const listed = 8;
 /** What people changed last: of the audit where one may read it, else what acts on many. */
 export function Changed({ audit }: { audit: boolean }) {
   return audit ? <Audit /> : <Operations />;
+}
+
+/** In the viewer's words where there are such: what another version of the server tells of may have none. */
+function said(t: Words["t"], part: "act" | "one", word: string): string {
+  const message = `audit.${part}.${word.replaceAll(/[ -]/g, "_")}` as Message;
+  return message in catalogues.en ? t(message) : word;
 }
 
 function Audit() {
@@ -24,7 +30,7 @@ function Audit() {
             {items.map(({ entry, at, who, act, about, named, why }) => (
               <li key={entry} className={css.changed}>
                 <span className="cut" title={why}>
-                  <b>{who}</b> {act} {about} <b>{named}</b>
+                  <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
                 </span>
                 <span className="soft">
                   <Away at={at} />

@@ -41,7 +41,9 @@ export function Overview() {
   const workers = useAnswer("listWorkers", { limit: 200 }, { everyMs: 5_000 });
   const cluster = useAnswer("getCluster", {}, { everyMs: 15_000 });
 
-  const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < now - overdueMs);
+  // Judged by when it was said: what the server said a while ago, and cannot put right now, would all look overdue.
+  const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
+  const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const undecided = (live.data?.items ?? []).filter(({ state }) => state === "undecided");
   const running = (live.data?.items ?? []).filter(({ state }) => state === "claimed");
   const waiting = (groups.data?.items ?? []).reduce((sum, group) => sum + group.waiting, 0);
@@ -112,8 +114,13 @@ export function Overview() {
   ];
   const isKnown = ready.data !== undefined && failed.data !== undefined;
   return (
-    <Page title={t("screen.overview")} below={cluster.data && <ClusterLine cluster={cluster.data} />}>
-      {isKnown && <Verdict troubles={troubles} late={lateMost} />}
+    <Page title={t("screen.overview")} below={cluster.data ? <ClusterLine cluster={cluster.data} /> : "\u00a0"}>
+      {isKnown ? (
+        <Verdict troubles={troubles} late={lateMost} />
+      ) : (
+        // As high as what will stand here, so that nothing moves when it comes.
+        <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy />
+      )}
       <div className={css.tiles}>
         <Tile
           name={t("overview.overdue")}
@@ -168,15 +175,17 @@ export function Overview() {
         title={t("overview.chart", { n: endedShown })}
         more={<span className="soft">{t("overview.chartTold")}</span>}
       >
-        <Shown of={ended} rows={3}>
-          {({ items }) =>
-            items.length === 0 ? (
-              <Nothing title={t("runs.none")}>{t("overview.chartNone")}</Nothing>
-            ) : (
-              <LateChart runs={items} />
-            )
-          }
-        </Shown>
+        <div className={css.chartPlace}>
+          <Shown of={ended} rows={5}>
+            {({ items }) =>
+              items.length === 0 ? (
+                <Nothing title={t("runs.none")}>{t("overview.chartNone")}</Nothing>
+              ) : (
+                <LateChart runs={items} />
+              )
+            }
+          </Shown>
+        </div>
       </Card>
       <div className={css.lists}>
         <Card title={t("overview.next")} more={<Link to="/tasks">{t("screen.tasks")}</Link>}>

@@ -2,11 +2,10 @@
  * A long list: only what is seen is in the page, however long it is, and more is asked for when its end comes near. On a narrow
  * screen each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
  */
-import { Checkbox } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
-import { createColumnHelper, tableFeatures, useTable } from "@tanstack/react-table";
+import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useMemo, useRef } from "react";
 import { useWords } from "../messages/words.ts";
 import css from "./grid.module.css";
 
@@ -37,13 +36,14 @@ export interface GridProps<Row> {
   more?: boolean;
   onMore?: () => void;
   selection?: Selection;
-  /** Which rows are in the page now, for what is asked about them alone. */
-  onSeen?: (keys: string[]) => void;
+  /** Which rows are seen, once the scrolling rests: for what is asked about them alone. */
+  onSeen?: (keys: string[], from: number) => void;
 }
 
 // A table element's rows cannot be placed where they are seen, so the roles are said.
 const features = tableFeatures({});
-const nearEnd = 30;
+const nearEnd = 100;
+const restMs = 100;
 
 export function Grid<Row extends object>(props: GridProps<Row>) {
   const {
@@ -68,27 +68,34 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
       column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
     );
   }, [columns]);
-  const table = useTable({ features, columns: defs, data: rows, getRowId: keyOf });
-  const lines = table.getRowModel().rows;
   const size = narrow ? cardHeight : rowHeight;
   const virtual = useVirtualizer({
-    count: lines.length,
+    count: rows.length,
     getScrollElement: () => place.current,
     estimateSize: () => size,
-    overscan: 12,
-    getItemKey: (index) => lines[index]?.id ?? index,
+    overscan: 10,
+    getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
+    // Rows come with the frame after the scrolling, not within it: it is never held up.
+    useFlushSync: false,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have another height now.
   useEffect(() => virtual.measure(), [size]);
   const seen = virtual.getVirtualItems();
   const last = seen.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (more && last >= lines.length - nearEnd) onMore?.();
-  }, [more, last, lines.length, onMore]);
-  const names = seen.map(({ key }) => String(key)).join("\n");
+    if (more && last >= rows.length - nearEnd) onMore?.();
+  }, [more, last, rows.length, onMore]);
+  const first = seen[0]?.index ?? 0;
+  // The table knows the rows that are in the page alone: of ten thousand it would make all anew whenever some are added.
+  const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
+  const table = useTable({ features, columns: defs, data, getRowId: keyOf });
+  const lines = table.getRowModel().rows;
+  const names = lines.map(({ id }) => id).join("\n");
   useEffect(() => {
-    if (names !== "") onSeen?.(names.split("\n"));
-  }, [names, onSeen]);
+    if (names === "") return;
+    const resting = setTimeout(() => onSeen?.(names.split("\n"), first), restMs);
+    return () => clearTimeout(resting);
+  }, [names, first, onSeen]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     const step =
@@ -96,7 +103,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     if (step === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
     const next = row ? Number(row.dataset.index) + step : (seen[0]?.index ?? 0);
-    if (next < 0 || next >= lines.length) return;
+    if (next < 0 || next >= rows.length) return;
     event.preventDefault();
     virtual.scrollToIndex(next);
     const focus = (tries: number) => {
@@ -113,7 +120,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its rows' links.
     <div ref={place} className={css.place} onKeyDown={onKeyDown}>
-      <div role="table" aria-label={label} aria-rowcount={more ? -1 : lines.length + 1}>
+      <div role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1}>
         <div role="rowgroup" className={narrow && !selection ? "unseen" : css.head}>
           <div
             role="row"
@@ -123,12 +130,11 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
           >
             {selection && (
               <span role="columnheader">
-                <Checkbox
-                  size="xs"
-                  aria-label={t("grid.all")}
-                  checked={all}
-                  indeterminate={some && !all}
-                  onChange={(event) => selection.choose(rows.map(keyOf), event.currentTarget.checked)}
+                <Tick
+                  label={t("grid.all")}
+                  isOn={all}
+                  isHalf={some && !all}
+                  onTurn={(isOn) => selection.choose(rows.map(keyOf), isOn)}
                 />
               </span>
             )}
@@ -140,49 +146,101 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
           </div>
         </div>
         <div role="rowgroup" className={css.body} style={{ height: virtual.getTotalSize() }}>
-          {seen.map(({ index, key, start }) => {
-            const line = lines[index];
-            if (!line) return null;
+          {seen.map(({ index, start }) => {
+            const line = lines[index - first];
             return (
-              <div
-                key={key}
-                role="row"
-                data-index={index}
-                aria-rowindex={index + 2}
-                className={narrow ? css.card : css.row}
-                data-chosen={selection?.chosen.has(line.id) || undefined}
-                style={{
-                  transform: `translateY(${start}px)`,
-                  height: size,
-                  gridTemplateColumns: narrow ? (selection ? "34px minmax(0, 1fr)" : "minmax(0, 1fr)") : template,
-                }}
-              >
-                {selection && (
-                  <span role="cell">
-                    <Checkbox
-                      size="xs"
-                      aria-label={t("grid.choose", { what: line.id })}
-                      checked={selection.chosen.has(line.id)}
-                      onChange={(event) => selection.choose([line.id], event.currentTarget.checked)}
-                    />
-                  </span>
-                )}
-                {narrow ? (
-                  <div role="cell" className={css.cardCell} aria-colspan={columns.length}>
-                    {card(line.original)}
-                  </div>
-                ) : (
-                  line.getAllCells().map((cell, at) => (
-                    <div key={cell.id} role="cell" className={css.cell} data-end={columns[at]?.end || undefined}>
-                      <table.FlexRender cell={cell} />
-                    </div>
-                  ))
-                )}
-              </div>
+              line && (
+                <Line
+                  key={line.id}
+                  line={line}
+                  {...{ index, start, columns, size, narrow, template, card }}
+                  isChosen={selection?.chosen.has(line.id) ?? false}
+                  choose={selection?.choose}
+                />
+              )
             );
           })}
         </div>
       </div>
     </div>
+  );
+}
+
+interface LineProps<Row extends object> {
+  line: TableRow<typeof features, Row>;
+  index: number;
+  start: number;
+  columns: Column<Row>[];
+  size: number;
+  narrow: boolean;
+  template: string;
+  card: (row: Row) => ReactNode;
+  isChosen: boolean;
+  choose: Selection["choose"] | undefined;
+}
+
+function LineOf<Row extends object>(props: LineProps<Row>) {
+  const { line, index, start, columns, size, narrow, template, card, isChosen, choose } = props;
+  const { t } = useWords();
+  const cards = choose ? "34px minmax(0, 1fr)" : "minmax(0, 1fr)";
+  return (
+    <div
+      role="row"
+      data-index={index}
+      aria-rowindex={index + 2}
+      className={narrow ? css.card : css.row}
+      data-chosen={isChosen || undefined}
+      style={{
+        transform: `translateY(${start}px)`,
+        height: size,
+        gridTemplateColumns: narrow ? cards : template,
+      }}
+    >
+      {choose && (
+        <span role="cell">
+          <Tick
+            label={t("grid.choose", { what: line.id })}
+            isOn={isChosen}
+            onTurn={(isOn) => choose([line.id], isOn)}
+          />
+        </span>
+      )}
+      {narrow ? (
+        <div role="cell" className={css.cardCell} aria-colspan={columns.length}>
+          {card(line.original)}
+        </div>
+      ) : (
+        columns.map(({ id, end, cell }) => (
+          <div key={id} role="cell" className={css.cell} data-end={end || undefined}>
+            {cell(line.original)}
+          </div>
+        ))
+      )}
+    </div>
+  );
+}
+
+/** A row is made anew when what it shows is another, and not whenever the list is scrolled: that is what scrolling costs. */
+const Line = memo(
+  LineOf,
+  ({ line: before, card: _, ...rest }, { line: after, card: next, ...others }) =>
+    before.original === after.original &&
+    (!others.narrow || _ === next) &&
+    (Object.keys(others) as (keyof typeof others)[]).every((name) => rest[name] === others[name]),
+) as typeof LineOf;
+
+function Tick(props: { label: string; isOn: boolean; isHalf?: boolean; onTurn: (isOn: boolean) => void }) {
+  const { label, isOn, isHalf = false, onTurn } = props;
+  return (
+    <input
+      type="checkbox"
+      className={css.tick}
+      aria-label={label}
+      checked={isOn}
+      ref={(box) => {
+        if (box) box.indeterminate = isHalf;
+      }}
+      onChange={(event) => onTurn(event.currentTarget.checked)}
+    />
   );
 }

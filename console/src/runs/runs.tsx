@@ -109,6 +109,7 @@ export function Runs() {
               rows={rows}
               more={runs.more}
               onMore={runs.onMore}
+              onShown={runs.onShown}
               {...(may ? { selection: { chosen, choose } } : {})}
             />
           ) : isFiltered ? (
@@ -128,12 +129,14 @@ export function RunGrid({
   rows,
   more,
   onMore,
+  onShown,
   ofTask = false,
   selection,
 }: {
   rows: Run[];
   more: boolean;
   onMore: () => void;
+  onShown: (from: number, to: number) => void;
   ofTask?: boolean;
   selection?: Selection;
 }) {
@@ -176,6 +179,7 @@ export function RunGrid({
     ],
     [t, words, ofTask],
   );
+  const onSeen = useCallback((keys: string[], from: number) => onShown(from, from + keys.length), [onShown]);
   return (
     <Grid
       label={t("screen.runs")}
@@ -184,6 +188,7 @@ export function RunGrid({
       columns={columns}
       more={more}
       onMore={onMore}
+      onSeen={onSeen}
       {...(selection ? { selection } : {})}
       card={(run) => (
         <div className={css.card}>

@@ -1,13 +1,24 @@
+import { useEffect, useRef } from "react";
+import { isRefusal } from "../api/call.ts";
+import { useLine } from "../live/live.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/notice.tsx";
 import { Page } from "../parts/page.tsx";
 
-/** A bug of the console's own: the rest of it stays usable. */
+/** A bug of the console's own, or a screen that could not be fetched: the rest of it stays usable. */
 export function Broken({ error, reset }: { error: unknown; reset: () => void }) {
   const { t } = useWords();
+  const isAway = isRefusal(error, "SERVER_UNREACHABLE");
+  const { state } = useLine();
+  const stood = useRef(state === "live");
+  useEffect(() => {
+    // The address is where one wanted to go: the page that comes anew shows it.
+    if (isAway && state === "live" && !stood.current) window.location.reload();
+    stood.current = state === "live";
+  }, [isAway, state]);
   return (
     <Page title={t("broken.title")}>
-      <Trouble error={error} again={reset} />
+      <Trouble error={error} again={isAway ? () => window.location.reload() : reset} />
     </Page>
   );
 }

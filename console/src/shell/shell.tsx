@@ -16,8 +16,11 @@ import css from "./shell.module.css";
 import { useShortcuts } from "./shortcuts.ts";
 import { User } from "./user.tsx";
 
-const Palette = lazy(() => import("./palette.tsx").then(({ Palette }) => ({ default: Palette })));
+const loadPalette = () => import("./palette.tsx").then(({ Palette }) => ({ default: Palette }));
+const Palette = lazy(loadPalette);
 const Keys = lazy(() => import("./keys.tsx").then(({ Keys }) => ({ default: Keys })));
+
+const restMs = 1_500;
 
 const onMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -30,6 +33,13 @@ export function Shell() {
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
+  // Once the screen stands: what is typed right after its key would be lost while it loads.
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      loadPalette().catch(() => undefined); // It is asked for again when it is opened.
+    }, restMs);
+    return () => clearTimeout(timer);
+  }, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: it closes when the screen changes.
   useEffect(() => setMenu(false), [path]);
   useShortcuts({

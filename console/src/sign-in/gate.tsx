@@ -1,6 +1,6 @@
 import { Loader } from "@mantine/core";
 import { RouterProvider } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -10,21 +10,51 @@ import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";
 import { SignIn } from "./sign-in.tsx";
 
+const knownKey = "carillon.signed-in";
+
+function isKnownHere(): boolean {
+  try {
+    return localStorage.getItem(knownKey) !== null;
+  } catch {
+    // A browser that keeps nothing is asked each time.
+    return false;
+  }
+}
+
+function rememberHere(isIn: boolean): void {
+  try {
+    if (isIn) localStorage.setItem(knownKey, "yes");
+    else localStorage.removeItem(knownKey);
+  } catch {
+    // See above.
+  }
+}
+
 /** Lets through who is signed in; the address stays what it was, so a deep link survives the signing in. */
 export function Gate() {
   const { t } = useWords();
-  const me = useAnswer("getMe", {}, { everyMs: 60_000 });
+  // Who was never signed in here is first asked about without a refusal, which the browser would log as an error.
+  const [wasIn, setWasIn] = useState(isKnownHere);
+  const ways = useAnswer("howToSignIn", {}, { enabled: !wasIn });
+  const asks = wasIn || ways.data?.cookie === true;
+  const me = useAnswer("getMe", {}, { everyMs: 60_000, enabled: asks });
   const isIn = me.data !== undefined;
+  const isOut = isRefusal(me.error, "SIGN_IN_NEEDED");
+  useEffect(() => {
+    if (isIn || isOut) rememberHere(isIn && !isOut);
+    if (isIn) setWasIn(true);
+  }, [isIn, isOut]);
   useEffect(() => {
     const place = isIn ? takePlace() : undefined;
     if (place !== undefined) router.history.replace(place);
   }, [isIn]);
-  if (isRefusal(me.error, "SIGN_IN_NEEDED")) return <SignIn />;
+  if (isOut || (!asks && !isIn && ways.data)) return <SignIn />;
   if (me.data) return <RouterProvider router={router} />;
-  if (me.error)
+  const asked = asks ? me : ways;
+  if (asked.error)
     return (
       <main className={css.place}>
-        <Trouble error={me.error} again={() => void me.refetch()} />
+        <Trouble error={asked.error} again={() => void asked.refetch()} />
       </main>
     );
   return (

@@ -122,7 +122,7 @@ function TaskRuns({ task }: { task: string }) {
           rows.length === 0 ? (
             <Nothing title={t("task.noRuns")}>{t("task.noRunsTold")}</Nothing>
           ) : (
-            <RunGrid rows={rows} more={runs.more} onMore={runs.onMore} ofTask />
+            <RunGrid rows={rows} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
           )
         }
       </Shown>

@@ -150,6 +150,7 @@ export function Tasks() {
               rows={rows}
               more={tasks.more}
               onMore={tasks.onMore}
+              onShown={tasks.onShown}
               {...(may ? { selection: { chosen, choose } } : {})}
             />
           ) : isFiltered ? (
@@ -202,21 +203,30 @@ function NameField({ value, onChange }: { value: string; onChange: (text: string
 
 function TaskGrid({
   rows,
+  onShown,
   ...rest
 }: {
   rows: Task[];
   more: boolean;
   onMore: () => void;
+  onShown: (from: number, to: number) => void;
   selection?: { chosen: ReadonlySet<string>; choose: (names: string[], isChosen: boolean) => void };
 }) {
   const words = useWords();
   const { t, language } = words;
   const [seen, setSeen] = useState<string[]>([]);
+  const onSeen = useCallback(
+    (names: string[], from: number) => {
+      setSeen(names);
+      onShown(from, from + names.length);
+    },
+    [onShown],
+  );
   const strips = useStrips(seen);
   const columns = useMemo<Column<Task>[]>(
     () => [
       {
-        ...{ id: "task", title: t("noun.task"), width: "minmax(160px, 2fr)" },
+        ...{ id: "task", title: t("noun.task"), width: "minmax(160px, 2.2fr)" },
         cell: (task) => (
           <span className={css.taskCell}>
             <TaskLink task={task.name} />
@@ -235,7 +245,7 @@ function TaskGrid({
         cell: (task) => <span className="soft">{task.group}</span>,
       },
       {
-        ...{ id: "words", title: t("tasks.when"), width: "minmax(150px, 2fr)" },
+        ...{ id: "words", title: t("tasks.when"), width: "minmax(180px, 2.6fr)" },
         cell: (task) => {
           const said = scheduleWords(task.schedule as Schedule, task.words, language);
           return <span title={said}>{said}</span>;
@@ -254,7 +264,7 @@ function TaskGrid({
         cell: (task) => <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} />,
       },
       {
-        ...{ id: "last", title: t("tasks.last"), width: "minmax(190px, 1.1fr)" },
+        ...{ id: "last", title: t("tasks.last"), width: "minmax(178px, 0.8fr)" },
         cell: (task) => <LastResult run={strips.get(task.name)?.[0]} />,
       },
       {
@@ -278,7 +288,7 @@ function TaskGrid({
       keyOf={({ name }) => name}
       columns={columns}
       rowHeight={46}
-      onSeen={setSeen}
+      onSeen={onSeen}
       cardHeight={108}
       card={(task) => (
         <div className={css.card}>
@@ -316,8 +326,7 @@ function LastResult({ run, short = false }: { run: Recent | undefined; short?: b
 
 /** The last runs of the tasks that are seen, and of no others: what was asked for once stays until it is asked for again. */
 function useStrips(seen: string[]): ReadonlyMap<string, Recent[]> {
-  const [settled] = useDebouncedValue(seen, 120);
-  const asked = useMemo(() => settled.slice(0, askedMost), [settled]);
+  const asked = useMemo(() => seen.slice(0, askedMost), [seen]);
   const { data } = useAnswer(
     "listRecentRuns",
     { task: asked, each: stripRuns },

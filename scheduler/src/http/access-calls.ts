@@ -93,7 +93,10 @@ export function accessCalls(
   };
 
   return {
-    howToSignIn: async () => ({ provider: provider && { label: provider.label, path: providerPath } }),
+    howToSignIn: async (_, call) => ({
+      provider: provider && { label: provider.label, path: providerPath },
+      cookie: call.cookie.present !== null,
+    }),
 
     async signIn({ name, password }, call) {
       const user = await judged(name, password, call.address);

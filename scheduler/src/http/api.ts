@@ -231,7 +231,9 @@ export class Api {
   ): Call {
     const { behindProxy, storeClock } = this.#options;
     const last = request.headers["last-event-id"];
-    const { who = null, reach = noReach, expiresMs = null, cookie = null } = request.shown ?? {};
+    const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
+    // Whoever asks what anyone may shows nothing: that a cookie came says nothing of whether it still holds.
+    const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
     return {
       ...{ who, reach, expiresMs, ifVersion, runIds, signal, nowMs: storeClock.now(), address: request.ip },
       token: token === "" && request.method !== "GET" ? tokenOfItsOwn() : token,

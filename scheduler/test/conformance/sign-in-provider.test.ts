@@ -53,9 +53,9 @@ describe("a provider", () => {
     expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, "PROVIDER_UNREACHABLE"]);
     provider.serve(`${home}/v1/sign-in/provided`);
     expect(await stage.client("viewer", server).howToSignIn()).toEqual({
-      provider: { label: "the house", path: "/v1/sign-in/provider" },
+      ...{ provider: { label: "the house", path: "/v1/sign-in/provider" }, cookie: false },
     });
-    expect(await stage.client("viewer").howToSignIn()).toEqual({ provider: null });
+    expect(await stage.client("viewer").howToSignIn()).toEqual({ provider: null, cookie: false });
   });
 
   test("signs a user in whom it knows and a rule lets in, without a password here", async () => {
