@@ -68,7 +68,7 @@ export async function joinCluster(options: JoinOptions, signal?: AbortSignal): P
 /** Opens a session; a former holder of the name gets its timeout to show that it lives. */
 async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;
-  let rival: { member: Member; sinceMono: number } | undefined;
+  let rival: { member: Member; sinceMono: number; told: boolean } | undefined;
   for (;;) {
     const opened = await store.sessions.open(identity, storeClock.now());
     if ("sessionId" in opened) return opened.sessionId;
@@ -77,14 +77,20 @@ async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<
       throw nameTaken(taken);
     }
     if (!rival || rival.member.sessionId !== taken.sessionId) {
-      rival = { member: taken, sinceMono: clock.monotonic() };
+      rival = { member: taken, sinceMono: clock.monotonic(), told: false };
       options.log.info(
         { node: identity.node, pid: taken.pid, host: taken.host },
         "the name is in use; waiting to see whether its holder lives",
       );
     }
+    const known = rival;
     const isOver = taken.witnessed
-      ? await isGone(options, taken)
+      ? await isGone(options, taken, (error) => {
+          // Not its word against the holder's: it counts from when it can tell.
+          known.sinceMono = clock.monotonic();
+          if (!known.told) cannotTell(options, taken, error);
+          known.told = true;
+        })
       : clock.monotonic() - rival.sinceMono >= taken.timeoutMs;
     if (isOver) {
       await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
@@ -100,14 +106,22 @@ function nameTaken({ node, pid, host }: Member): CarillonError {
   });
 }
 
-/** Whether the witness says so; while it cannot tell, and without one, nobody is. */
-export async function isGone({ witness, log }: JoinOptions, member: Member): Promise<boolean> {
+/** Whether the witness says so; while it cannot tell, and without one, nobody is. @param unsure it cannot tell */
+export async function isGone(
+  options: JoinOptions,
+  member: Member,
+  unsure = (error: unknown) => cannotTell(options, member, error),
+): Promise<boolean> {
   try {
-    return (await witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
+    return (await options.witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
   } catch (error) {
-    log.warn({ node: member.node, error: messageOf(error) }, "cannot tell whether the name's holder lives");
+    unsure(error);
     return false;
   }
+}
+
+function cannotTell({ log }: JoinOptions, { node }: Member, error: unknown): void {
+  log.warn({ node, error: messageOf(error) }, "cannot tell whether the name's holder lives");
 }
 
 class StoreMembership implements Membership {

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import type { Log } from "../log.ts";
-import type { Pulse, Store } from "../store.ts";
+import type { DuePlan, Pulse, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import type { Planner } from "./planner.ts";
 import { SingleFlight } from "./single-flight.ts";
@@ -20,6 +20,9 @@ export interface RescuerOptions {
 
 /** The first so many nodes look one after the other, each by a hundredth of the horizon before the next. */
 const inTurn = 3;
+/** A slot that could not be planned is somebody else's, whose transaction may take its time: looked at again after this. */
+const vainLeastMs = 50;
+const vainMostMs = 1_000;
 /** Planned by one step, after the nearest: a horizon of many tasks at once would keep the claims waiting. */
 const stepMs = 5_000;
 
@@ -34,6 +37,10 @@ export class Rescuer {
   readonly #flight: SingleFlight;
   #aheadMs: number;
   #cancel: () => void = () => undefined;
+  /** What it tried last, and how long it waits before it tries the same again. */
+  #last: DuePlan | undefined;
+  #lastMono = Number.NEGATIVE_INFINITY;
+  #vainMs = 0;
 
   constructor(options: RescuerOptions) {
     this.#options = options;
@@ -47,7 +54,9 @@ export class Rescuer {
     const { membership, clock, storeClock, aheadMs, horizonMs } = this.#options;
     const before = members.filter(({ role, sessionId }) => role === "node" && sessionId < membership.sessionId).length;
     this.#aheadMs = aheadMs + (Math.max(0, inTurn - before) * horizonMs) / 100;
-    this.#cancel = clock.after(storeClock.until(nextSlotMs - this.#aheadMs), () => void this.#flight.run());
+    const againMs = this.#lastMono + this.#vainMs - clock.monotonic();
+    const inMs = Math.max(storeClock.until(nextSlotMs - this.#aheadMs), againMs);
+    this.#cancel = clock.after(inMs, () => void this.#flight.run());
   }
 
   /** Looks now, and then asks for a pulse. */
@@ -61,11 +70,16 @@ export class Rescuer {
   }
 
   async #rescue(): Promise<void> {
-    const { store, membership, planner, storeClock, horizonMs, log } = this.#options;
+    const { store, membership, planner, clock, storeClock, horizonMs, log } = this.#options;
     if (!membership.trusted()) return;
     const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1);
+    const isSame =
+      forgotten && forgotten.taskId === this.#last?.taskId && forgotten.nextSlotMs === this.#last.nextSlotMs;
+    this.#vainMs = isSame ? Math.min(vainMostMs, Math.max(vainLeastMs, 2 * this.#vainMs)) : 0;
+    this.#last = forgotten;
+    this.#lastMono = clock.monotonic();
     if (forgotten) {
-      log.info(
+      log[isSame ? "debug" : "info"](
         { node: membership.node, leftMs: Math.round(forgotten.nextSlotMs - storeClock.now()) },
         "planning what no leader planned",
       );

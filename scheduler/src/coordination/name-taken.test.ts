@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { StoreClock } from "../store-clock.ts";
+import { type JoinOptions, joinCluster } from "./membership.ts";
+
+it("waits for a service that cannot tell whether a name's holder lives, and refuses the name when it says so for long", async () => {
+  const clock = new VirtualClock(1_000_000);
+  const taken = { sessionId: 7, node: "a", beat: 3, timeoutMs: 6_000, witnessed: true, pid: 1, host: "here" };
+  const warnings: string[] = [];
+  let canTell = false;
+  const quiet = () => undefined;
+  const joining = joinCluster({
+    store: { clock: async () => clock.wall(), sessions: { open: async () => ({ taken }) } },
+    storeClock: new StoreClock(clock),
+    clock,
+    identity: { node: "a" },
+    witness: {
+      gone: async () => {
+        if (!canTell) throw new Error("the service is away");
+        return [];
+      },
+    },
+    log: { debug: quiet, info: quiet, error: quiet, warn: (_: object, message: string) => warnings.push(message) },
+  } as unknown as JoinOptions);
+  let refused: unknown;
+  joining.catch((error) => {
+    refused = error;
+  });
+  const pass = async (ms: number) => {
+    for (let passedMs = 0; passedMs < ms; passedMs += 250) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      clock.advance(250);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  };
+  await pass(5 * taken.timeoutMs);
+  expect([refused, warnings.length], "told once").toEqual([undefined, 1]);
+  canTell = true;
+  await pass(2 * taken.timeoutMs - 1_000);
+  expect(refused).toBeUndefined();
+  await pass(2_000);
+  expect(refused).toMatchObject({ code: "NODE_NAME_TAKEN" });
+});
