@@ -295,7 +295,7 @@ class LinePool extends EventEmitter {
 const known = new Map<string, string>();
 
 /** Another in each process that plays, and in no trace: a seed's is the same wherever it is played. */
-const schemaName = /"simulation_\w+"\./g;
+const schemaName = /"simulation_\w+"\.|simulation_\w+/g;
 
 /** For people: its own name, or its first words. */
 function nameOf({ name, text }: Statement): string {

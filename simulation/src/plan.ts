@@ -50,18 +50,9 @@ export interface NodePlan {
  */
 export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd"] as const;
 export type Sort = (typeof sorts)[number];
-const drawn: readonly Sort[] = [
-  "mixed",
-  "mixed",
-  "mixed",
-  "doubt",
-  "doubt",
-  "stops",
-  "stops",
-  "outage",
-  "night",
-  "crowd",
-];
+/** How often, of so many in all. */
+const shares: Readonly<Record<Sort, number>> = { mixed: 8, doubt: 3, stops: 3, outage: 2, night: 2, crowd: 2 };
+const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort]).fill(sort));
 
 /** Everything that a seed decides before it begins. */
 export interface Plan {
@@ -94,9 +85,9 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
   const sort = sortOf(seed);
   const healMs = lengthMs - recoveryMs - watchedMs;
   // Two that may lead and a third process show nearly all that more do, for three quarters of the work.
-  const schedulers = dice.chance(0.25) ? 3 : 2;
+  const schedulers = dice.chance(0.15) ? 3 : 2;
   const nodes = Array.from(
-    { length: dice.chance(schedulers === 2 ? 0.75 : 0.4) ? schedulers + 1 : schedulers },
+    { length: dice.chance(schedulers === 2 ? 0.65 : 0.3) ? schedulers + 1 : schedulers },
     (_, i): NodePlan => ({
       name: `n${i + 1}`,
       scheduler: i < schedulers,

@@ -93,8 +93,13 @@ export class Server {
     this.#wallAheadMs += ms;
   }
 
-  /** A new seed begins. The real connections stay, for what they have planned. @param wallMs what its clock shows */
-  begin(universe: Universe, wallMs: number, watch: Watch): void {
+  /**
+   * A new seed begins. The real connections stay, with what they have prepared; their plans go: a plan goes by the size of
+   * its tables when it was made, and one that an earlier seed left gives rows in another order than one made now.
+   * @param wallMs what its clock shows
+   */
+  async begin(universe: Universe, wallMs: number, watch: Watch): Promise<void> {
+    for (const { wire } of this.#all) await wire.ask("discard plans", []);
     this.#watch = watch;
     this.#universe = universe;
     this.#wallAheadMs = wallMs - universe.nowMs;

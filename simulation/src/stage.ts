@@ -4,6 +4,8 @@ import { types } from "../../scheduler/src/store/columns.ts";
 import { openPostgres } from "../../scheduler/src/store/postgres.ts";
 import { toldState } from "./wire.ts";
 
+/** Of the partitions, those of the day before, of the day and of the day after: whatever reads history goes through all. */
+const keptDaysMs = 1.5 * 86_400_000;
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
 /**
@@ -69,14 +71,14 @@ export class Stage {
     await this.#client.end();
   }
 
-  /** Drops the partitions of the real present, which `openPostgres` makes, and remembers what there is. */
+  /** Drops the partitions of other days, such as the real present's, which `openPostgres` makes, and remembers what there is. */
   async #learn(): Promise<void> {
     const schema = this.schema;
     const near = (name: string) => {
       const digits = /_(\d{4})(\d\d)(\d\d)$/.exec(name);
       return (
         !digits ||
-        Math.abs(Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) - this.epochMs) < 12 * 86_400_000
+        Math.abs(Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) - this.epochMs) < keptDaysMs
       );
     };
     const tables = await this.query<{ name: string; kind: string }>(

@@ -22,7 +22,7 @@ interface Prepared {
 
 /** SQLSTATE of the notices that are told to `heard`; see Stage. */
 export const toldState = "CN001";
-const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate)\b/i;
+const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
  * One connection of the simulated server, as lean as it gets: half of a seed's time went into pg's client and into

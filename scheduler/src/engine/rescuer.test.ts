@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { silentLog } from "../log.ts";
+import type { DuePlan, Pulse } from "../store.ts";
+import { StoreClock } from "../store-clock.ts";
+import { Rescuer, type RescuerOptions } from "./rescuer.ts";
+
+it("asks ever more seldom for a slot that it cannot plan, however often a pulse tells of it, and at once for another", async () => {
+  const clock = new VirtualClock(1_000_000);
+  const storeClock = new StoreClock(clock);
+  let slot: DuePlan = { taskId: 1, version: 1, nextSlotMs: clock.wall() };
+  const looks: number[] = [];
+  let tellPulse = (): void => undefined;
+  const rescuer = new Rescuer({
+    store: {
+      plans: {
+        due: async () => {
+          looks.push(clock.monotonic());
+          return [slot];
+        },
+      },
+    },
+    membership: { node: "a", sessionId: 1, term: () => null, trusted: () => true, refresh: () => tellPulse() },
+    planner: { plan: async () => undefined },
+    ...{ clock, storeClock, log: silentLog, horizonMs: 15_000, aheadMs: 2_000 },
+  } as unknown as RescuerOptions);
+  tellPulse = () => rescuer.onPulse({ nextSlotMs: slot.nextSlotMs, members: [] } as unknown as Pulse);
+  const pass = async (ms: number) => {
+    for (let passedMs = 0; passedMs < ms; passedMs += 25) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      // Others' signals bring pulses too, more often than it may look.
+      tellPulse();
+      clock.advance(25);
+    }
+  };
+  await pass(8_000);
+  expect(looks.length).toBeGreaterThan(8);
+  expect(looks.length).toBeLessThan(16);
+  slot = { ...slot, taskId: 2 };
+  await pass(1_025);
+  const before = looks.length;
+  slot = { ...slot, nextSlotMs: slot.nextSlotMs + 1 };
+  await rescuer.run();
+  await pass(100);
+  expect(looks.length - before, "of another slot it looks twice at once").toBeGreaterThan(2);
+  await rescuer.stop();
+});
