@@ -63,6 +63,8 @@ const subjects: Subject[] = [];
 try {
   const { port } = await freePort();
   for (let n = 0; n < tasks; n++) await tower.save(defineTask(`task-${n}`, { group: n < 5 ? "a" : "b" }));
+  // What is paused is this one's: what is set aside for no pause would be let go.
+  await tower.pause("task-0");
   await fill();
   const server = new Subject(new URL("./remote/server.js", import.meta.url), { url, schema, port });
   subjects.push(server);
@@ -109,7 +111,7 @@ async function fill(): Promise<void> {
   );
   await sql.query(
     `insert into "${schema}".run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
-     select $1::bigint + n, $2::bigint + n * 100, $2, t.id, t.group_id, 1, case when n % 100 = 0 then 1 else 2 end, n % 10, 1
+     select $1::bigint + n, $2::bigint + n * 100, $2, t.id, t.group_id, 1, case when n % ${tasks} = 0 then 1 else 2 end, n % 10, 1
      from generate_series(1, $1::bigint / 10) n
      join (select id, group_id, row_number() over (order by id) - 1 as place from "${schema}".task) t on t.place = n % ${tasks}`,
     [count, Date.now() + 3_600_000],

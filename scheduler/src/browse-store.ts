@@ -1,9 +1,10 @@
 import type { DeadLetter } from "./dead-letters.ts";
+import type { LateResult, Relative } from "./flow.ts";
 import type { SlotRecord } from "./history-store.ts";
 import type { OperationFilter, OperationRecord } from "./operations.ts";
 import type { LiveState, Outcome } from "./run.ts";
 import type { Member, Term } from "./session-store.ts";
-import type { LogLine, RunRecord, TaskRecord, VersionRecord } from "./store.ts";
+import type { AttemptRecord, LogLine, RunRecord, TaskRecord, VersionRecord } from "./store.ts";
 
 /** Where a run stands in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
 export type RunPlace = { phase: "live" | "ended"; atMs: number; runId: number };
@@ -66,6 +67,8 @@ export interface BrowseStore {
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /** Without payload, progress and result; of errors code and message. */
   runs(browse: RunBrowse): Promise<RunRecord[]>;
+  /** What one asks of a run by its number, of many at once, each in its place; null: there is none. @param relativesMost of each */
+  whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
   logs(runId: number, beside: LogPlace | null, limit: number, look?: LogLook): Promise<(LogLine & { lies: string })[]>;
   letters(
     filter: OperationFilter,
@@ -78,6 +81,18 @@ export interface BrowseStore {
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
   /** @param namespaces whose tasks and calendars; null: everyone's */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;
+}
+
+export interface WholeRun {
+  run: RunRecord;
+  /** Those that did not end it. */
+  attempts: AttemptRecord[];
+  relatives: Relative[];
+  /** Verdicts that came too late. */
+  late: LateResult[];
+  letter: Pick<DeadLetter, "fingerprint" | "state" | "redrivenBy"> | null;
+  /** The dead letter that it was made of. */
+  redrives: number | null;
 }
 
 export interface Found {

@@ -6,7 +6,7 @@ import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError } from "../errors.ts";
 import { jsonText } from "../json.ts";
 import { awaitRecall } from "../recall.ts";
-import { outcomes } from "../run.ts";
+import { outcomes, runUnknown } from "../run.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../run-object.ts";
 import type { EnqueueWrite, RunRecord, Store } from "../store.ts";
 import { type EnqueueTracing, withContext } from "../trace-context.ts";
@@ -28,6 +28,7 @@ export interface RunCallOptions {
 const relativesShown = 50;
 const taskIdsMax = 10_000;
 const entriesPerStatement = 500;
+const readsPerStatement = 100;
 
 const failureOf = (error: RunRecord["error"]) =>
   (typeof error === "object" && !Array.isArray(error) ? error : { message: String(error) }) as {
@@ -75,6 +76,7 @@ export function runCalls({ store, clock, enqueuer, tracing, tail }: RunCallOptio
     { traceparent }: Call,
     send: (context: string | undefined) => Promise<Made>,
   ): Promise<Made> => (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
+  const wholes = new Gathered((runIds: number[]) => store.browse.whole(runIds, relativesShown), readsPerStatement);
   /** A task's number is its name's for ever, also when it is removed and made again. */
   const taskIds = new Map<string, number>();
   const taskIdOf = async (name: string): Promise<number> => {
@@ -164,13 +166,9 @@ export function runCalls({ store, clock, enqueuer, tracing, tail }: RunCallOptio
     },
 
     async getRun({ run: runId }, { reach }) {
-      const [run, attempts, relatives, late, { letter, redrives }] = await Promise.all([
-        store.runs.find(runId),
-        store.runs.attempts(runId),
-        store.flow.relatives(runId, relativesShown),
-        store.flow.lateResults(runId),
-        store.deadLetters.linksOf(runId),
-      ]);
+      const whole = await wholes.ask(runId);
+      if (!whole) throw runUnknown(runId);
+      const { run, attempts, relatives, late, letter, redrives } = whole;
       const { error, ...rest } = runObject(run);
       return {
         ...{ ...rest, error: failureOf(error) },
@@ -181,7 +179,7 @@ export function runCalls({ store, clock, enqueuer, tracing, tail }: RunCallOptio
         })),
         relatives: relatives.filter((one) => reach.has(one.task)).map(relativeObject),
         late: late.map(lateObject),
-        letter: letter && { fingerprint: letter.fingerprint, state: letter.state, redrivenBy: letter.redrivenBy },
+        letter,
         redrives,
       };
     },

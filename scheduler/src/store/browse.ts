@@ -11,6 +11,7 @@ import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { asOperation, type OperationRow } from "./operations.ts";
 import { asMember, type MemberRow, memberFields } from "./sessions.ts";
 import { inNamespacesSql } from "./task-filter.ts";
+import { wholeRuns } from "./whole-runs.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 const claimedState = 3;
@@ -22,6 +23,8 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
   const s = database.schema;
   const versionFields = `version, definition, author, reason, changed_ms as "changedMs"`;
   return {
+    whole: wholeRuns(database),
+
     async comingTasks(namespaces, limit) {
       const rows = await database.query<{ name: string }>(
         "browse-coming",

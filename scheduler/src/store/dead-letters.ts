@@ -55,7 +55,7 @@ export const letterValues = (filter: OperationFilter): unknown[] => [
   filter.untilMs ?? null,
 ];
 
-const letterStates: DeadLetter["state"][] = ["open", "redriven", "dismissed"];
+export const letterStates: DeadLetter["state"][] = ["open", "redriven", "dismissed"];
 
 export function deadLetterStore(database: Database): DeadLetterStore {
   const s = database.schema;

@@ -24,6 +24,11 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     towers.push(tower);
     return tower;
   }
+  async function seen(text: string) {
+    const database = new pg.Client({ connectionString: url });
+    await database.connect();
+    return database.query(text.replaceAll("$s", schema)).finally(() => database.end());
+  }
   async function ended(tower: Carillon, runId: number) {
     const { store } = await tower.open();
     await until(`run ${runId} to end`, async () => (await store.runs.find(runId)).endedMs !== null);
@@ -66,6 +71,25 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     const relatives = await store.flow.relatives(runId, 50);
     expect(relatives.map(({ relation }) => relation).sort()).toEqual(["child", "child", "child", "child", "join"]);
     expect(sizes).toHaveLength(4);
+
+    // What many at once are told together is what each is told alone, and what is none is told as such.
+    await tower.enqueue("publish", undefined, { in: "1h" });
+    const { rows } = await seen(`select id from $s.run union all select id from $s.run_history order by id`);
+    const ids = [...rows.map(({ id }) => Number(id)), 10 ** 12];
+    expect(ids.length).toBeGreaterThan(6);
+    const alone = await Promise.all(
+      ids.slice(0, -1).map(async (id) => {
+        const { letter, redrives } = await store.deadLetters.linksOf(id);
+        return {
+          ...{ run: await store.runs.find(id), attempts: await store.runs.attempts(id), redrives },
+          ...{ relatives: await store.flow.relatives(id, 3), late: await store.flow.lateResults(id) },
+          letter: letter && { fingerprint: letter.fingerprint, state: letter.state, redrivenBy: letter.redrivenBy },
+        };
+      }),
+    );
+    expect(alone.map(({ letter }) => letter !== null)).toContain(true);
+    expect(Math.max(...alone.map(({ attempts }) => attempts.length))).toBe(2);
+    expect(await store.browse.whole([...ids, runId], 3)).toEqual([...alone, null, alone[ids.indexOf(runId)]]);
   });
 
   test("children without keys are told apart by the order of calls; one that cannot be made is an error in the handler", async () => {
