@@ -65,6 +65,12 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     const cancelMs = atMs + inMs * dice.one([0.5, 1]) + dice.between(0, 12_000);
     if (dice.chance(0.5)) add(cancelMs, { kind: "cancel", node: dice.one(nodes), run });
   }
+  // Cancelled while they are at work, and some fail before they hear of it.
+  for (let left = sort === "stops" ? 8 : 0; left > 0; left--) {
+    const atMs = dice.between(60_000, untilMs);
+    const run = enqueue(atMs, dice.one(taskNames.slice(0, 3)), 0);
+    add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
+  }
   // Many at once, from everywhere.
   for (let left = sort === "crowd" ? 6 : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
     // The last of them is still being worked off when everything is in order again.

@@ -205,7 +205,7 @@ export class Cluster {
     const isLong = length > 1 - plan.longRuns;
     const forMs = isLong ? dice.between(8e3, 35e3) : length < 0.45 ? dice.between(5, 500) : dice.between(500, 8_000);
     const deaf = dice.chance(0.2);
-    const fails = dice.chance(0.12);
+    const fails = dice.chance(plan.sort === "stops" ? 0.3 : 0.12);
     const execution: Execution = {
       ...{ node: node.plan.name, life, run: run.id, task: run.task, attempt: run.attempt, fence: run.fence },
       ...{ slotMs: run.slot?.getTime() ?? null, dueMs: run.due.getTime(), deaf },

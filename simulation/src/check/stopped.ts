@@ -1,10 +1,12 @@
 import type { Checker, History, Operation } from "../history.ts";
+import { claimsOf } from "./claims.ts";
 
 /** After a pause, a removal or a cancellation was acknowledged, nothing of it starts. */
 export const stopped: Checker = {
   invariant: "6, 14: what was stopped, and acknowledged, does not start",
   check(history) {
     const { operations, executions } = history;
+    const claims = claimsOf(history);
     for (const operation of operations) {
       const { kind, task, outcome, endedMs, answer, run } = operation;
       if (outcome !== "ok" || endedMs === null) continue;
@@ -12,6 +14,13 @@ export const stopped: Checker = {
         const started = executions.find((one) => one.run === run && one.startMs > endedMs);
         if (started && answer === "cancelled")
           return { what: `${operation.id} had cancelled it`, run: started.run, atMs: started.startMs };
+        const again = executions.find((one) => one.run === run && (claims.get(one.fence)?.atMs ?? 0) > endedMs);
+        if (again)
+          return {
+            what: `${operation.id} had it stopped, and it was claimed again`,
+            run: again.run,
+            atMs: again.startMs,
+          };
       }
       if (kind !== "pause task" && kind !== "remove task") continue;
       const untilMs = again(operation, history);

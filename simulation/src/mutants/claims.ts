@@ -65,6 +65,7 @@ export const claimMutants: readonly Mutant[] = [
     find: "where r.state + 0 = 3 and r.recall <> 1 and t.deleted_ms is null and",
     put: "where r.state = 3 and",
     breaks: "14",
+    play: "stops",
   },
   {
     name: "the reaper sleeps",
