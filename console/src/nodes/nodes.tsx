@@ -42,7 +42,7 @@ export function Nodes() {
                 [t("workers.version"), data.version],
                 [
                   t("nodes.clusterId"),
-                  <span key="id" className="mono">
+                  <span key="id" className="mono" data-long>
                     {data.cluster}
                   </span>,
                 ],

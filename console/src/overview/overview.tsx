@@ -1,6 +1,6 @@
 import { IconAlertTriangleFilled, IconCircleCheckFilled, IconCircleXFilled } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
@@ -34,7 +34,11 @@ export function Overview() {
   const live = useAnswer("listRuns", { state: ["claimed", "undecided"], limit: 200 }, { everyMs });
   const ready = useAnswer("listRuns", { state: ["ready"], limit: 100 }, { everyMs });
   const ended = useAnswer("listRuns", { state: ["succeeded", "failed", "cancelled"], limit: endedShown }, { everyMs });
-  const failed = useAnswer("listRuns", { state: ["failed"], since, limit: 100 }, { keep: true });
+  const asked = useAnswer("listRuns", { state: ["failed"], since, limit: 100 }, { keep: true });
+  // With each minute it is another question: while none is answered, the last answer stands, as everywhere.
+  const answered = useRef(asked.data);
+  if (asked.data) answered.current = asked.data;
+  const failed = { data: asked.data ?? answered.current, error: asked.error, refetch: asked.refetch };
   const dead = useAnswer("listDeadGroups", {});
   const coming = useAnswer("listComing", { count: 20 }, { everyMs: 10_000 });
   const groups = useAnswer("listGroups", { limit: 200 }, { everyMs: 5_000 });
@@ -104,7 +108,7 @@ export function Overview() {
       ? [
           [
             "late",
-            t("overview.failedTold", { n: failures.length }),
+            t("overview.failedTold", { n: failed.data?.next ? `${count(failures.length)}+` : failures.length }),
             <Link key="failed" to="/runs" search={{ state: "failed" }}>
               {t("overview.see")}
             </Link>,
@@ -141,7 +145,7 @@ export function Overview() {
         <Tile
           name={t("overview.running")}
           value={live.data && count(running.length)}
-          tone="run"
+          tone={running.length > 0 ? "run" : "ok"}
           more={t("overview.runningMore", { n: waiting })}
           to="/runs"
           search={{ state: "claimed" }}

@@ -149,8 +149,7 @@ export function Log({ run, live }: { run: number; live: boolean }) {
           />
         )}
         <span className={`${css.count} soft figures`}>
-          {t("log.lines", { n: lines.length })}
-          {before || after ? "+" : ""}
+          {t("log.lines", { n: before || after ? `${words.count(lines.length)}+` : lines.length })}
         </span>
         <Button.Group>
           <Button variant="default" px={8} aria-label={t("log.toStart")} onClick={() => to("start")}>

@@ -17,7 +17,7 @@ export function Broken({ error, reset }: { error: unknown; reset: () => void }) 
     stood.current = state === "live";
   }, [isAway, state]);
   return (
-    <Page title={t("broken.title")}>
+    <Page title={t(isAway ? "line.broken" : "broken.title")}>
       <Trouble error={error} again={isAway ? () => window.location.reload() : reset} />
     </Page>
   );

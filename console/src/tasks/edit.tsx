@@ -190,6 +190,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
         }}
       >
         <SegmentedControl
+          className={css.kinds}
           aria-label={t("edit.kind")}
           value={form.kind}
           onChange={(kind) => set({ kind: kind as Form["kind"] })}

@@ -56,7 +56,10 @@ export function cronInChinese(f: CronFields): string | null {
   if (f.nearest || f.lastNearest || f.lastWeekdays || f.nth || f.years) return null;
   const days = dayWords(f);
   const time = timeWords(f);
-  return days === null || time === null ? null : `${days}${days === "" ? "" : " "}${time}`;
+  if (days === null || time === null) return null;
+  // "Every day every 15 minutes" is said of nothing: each hour's minutes are those of each day.
+  const isSaid = days !== "每天" || !time.startsWith("每");
+  return isSaid ? `${days} ${time}` : time;
 }
 
 function dayWords(f: CronFields): string | null {

@@ -80,7 +80,7 @@ export function TaskScreen() {
               keepMounted={false}
               classNames={{ panel: css.panel ?? "" }}
             >
-              <Tabs.List>
+              <Tabs.List className={css.tabs ?? ""}>
                 {parts.map((one) => (
                   <Tabs.Tab key={one} value={one}>
                     {t(`task.part.${one}`)}

@@ -158,7 +158,9 @@ export function Tasks() {
           ) : (
             <Nothing title={t("tasks.none")}>
               <p>{t("tasks.noneTold")}</p>
-              <code>{'tower.task("hello", { schedule: every("5m") }, async (run) => run.log.info("hello"))'}</code>
+              <code>
+                {'tower.task("hello", { schedule: every("5m") }, async (run) => {\n  run.log.info("hello");\n});'}
+              </code>
             </Nothing>
           )
         }

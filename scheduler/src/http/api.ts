@@ -400,8 +400,15 @@ function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     // Whoever has gone already is not told of again.
     if (signal.aborted || raw.destroyed) return resolve();
-    raw.once("drain", resolve);
-    raw.once("close", resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    // A stream waits often: what it waits for no more is let go of, or each time would leave two listeners behind.
+    const end = () => {
+      raw.off("drain", end);
+      raw.off("close", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    raw.once("drain", end);
+    raw.once("close", end);
+    signal.addEventListener("abort", end, { once: true });
   });
 }
