@@ -89,6 +89,23 @@ const audit = createRoute({
   validateSearch: picks("who", "act", "about", "named", "since", "until", "entry"),
   component: screen(() => import("./audit/audit.tsx"), "Audit"),
 });
+const calendars = createRoute({
+  ...under,
+  path: "/calendars",
+  component: screen(() => import("./calendars/calendars.tsx"), "Calendars"),
+});
+const calendar = createRoute({
+  ...under,
+  path: "/calendars/$calendar",
+  validateSearch: picks("year", "version"),
+  component: screen(() => import("./calendars/calendar.tsx"), "CalendarScreen"),
+});
+const access = createRoute({
+  ...under,
+  path: "/access",
+  validateSearch: picks("part", "ended"),
+  component: screen(() => import("./access/access.tsx"), "Access"),
+});
 const settings = createRoute({
   ...under,
   path: "/settings",
@@ -109,7 +126,10 @@ export const router = createRouter({
     alarms,
     workers,
     nodes,
+    calendars,
+    calendar,
     audit,
+    access,
     settings,
   ]),
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

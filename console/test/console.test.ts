@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
+import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, hostileText, openStage, password } from "./support/stage.mjs";
@@ -147,6 +148,12 @@ const screens = (): [path: string, shows: string][] => [
   ["/workers", "rack=b4"],
   ["/nodes", "atlas"],
   ["/audit", "staff"],
+  ["/calendars", "carillon calendars set"],
+  ["/access", "operator|操作员"],
+  ["/access?part=tokens", "ct_"],
+  ["/access?part=keys", "carillon worker"],
+  ["/access?part=secrets", "run.secret"],
+  ["/access?part=sign-in", "the house"],
   ["/settings", "English"],
   ["/nowhere", "no such page|没有这个页面"],
 ];
@@ -398,6 +405,7 @@ describe("an operator", () => {
 });
 
 deadLettersAndAudit(house);
+calendarsAndAccess(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {

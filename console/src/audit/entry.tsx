@@ -111,6 +111,11 @@ function Subject({ about, named }: { about: About; named: string }) {
           {t("audit.toRun")}
         </Link>
       )}
+      {about === "calendar" && (
+        <Link to="/calendars/$calendar" params={{ calendar: named }}>
+          {t("audit.toCalendar")}
+        </Link>
+      )}
       <Link to="/audit" search={{ about, named }}>
         {t("audit.allOf")}
       </Link>

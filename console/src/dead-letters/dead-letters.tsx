@@ -1,8 +1,8 @@
 /** Runs that ended their tries, by what they failed of: one cause is one row, however often it struck. */
-import { Select } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -115,15 +115,18 @@ export function DeadLetters() {
 }
 
 const tasksShown = 2;
+/** Each reason weighs a row of the page; the largest come first. */
+const groupsShown = 100;
 
 function Groups({ groups, open }: { groups: Group[]; open: string | undefined }) {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
   const now = useNow();
-  const oldest = Math.min(now, ...groups.map(({ first }) => Date.parse(first)));
+  const [shown, setShown] = useState(groupsShown);
+  const oldest = groups.reduce((least, { first }) => Math.min(least, Date.parse(first)), now);
   return (
     <ul className={css.groups} aria-label={t("dead.kinds")} onKeyDown={stepRows}>
-      {groups.map((group) => (
+      {groups.slice(0, shown).map((group) => (
         <li key={group.fingerprint}>
           <Link
             to="/dead-letters"
@@ -145,6 +148,13 @@ function Groups({ groups, open }: { groups: Group[]; open: string | undefined })
           </Link>
         </li>
       ))}
+      {groups.length > shown && (
+        <li className={css.more}>
+          <Button size="compact-sm" variant="default" onClick={() => setShown(shown + groupsShown)}>
+            {t("bulk.andMore", { n: groups.length - shown })}
+          </Button>
+        </li>
+      )}
     </ul>
   );
 }

@@ -71,6 +71,7 @@ function tell(event: Event<"followEvents">): void {
         "listUpcomingSlots",
         "listTaskVersions",
         "listCalendars",
+        "getCalendar",
         "listAudit",
       );
       break;

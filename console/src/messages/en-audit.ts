@@ -21,6 +21,7 @@ export const auditEn = {
   "audit.copyLink": "Copy the link to this entry",
   "audit.toTask": "To the task",
   "audit.toRun": "To the run",
+  "audit.toCalendar": "To the calendar",
   "audit.allOf": "All that was done to it",
   "audit.act.create": "made",
   "audit.act.edit": "edited",

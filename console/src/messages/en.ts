@@ -1,5 +1,7 @@
+import { accessEn } from "./en-access.ts";
 import { alarmsEn } from "./en-alarms.ts";
 import { auditEn } from "./en-audit.ts";
+import { calendarsEn } from "./en-calendars.ts";
 import { clusterEn } from "./en-cluster.ts";
 import { deadEn } from "./en-dead.ts";
 import { operationsEn } from "./en-operations.ts";
@@ -19,6 +21,8 @@ export const en = {
   ...signInEn,
   ...deadEn,
   ...auditEn,
+  ...calendarsEn,
+  ...accessEn,
   "unit.ms": "ms",
   "unit.s": "s",
   "unit.min": "min",

@@ -86,6 +86,18 @@ export function wordsIn(language: Language, zone: string) {
     minute: (ms: number, inZone = zone) => dateText(ms, language, inZone, { hour: "2-digit", minute: "2-digit" }),
     day: (ms: number, inZone = zone) =>
       dateText(ms, language, inZone, { weekday: "short", day: "numeric", month: "short" }),
+    /** Of a calendar's day, which is of no zone. @param day counted from 1970-01-01 */
+    date: (day: number) =>
+      dateText(day * 86_400_000, language, "UTC", {
+        weekday: "short",
+        day: "numeric",
+        month: "short",
+        year: "numeric",
+      }),
+    monthName: (year: number, month: number) => dateText(Date.UTC(year, month, 1), language, "UTC", { month: "long" }),
+    /** @param weekday 0 is Sunday */
+    weekdayName: (weekday: number, length: "narrow" | "short" | "long") =>
+      dateText((weekday + 3) * 86_400_000, language, "UTC", { weekday: length }),
     /** Whole, to the second, with the zone's offset. */
     moment: (ms: number, inZone = zone) =>
       dateText(ms, language, inZone, { ...dayParts, ...clockParts, timeZoneName: "shortOffset" }),

@@ -22,6 +22,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.copyLink": "复制此条目的链接",
   "audit.toTask": "查看任务",
   "audit.toRun": "查看运行",
+  "audit.toCalendar": "查看日历",
   "audit.allOf": "对它的所有操作",
   "audit.act.create": "创建",
   "audit.act.edit": "编辑",

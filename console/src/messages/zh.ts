@@ -1,6 +1,8 @@
 import type { en } from "./en.ts";
+import { accessZh } from "./zh-access.ts";
 import { alarmsZh } from "./zh-alarms.ts";
 import { auditZh } from "./zh-audit.ts";
+import { calendarsZh } from "./zh-calendars.ts";
 import { clusterZh } from "./zh-cluster.ts";
 import { deadZh } from "./zh-dead.ts";
 import { operationsZh } from "./zh-operations.ts";
@@ -19,6 +21,8 @@ export const zh: Record<keyof typeof en, string> = {
   ...signInZh,
   ...deadZh,
   ...auditZh,
+  ...calendarsZh,
+  ...accessZh,
   "unit.ms": "毫秒",
   "unit.s": "秒",
   "unit.min": "分",

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
 import { Away } from "../parts/moment.tsx";
@@ -29,9 +30,9 @@ function Audit() {
           <ul className={css.rows}>
             {items.map(({ entry, at, who, act, about, named, why }) => (
               <li key={entry} className={css.changed}>
-                <span className="cut" title={why}>
+                <Link to="/audit" search={{ entry: String(entry) }} className={`cut ${css.entry}`} title={why}>
                   <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
-                </span>
+                </Link>
                 <span className="soft">
                   <Away at={at} />
                 </span>

@@ -1,9 +1,11 @@
 import {
   IconActivity,
   IconBellRinging,
+  IconCalendar,
   IconCalendarTime,
   IconHeartbeat,
   IconHistory,
+  IconKey,
   IconListDetails,
   IconMailX,
   IconPlayerPlay,
@@ -25,7 +27,9 @@ export interface Screen {
     | "/alarms"
     | "/workers"
     | "/nodes"
+    | "/calendars"
     | "/audit"
+    | "/access"
     | "/settings";
   name: Message;
   icon: typeof IconActivity;
@@ -52,7 +56,9 @@ export const screens: Screen[][] = [
     { to: "/nodes", name: "screen.nodes", icon: IconServer2, key: "n", least: "viewer", everywhere: true },
   ],
   [
+    { to: "/calendars", name: "screen.calendars", icon: IconCalendar, key: "c", least: "viewer" },
     { to: "/audit", name: "screen.audit", icon: IconHistory, key: "u", least: "admin", everywhere: true },
+    { to: "/access", name: "screen.access", icon: IconKey, key: "a", least: "viewer" },
     { to: "/settings", name: "screen.settings", icon: IconSettings, key: "s", least: "viewer" },
   ],
 ];

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
@@ -136,6 +137,7 @@ interface Definition {
   misfire: { policy: "fire_once" | "skip" | "all" };
   onWorkerLost: "retry" | "fail" | "ask";
   graceMs: number;
+  calendar?: { name: string } | null;
 }
 
 function Policies({ task }: { task: Task }) {
@@ -169,6 +171,16 @@ function Policies({ task }: { task: Task }) {
           [t("task.retry"), t("task.tries", { n: definition.retry.attempts })],
           [t("task.timeout"), definition.timeoutMs === null ? t("task.noTimeout") : span(definition.timeoutMs)],
           [t("task.lost"), t(`lost.${definition.onWorkerLost}`)],
+          ...(definition.calendar
+            ? ([
+                [
+                  t("calendar.ofTask"),
+                  <Link key="calendar" to="/calendars/$calendar" params={{ calendar: definition.calendar.name }}>
+                    {definition.calendar.name}
+                  </Link>,
+                ],
+              ] as [string, React.ReactNode][])
+            : []),
           [t("tasks.group"), task.group],
           [t("run.priority"), String(definition.priority)],
           [t("run.version"), String(task.version)],

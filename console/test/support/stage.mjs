@@ -40,6 +40,7 @@ export async function openStage({
     alarms,
     concurrency: 40,
     drain: "500ms",
+    secretKeys: randomBytes(32).toString("base64"),
     ...(provider ? { provider } : {}),
   });
   if (!bare) furnish(tower, hostile);

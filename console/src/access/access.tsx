@@ -1,0 +1,63 @@
+/** Who may do what: users, tokens, worker keys, secrets, and how one signs in. Each part is shown to those who may see it. */
+import { Tabs } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useSees } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Page } from "../parts/page.tsx";
+import css from "./access.module.css";
+import { Provider } from "./provider.tsx";
+import { Secrets } from "./secrets.tsx";
+import { Tokens } from "./tokens.tsx";
+import { Users } from "./users.tsx";
+import { WorkerKeys } from "./worker-keys.tsx";
+
+const parts = ["users", "tokens", "keys", "secrets", "sign-in"] as const;
+type Part = (typeof parts)[number];
+
+export function Access() {
+  const { t } = useWords();
+  const { part } = useSearch({ from: "/access" });
+  const navigate = useNavigate({ from: "/access" });
+  const sees: Record<Part, boolean> = {
+    users: useSees("admin", true),
+    tokens: useSees("viewer"),
+    keys: useSees("admin"),
+    secrets: useSees("editor", true),
+    "sign-in": true,
+  };
+  const shown = parts.filter((one) => sees[one]);
+  const chosen = shown.find((one) => one === part) ?? shown[0];
+  return (
+    <Page title={t("screen.access")} below={t("access.lead")}>
+      <Tabs
+        value={chosen ?? null}
+        onChange={(next) => void navigate({ search: { part: next ?? undefined } })}
+        keepMounted={false}
+        classNames={{ panel: css.panel ?? "" }}
+      >
+        <Tabs.List>
+          {shown.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {t(`access.part.${one === "sign-in" ? "signIn" : one}`)}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="users">
+          <Users />
+        </Tabs.Panel>
+        <Tabs.Panel value="tokens">
+          <Tokens />
+        </Tabs.Panel>
+        <Tabs.Panel value="keys">
+          <WorkerKeys />
+        </Tabs.Panel>
+        <Tabs.Panel value="secrets">
+          <Secrets />
+        </Tabs.Panel>
+        <Tabs.Panel value="sign-in">
+          <Provider />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}

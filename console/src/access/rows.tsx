@@ -1,0 +1,83 @@
+import { Button, Switch } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { useWords } from "../messages/words.ts";
+import { Shown } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import css from "./access.module.css";
+
+interface Listed<Item> {
+  data: Item[] | undefined;
+  error: unknown;
+  refetch: () => unknown;
+  more: boolean;
+  onMore: () => void;
+}
+
+/** One part of the screen: what it is, what can be made, and a row for each. */
+export function Rows<Item>({
+  of,
+  told,
+  act,
+  isEnded,
+  none,
+  keyOf,
+  children,
+}: {
+  of: Listed<Item>;
+  told: string;
+  act?: ReactNode;
+  /** Of such as end: these are left out until they are asked for. */
+  isEnded?: (item: Item) => boolean;
+  none: ReactNode;
+  keyOf: (item: Item) => string;
+  children: (item: Item) => ReactNode;
+}) {
+  const { t } = useWords();
+  const { ended } = useSearch({ from: "/access" });
+  const navigate = useNavigate({ from: "/access" });
+  const shown = of.data?.filter((item) => ended !== undefined || !isEnded?.(item));
+  const hidden = (of.data?.length ?? 0) - (shown?.length ?? 0);
+  return (
+    <>
+      <div className={css.told}>
+        <p className="soft">{told}</p>
+        {isEnded && (ended !== undefined || hidden > 0) && (
+          <Switch
+            label={t("access.ended")}
+            checked={ended !== undefined}
+            onChange={(event) => {
+              const wanted = event.currentTarget.checked ? "shown" : undefined;
+              void navigate({ search: (before) => ({ ...before, ended: wanted }), replace: true });
+            }}
+          />
+        )}
+        {act}
+      </div>
+      <Card tight>
+        <Shown of={of} rows={5}>
+          {() =>
+            shown?.length === 0 && !of.more ? (
+              none
+            ) : (
+              <>
+                <ul className={css.rows}>
+                  {shown?.map((item) => (
+                    <li key={keyOf(item)}>{children(item)}</li>
+                  ))}
+                </ul>
+                {of.more && (
+                  <div className={css.more}>
+                    <Button size="compact-sm" variant="default" onClick={of.onMore}>
+                      {t("versions.more")}
+                    </Button>
+                  </div>
+                )}
+              </>
+            )
+          }
+        </Shown>
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,151 @@
+import { Button, Menu } from "@mantine/core";
+import { IconDots, IconUserPlus } from "@tabler/icons-react";
+import { useState } from "react";
+import { outdate } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useReach } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Away } from "../parts/moment.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag } from "../parts/state.tsx";
+import { toast } from "../parts/toasts.tsx";
+import css from "./access.module.css";
+import { Rows } from "./rows.tsx";
+import { ChangeUser, NewUser, SetPassword } from "./user-forms.tsx";
+
+export type User = Answer<"listUsers">["items"][number];
+type Act = "change" | "password" | "disable" | "remove";
+
+export function Users() {
+  const { t } = useWords();
+  const may = useReach("admin").everywhere;
+  const users = usePages("listUsers", { limit: 100 });
+  const [isNew, setNew] = useState(false);
+  return (
+    <>
+      <Rows
+        of={users}
+        told={t("access.usersTold")}
+        keyOf={({ name }) => name}
+        none={null}
+        act={
+          may && (
+            <Button leftSection={<IconUserPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
+              {t("access.newUser")}
+            </Button>
+          )
+        }
+      >
+        {(user) => <One user={user} may={may} />}
+      </Rows>
+      {isNew && <NewUser onClose={() => setNew(false)} />}
+    </>
+  );
+}
+
+function One({ user, may }: { user: User; may: boolean }) {
+  const { t } = useWords();
+  const [act, setAct] = useState<Act>();
+  const close = () => setAct(undefined);
+  const { name, role, grants, disabled, provided, created, createdBy } = user;
+  const letIn = async () => {
+    try {
+      await call("changeUser", { user: name, disabled: false });
+      outdate("listUsers");
+      toast({ text: t("access.letInDone", { user: name }) });
+    } catch (error) {
+      toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  return (
+    <div className={css.row} data-off={disabled !== null || undefined}>
+      <span className={css.face} aria-hidden>
+        {[...name][0]?.toUpperCase()}
+      </span>
+      <div className={css.who}>
+        <b>{plain(name)}</b>
+        <small>
+          {t("access.madeBy", { by: plain(createdBy) })} <Away at={created} />
+        </small>
+      </div>
+      <div className={css.tags}>
+        {role === null ? (
+          <span className="soft">{t("access.nowhereElse")}</span>
+        ) : (
+          <Tag tone={role === "admin" ? "late" : "run"}>{t(`role.${role}`)}</Tag>
+        )}
+        {grants
+          .filter(({ namespace }) => namespace !== "*")
+          .map((grant) => (
+            <Tag key={grant.namespace} tone="wait">
+              {grant.namespace}: {t(`role.${grant.role}`)}
+            </Tag>
+          ))}
+        {provided && <Tag tone="skip">{t("access.provided")}</Tag>}
+        {disabled !== null && <Tag tone="bad">{t("access.disabled")}</Tag>}
+      </div>
+      {may && (
+        <span className={css.acts}>
+          <Button
+            size="compact-sm"
+            variant="default"
+            aria-label={t("access.changeOf", { what: name })}
+            onClick={() => setAct("change")}
+          >
+            {t("access.change")}
+          </Button>
+          <Menu position="bottom-end" withinPortal>
+            <Menu.Target>
+              <Button size="compact-sm" variant="default" px={6} aria-label={t("access.moreOf", { what: name })}>
+                <IconDots size={16} aria-hidden />
+              </Button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              {!provided && <Menu.Item onClick={() => setAct("password")}>{t("access.setPassword")}</Menu.Item>}
+              {disabled === null ? (
+                <Menu.Item onClick={() => setAct("disable")}>{t("access.disable")}</Menu.Item>
+              ) : (
+                <Menu.Item onClick={() => void letIn()}>{t("access.letIn")}</Menu.Item>
+              )}
+              <Menu.Item color="var(--c-bad)" onClick={() => setAct("remove")}>
+                {t("access.removeUser")}
+              </Menu.Item>
+            </Menu.Dropdown>
+          </Menu>
+        </span>
+      )}
+      {act === "change" && <ChangeUser user={user} onClose={close} />}
+      {act === "password" && <SetPassword user={user} onClose={close} />}
+      {act === "disable" && (
+        <Confirm
+          title={t("access.disableTitle", { user: name })}
+          consequence={t("access.disableTold")}
+          act={t("access.disable")}
+          grave
+          onDo={async ({ reason, key }) => {
+            await call("changeUser", { user: name, disabled: true, reason }, { key });
+            outdate("listUsers", "listTokens");
+            toast({ text: t("access.disabledDone", { user: name }), undo: () => void letIn() });
+          }}
+          onClose={close}
+        />
+      )}
+      {act === "remove" && (
+        <Confirm
+          title={t("access.removeUserTitle", { user: name })}
+          consequence={t("access.removeUserTold")}
+          act={t("access.remove")}
+          grave
+          onDo={async ({ reason, key }) => {
+            await call("removeUser", { user: name, reason }, { key });
+            outdate("listUsers", "listTokens");
+            toast({ text: t("access.removedDone", { what: name }) });
+          }}
+          onClose={close}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,152 @@
+import { Button, TagsInput, TextInput } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { type Answer, call } from "../api/call.ts";
+import { useMay, useReach } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Away } from "../parts/moment.tsx";
+import { Nothing } from "../parts/notice.tsx";
+import { usePages } from "../parts/pages.ts";
+import { plain } from "../parts/plain.ts";
+import { Tag } from "../parts/state.tsx";
+import { toast } from "../parts/toasts.tsx";
+import css from "./access.module.css";
+import { Once } from "./once.tsx";
+import { Rows } from "./rows.tsx";
+
+type Key = Answer<"listWorkerKeys">["items"][number];
+type Made = Answer<"createWorkerKey">;
+
+export function WorkerKeys() {
+  const { t } = useWords();
+  const may = useMay("admin");
+  const reach = useReach("admin");
+  const keys = usePages("listWorkerKeys", { limit: 100 });
+  const [isNew, setNew] = useState(false);
+  const [made, setMade] = useState<Made>();
+  return (
+    <>
+      <Rows
+        of={keys}
+        told={t("access.keysTold")}
+        keyOf={({ name, created }) => `${name}/${created}`}
+        isEnded={({ revoked }) => revoked !== null}
+        none={
+          <Nothing title={t("access.noKeys")}>
+            <p>{t("access.noKeysTold")}</p>
+            <code>carillon worker --server {window.location.origin} tasks.ts</code>
+          </Nothing>
+        }
+        act={
+          may && (
+            <Button leftSection={<IconPlus size={17} aria-hidden />} onClick={() => setNew(true)}>
+              {t("access.newKey")}
+            </Button>
+          )
+        }
+      >
+        {(key) => <One worker={key} may={reach.on(key.name)} />}
+      </Rows>
+      {isNew && <NewKey onMade={setMade} onClose={() => setNew(false)} />}
+      {made && (
+        <Once
+          title={t("access.keyMade", { key: made.name })}
+          secret={made.secret}
+          how={`CARILLON_WORKER_KEY=${made.secret.slice(0, 8)}… carillon worker --server ${window.location.origin} tasks.ts`}
+          onClose={() => setMade(undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+function One({ worker, may }: { worker: Key; may: boolean }) {
+  const { t } = useWords();
+  const [isRevoking, setRevoking] = useState(false);
+  const { name, groups, created, by, revoked } = worker;
+  return (
+    <div className={css.row} data-off={revoked !== null || undefined}>
+      <div className={css.who}>
+        <b>{plain(name)}</b>
+        <small>
+          {t("access.madeBy", { by: plain(by) })} <Away at={created} />
+        </small>
+      </div>
+      <div className={css.tags}>
+        {groups.map((group) => (
+          <Tag key={group} tone="wait">
+            {group}
+          </Tag>
+        ))}
+      </div>
+      <div className={css.state}>{revoked !== null && <Tag tone="bad">{t("access.revoked")}</Tag>}</div>
+      {may && revoked === null && (
+        <span className={css.acts}>
+          <Button
+            size="compact-sm"
+            variant="default"
+            aria-label={t("access.revokeOf", { what: name })}
+            onClick={() => setRevoking(true)}
+          >
+            {t("access.revoke")}
+          </Button>
+        </span>
+      )}
+      {isRevoking && (
+        <Confirm
+          title={t("access.revokeOf", { what: name })}
+          consequence={t("access.revokeKeyTold")}
+          act={t("access.revoke")}
+          grave
+          onDo={async ({ reason, key }) => {
+            await call("revokeWorkerKey", { key: name, reason }, { key });
+            outdate("listWorkerKeys", "listWorkers");
+            toast({ text: t("access.revokedDone", { what: name }) });
+          }}
+          onClose={() => setRevoking(false)}
+        />
+      )}
+    </div>
+  );
+}
+
+function NewKey({ onMade, onClose }: { onMade: (made: Made) => void; onClose: () => void }) {
+  const { t } = useWords();
+  const [name, setName] = useState("");
+  const [groups, setGroups] = useState<string[]>(["default"]);
+  const known = useAnswer("listGroups", { limit: 200 });
+  return (
+    <Confirm
+      title={t("access.newKey")}
+      consequence={t("access.newKeyTold")}
+      act={t("access.make")}
+      blocked={name.trim() === "" || groups.length === 0}
+      onDo={async ({ reason, key }) => {
+        const made = await call("createWorkerKey", { name: name.trim(), groups, reason }, { key });
+        outdate("listWorkerKeys");
+        onMade(made);
+      }}
+      onClose={onClose}
+    >
+      <div className={css.form}>
+        <TextInput
+          data-autofocus
+          label={t("signIn.name")}
+          placeholder="warehouse-7"
+          maxLength={100}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <TagsInput
+          label={t("workers.groups")}
+          description={t("access.groupsTold")}
+          data={known.data?.items.map((group) => group.name) ?? []}
+          value={groups}
+          onChange={setGroups}
+        />
+      </div>
+    </Confirm>
+  );
+}

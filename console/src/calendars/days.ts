@@ -1,0 +1,73 @@
+/** What a calendar makes of a year, worked out by the code that plans by it (`scheduler/src/calendar.ts`). */
+import { type Calendar, type CalendarRule, instantAt, localDayOf, runDays } from "../../../scheduler/src/calendar.ts";
+import { compileSchedule, type ScheduleSpec } from "../../../scheduler/src/schedule.ts";
+import { zoneOf } from "../../../scheduler/src/zone.ts";
+
+export const dayMs = 86_400_000;
+export type DayKind = "work" | "weekend" | "holiday";
+export type Content = Pick<Calendar, "zone" | "weekend" | "holidays">;
+
+/** Days are numbers, counted from 1970-01-01. */
+export const dayOf = (year: number, month: number, date: number): number => Date.UTC(year, month, date) / dayMs;
+export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
+export const weekdayOf = (day: number): number => (((day + 4) % 7) + 7) % 7;
+export const yearOf = (day: number): number => new Date(day * dayMs).getUTCFullYear();
+export const todayIn = (zone: string, nowMs: number): number => localDayOf(zoneOf(zone), nowMs);
+
+/** A holiday on a weekend is told as a holiday. */
+export function kindsOf({ weekend, holidays }: Pick<Content, "weekend" | "holidays">): (day: number) => DayKind {
+  const free = new Set(holidays);
+  return (day) => (free.has(dayText(day)) ? "holiday" : weekend.includes(weekdayOf(day)) ? "weekend" : "work");
+}
+
+export function daysOfYear(year: number): number[] {
+  const first = dayOf(year, 0, 1);
+  return Array.from({ length: dayOf(year + 1, 0, 1) - first }, (_, at) => first + at);
+}
+
+/** Of a day that a task would have run on: its first slot then, and where it goes. */
+export interface Blocked {
+  day: number;
+  firstMs: number;
+  /** It would have run more than once. */
+  several: boolean;
+  /** null: its slots are left out. */
+  to: number | null;
+}
+
+/** A slot is moved no further than this; see `movedDaysMax`. */
+const furthest = 400;
+
+/** The days from one to another, both included, whose slots a task loses by its calendar. */
+export function blockedDays(
+  { schedule, calendar: rule }: { schedule: ScheduleSpec; calendar?: CalendarRule | null | undefined },
+  content: Content,
+  from: number,
+  to: number,
+): Blocked[] {
+  if (!rule || (schedule.type === "every" && schedule.mode === "delay")) return [];
+  const base = compileSchedule(schedule);
+  const { zone, allows } = runDays({ ...content, name: "", version: 0 }, rule.on);
+  const blocked: Blocked[] = [];
+  for (let day = from; day <= to; day++) {
+    if (allows(day)) continue;
+    const end = instantAt(zone, (day + 1) * dayMs);
+    const firstMs = base.next(instantAt(zone, day * dayMs) - 1);
+    if (firstMs === null) break;
+    if (firstMs >= end) {
+      // Nothing until then: on with the day on which it fires next.
+      day = Math.max(day, localDayOf(zone, firstMs) - 1);
+      continue;
+    }
+    const second = base.next(firstMs);
+    blocked.push({ day, firstMs, several: second !== null && second < end, to: target(rule, allows, day) });
+  }
+  return blocked;
+}
+
+function target(rule: CalendarRule, allows: (day: number) => boolean, day: number): number | null {
+  if (rule.otherwise === "skip") return null;
+  const way = rule.otherwise === "next" ? 1 : -1;
+  for (let away = 1; away <= furthest; away++) if (allows(day + away * way)) return day + away * way;
+  return null;
+}

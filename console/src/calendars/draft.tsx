@@ -1,0 +1,131 @@
+import { Button, Group, Select, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { outdate } from "../api/answers.ts";
+import { call, newKey } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Trouble } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import { toast } from "../parts/toasts.tsx";
+import css from "./calendar.module.css";
+import type { Calendar, Drafted } from "./calendar.tsx";
+import { contentOf } from "./calendar.tsx";
+import type { Content } from "./days.ts";
+import { DayRange, IcsField, Weekend } from "./fields.tsx";
+import { zones } from "./new-calendar.tsx";
+
+/** What differs between two calendars, in days. */
+export function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
+  const [before, after] = [new Set(was.holidays), new Set(is.holidays)];
+  return {
+    added: is.holidays.filter((day) => !before.has(day)),
+    removed: was.holidays.filter((day) => !after.has(day)),
+  };
+}
+
+export const outdateCalendars = () =>
+  outdate("getCalendar", "listCalendars", "getTask", "listTasks", "listUpcomingSlots", "listComing");
+
+/** Above the year, whose days are pressed. Stored as the next version, from the one that was read. */
+export function Draft({
+  calendar,
+  draft,
+  onChange,
+  onClose,
+}: {
+  calendar: Calendar;
+  draft: Drafted;
+  onChange: (draft: Drafted) => void;
+  onClose: () => void;
+}) {
+  const { t } = useWords();
+  const [reason, setReason] = useState("");
+  const [key] = useState(newKey);
+  const { name, version } = calendar;
+  const { added, removed } = dayChanges(calendar, draft);
+  const isSame =
+    added.length + removed.length === 0 &&
+    draft.ics === undefined &&
+    draft.zone === calendar.zone &&
+    draft.weekend.join() === calendar.weekend.join();
+  const save = useMutation({
+    mutationFn: () =>
+      call(
+        "setCalendar",
+        {
+          ...{ calendar: name, ...contentOf(draft), reason: reason.trim() || undefined },
+          ...(draft.ics === undefined ? {} : { ics: draft.ics }),
+        },
+        { key, ifVersion: version },
+      ),
+    onSuccess: (stored) => {
+      outdateCalendars();
+      const undo = () =>
+        void call(
+          "setCalendar",
+          { calendar: name, ...contentOf(calendar), reason: t("act.undo") },
+          { ifVersion: stored.version },
+        )
+          .then(outdateCalendars)
+          .catch((error: unknown) =>
+            toast({ failed: true, text: error instanceof Error ? error.message : String(error) }),
+          );
+      toast({ text: t("calendar.stored", { calendar: name, version: String(stored.version) }), undo });
+      onClose();
+    },
+  });
+  return (
+    <Card title={t("calendar.editTitle")} className={css.draft}>
+      <form
+        className={css.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isSame) save.mutate();
+        }}
+      >
+        <p className="soft">{t("calendar.editTold")}</p>
+        <div className={css.pair}>
+          <Select
+            label={t("task.zone")}
+            description={t("calendar.zoneTold")}
+            data={zones.includes(draft.zone) ? zones : [draft.zone, ...zones]}
+            searchable
+            limit={50}
+            allowDeselect={false}
+            value={draft.zone}
+            onChange={(zone) => zone && onChange({ ...draft, zone })}
+          />
+          <Weekend value={draft.weekend} onChange={(weekend) => onChange({ ...draft, weekend })} />
+          <DayRange
+            onAdd={(days) => onChange({ ...draft, holidays: [...new Set([...draft.holidays, ...days])].sort() })}
+          />
+          <IcsField onChange={(ics) => onChange({ ...draft, ics })} />
+        </div>
+        <p role="status">
+          {added.length + removed.length === 0
+            ? t("calendar.noneChanged")
+            : `${t("calendar.added", { n: added.length })} · ${t("calendar.taken", { n: removed.length })}`}
+          {draft.ics !== undefined && ` · ${t("calendar.icsWill")}`}
+        </p>
+        {save.error && <Trouble error={save.error} small />}
+        <div className={css.save}>
+          <TextInput
+            aria-label={t("confirm.reason")}
+            placeholder={t("confirm.reason")}
+            maxLength={1_000}
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+          />
+          <Group gap="sm">
+            <Button variant="default" onClick={onClose}>
+              {t("act.leave")}
+            </Button>
+            <Button type="submit" loading={save.isPending} disabled={isSame}>
+              {t("calendar.save")}
+            </Button>
+          </Group>
+        </div>
+      </form>
+    </Card>
+  );
+}

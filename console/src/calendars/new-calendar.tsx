@@ -1,0 +1,60 @@
+import { Select, TextInput } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { outdate } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { ownZone } from "../preferences.ts";
+import css from "./calendar.module.css";
+import { IcsField, Weekend } from "./fields.tsx";
+
+export const zones = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
+
+export function NewCalendar({ onClose }: { onClose: () => void }) {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const [name, setName] = useState("");
+  const [zone, setZone] = useState(ownZone);
+  const [weekend, setWeekend] = useState([0, 6]);
+  const [ics, setIcs] = useState<string>();
+  return (
+    <Confirm
+      title={t("calendar.new")}
+      consequence={t("calendar.newTold")}
+      act={t("calendar.make")}
+      blocked={name.trim() === ""}
+      onDo={async ({ reason, key }) => {
+        const content = { zone, weekend, holidays: [], ...(ics === undefined ? {} : { ics }) };
+        // From version 0: one that is there already is not changed by who meant to make it.
+        await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
+        outdate("listCalendars", "getCalendar");
+        void navigate({ to: "/calendars/$calendar", params: { calendar: name.trim() } });
+      }}
+      onClose={onClose}
+    >
+      <div className={`${css.form} ${css.asked}`}>
+        <TextInput
+          data-autofocus
+          label={t("calendar.name")}
+          description={t("calendar.nameTold")}
+          maxLength={100}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <Select
+          label={t("task.zone")}
+          description={t("calendar.zoneTold")}
+          data={zones}
+          searchable
+          limit={50}
+          allowDeselect={false}
+          value={zone}
+          onChange={(chosen) => chosen && setZone(chosen)}
+        />
+        <Weekend value={weekend} onChange={setWeekend} />
+        <IcsField onChange={setIcs} />
+      </div>
+    </Confirm>
+  );
+}

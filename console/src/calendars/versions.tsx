@@ -1,0 +1,118 @@
+import { Button } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { useAnswer } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Diff } from "../parts/diff.tsx";
+import { Moment } from "../parts/moment.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { Card } from "../parts/page.tsx";
+import { plain } from "../parts/plain.ts";
+import { toast } from "../parts/toasts.tsx";
+import css from "./calendar.module.css";
+import { type Calendar, contentOf } from "./calendar.tsx";
+import { outdateCalendars } from "./draft.tsx";
+
+const shownAtFirst = 6;
+
+/** Who changed what, when and why; what differs from now, and the way back. */
+export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar; chosen: number; may: boolean }) {
+  const { t } = useWords();
+  const [shown, setShown] = useState(shownAtFirst);
+  const [reverting, setReverting] = useState<Calendar>();
+  const { version: present, name } = calendar;
+  const versions = Array.from({ length: Math.min(shown, present) }, (_, at) => present - at);
+  return (
+    <Card title={t("versions.title")} tight>
+      <ul className={css.versions}>
+        {versions.map((version) => (
+          <Version
+            key={version}
+            calendar={calendar}
+            version={version}
+            isChosen={version === chosen}
+            onRevert={may ? setReverting : undefined}
+          />
+        ))}
+      </ul>
+      {present > shown && (
+        <div className={css.more}>
+          <Button size="compact-sm" variant="default" onClick={() => setShown(shown + 20)}>
+            {t("versions.more")}
+          </Button>
+        </div>
+      )}
+      {reverting && (
+        <Confirm
+          title={t("versions.revert", { version: String(reverting.version) })}
+          consequence={t("calendar.revertTold", { n: calendar.tasks.length })}
+          act={t("task.revert")}
+          onDo={async ({ reason, key }) => {
+            const content = contentOf(reverting);
+            await call("setCalendar", { calendar: name, ...content, reason }, { key, ifVersion: present });
+            outdateCalendars();
+            toast({ text: t("versions.reverted", { version: String(reverting.version) }) });
+          }}
+          onClose={() => setReverting(undefined)}
+        />
+      )}
+    </Card>
+  );
+}
+
+function Version({
+  calendar,
+  version,
+  isChosen,
+  onRevert,
+}: {
+  calendar: Calendar;
+  version: number;
+  isChosen: boolean;
+  onRevert: ((found: Calendar) => void) | undefined;
+}) {
+  const { t } = useWords();
+  const navigate = useNavigate({ from: "/calendars/$calendar" });
+  const isPresent = version === calendar.version;
+  const asked = useAnswer("getCalendar", { calendar: calendar.name, version }, { enabled: !isPresent });
+  const found = isPresent ? calendar : asked.data;
+  return (
+    <li>
+      <button
+        type="button"
+        className={css.version}
+        aria-pressed={isChosen}
+        onClick={() =>
+          void navigate({
+            search: (before) => ({ ...before, version: isPresent ? undefined : String(version) }),
+            resetScroll: false,
+          })
+        }
+      >
+        <b className="figures">{version}</b>
+        <span className="cut">{found ? plain(found.author) : "…"}</span>
+        <span className="soft">{isPresent ? t("versions.present") : found && <Moment at={found.changed} />}</span>
+        {found && <small>{found.reason === "" ? t("versions.noReason") : plain(found.reason)}</small>}
+      </button>
+      {isChosen && !isPresent && (
+        <div className={css.versionMore}>
+          <Shown of={asked} rows={2}>
+            {(old) => (
+              <>
+                <p className="soft">{t("versions.diff", { from: String(version), to: String(calendar.version) })}</p>
+                <Diff was={contentOf(old)} is={contentOf(calendar)} label={t("audit.differs")} />
+                {onRevert && (
+                  <Button size="compact-sm" variant="default" onClick={() => onRevert(old)}>
+                    {t("versions.revert", { version: String(version) })}
+                  </Button>
+                )}
+              </>
+            )}
+          </Shown>
+        </div>
+      )}
+    </li>
+  );
+}
