@@ -349,6 +349,37 @@ describe("an operator", () => {
     expect(await violations(page)).toEqual([]);
   });
 
+  test("fills in a payload's form, is told what is wrong where it is, and sees the JSON behind it", async () => {
+    const { page, go } = await house.visit({ as: "operator" });
+    await go("/tasks/refund");
+    await page.getByRole("button", { name: "Run now" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Writes to the customer.").waitFor();
+    expect(await dialog.getByRole("switch", { name: "tell" }).isChecked()).toBe(true);
+    await dialog.getByRole("textbox", { name: "customer" }).fill("al");
+    await dialog.getByRole("button", { name: "Add to lines" }).click();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Run now" }).click();
+    await dialog.getByText("The payload is not what the task takes.").waitFor();
+    const wrong = dialog.locator('[aria-invalid="true"]');
+    await wrong.nth(2).waitFor();
+    expect(await dialog.getByText("This is needed.", { exact: true }).count()).toBe(2);
+    await dialog.getByRole("textbox", { name: "customer" }).fill("alice");
+    await dialog.getByRole("textbox", { name: "cents" }).fill("1250");
+    await dialog.getByRole("textbox", { name: "sku" }).fill("sku-7");
+    await dialog.getByRole("combobox", { name: "currency" }).click();
+    await page.getByRole("option", { name: "CNY" }).click();
+    await dialog.getByText("JSON", { exact: true }).click();
+    expect(JSON.parse(await dialog.getByLabel("Payload", { exact: true }).last().inputValue())).toEqual({
+      ...{ customer: "alice", cents: 1_250, currency: "CNY", tell: true, lines: [{ sku: "sku-7", count: 1 }] },
+    });
+    await dialog.getByText("Form", { exact: true }).click();
+    await dialog.getByRole("button", { name: "Run now" }).click();
+    await heading(page, /^Run \d+$/);
+    await page.locator('[data-state="succeeded"]').first().waitFor();
+    await page.getByText('"alice"').first().waitFor();
+  });
+
   test("finds in a log, and the find is in the address", async () => {
     const { page, go } = await house.visit({ as: "operator" });
     await page.goto(`${house.stage.url}/runs/${house.runs.logRun}?find=rejected`);

@@ -29,6 +29,7 @@ import { type Log, standardErrorLog } from "./log.ts";
 import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
 import { payloadText } from "./payload.ts";
+import { saidSchema } from "./payload-schema.ts";
 import { awaitRecall } from "./recall.ts";
 import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
@@ -146,7 +147,7 @@ export class Carillon {
   task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
   task(name: string, options: TaskOptions & { payload?: StandardSchemaV1 }, handler?: Handler<never>): Task<unknown> {
     const { payload: schema, ...rest } = options;
-    const definition = defineTask(name, rest);
+    const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
     this.#defined.add({ definition, schema, handler });
     if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");

@@ -68,6 +68,7 @@ export const taskOptions = z
     group: name(limits.groupNameLength),
     schedule,
     slotPayload: json,
+    payloadSchema: z.record(z.string(), json).nullable().describe("JSON Schema of its payloads."),
     priority: z.int().min(0).max(9),
     timeout: duration.nullable(),
     retry: z.union([
@@ -306,6 +307,16 @@ export const taskRoutes = {
           reason: z.string(),
         }),
       ),
+    }),
+    errors: unknown,
+  }),
+  checkPayload: route({
+    ...{ touches: "task", method: "POST", path: "/v1/tasks/{task}/payload", noun, policy: "viewer", params },
+    summary: "What a task's payload schema has against a payload, and where; changes nothing",
+    body: z.strictObject({ payload: json }),
+    answer: z.strictObject({
+      checked: z.boolean().describe("false: it has no schema, or one that only its handler can check."),
+      issues: z.array(z.strictObject({ path: z.array(z.union([z.string(), z.int()])), message: z.string() })),
     }),
     errors: unknown,
   }),

@@ -59,6 +59,8 @@ export const limits = {
   timelineSlots: 300_000,
   timelineDays: 14,
   timelineTasks: 200,
+  /** Of a task's payload schema, as JSON. */
+  payloadSchemaLength: 32 * 1024,
   crontabLineLength: 16 * 1024,
   /** One line of a command's output; the rest of the line is cut and marked. */
   commandLineBytes: 16 * 1024,

@@ -17,6 +17,7 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
   group: "group",
   schedule: "schedule",
   slotPayload: "slotPayload",
+  payloadSchema: "payloadSchema",
   priority: "priority",
   timeout: "timeoutMs",
   retry: "retry",
@@ -37,7 +38,15 @@ const parts: Record<keyof TaskOptions, TaskPart> = {
 };
 
 /** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
-const optional: ReadonlySet<TaskPart> = new Set([...policyNames, "history", "http", "calendar", "blackout", "after"]);
+const optional: ReadonlySet<TaskPart> = new Set([
+  ...policyNames,
+  "history",
+  "http",
+  "payloadSchema",
+  "calendar",
+  "blackout",
+  "after",
+]);
 
 /** A part by the name of its option, or by its own. */
 export const partCalled = (name: string): TaskPart | undefined =>

@@ -4,6 +4,7 @@ import { CarillonError } from "./errors.ts";
 import { type HttpOptions, type HttpSpec, httpSpec } from "./http-task.ts";
 import { type Json, jsonText, shownValue, sortedJson } from "./json.ts";
 import { limits } from "./limits.ts";
+import { type PayloadSchema, payloadSchemaOf } from "./payload-schema.ts";
 import type { RetryPolicy } from "./retry.ts";
 import { manual, type ScheduleSpec, validateSchedule } from "./schedule.ts";
 import { type SlotRuleOptions, type SlotRules, slotRules } from "./slot-rules.ts";
@@ -55,6 +56,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   schedule: ScheduleSpec;
   /** What a run of a slot gets as payload. */
   slotPayload: Json;
+  /** JSON Schema of its payloads: for forms and for a check beforehand. Absent: nothing is said of them. */
+  payloadSchema?: PayloadSchema;
   /** 0 (last) to 9 (first). */
   priority: number;
   timeoutMs: number | null;
@@ -82,6 +85,8 @@ export interface TaskOptions extends SlotRuleOptions, RouteOptions, LimitOptions
   /** Default manual. */
   schedule?: ScheduleSpec;
   slotPayload?: unknown;
+  /** JSON Schema of its payloads; default: what the schema in code says of itself. null: none. */
+  payloadSchema?: object | null;
   /** 0 to 9, higher first; default 5. */
   priority?: number;
   /** Default none. */
@@ -114,6 +119,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   group: true,
   schedule: true,
   slotPayload: true,
+  payloadSchema: true,
   priority: true,
   timeout: true,
   retry: true,
@@ -175,6 +181,7 @@ export function defineTask(name: string, options: TaskOptions = {}): TaskDefinit
     command: options.command === undefined ? null : commandSpec(name, options.command),
     ...(oneOf(name, "history", options.history ?? "all", ["all", "failures"]) === "all" ? {} : { history: "failures" }),
     ...(options.http === undefined ? {} : { http: httpSpec(name, options.http) }),
+    ...(options.payloadSchema == null ? {} : { payloadSchema: payloadSchemaOf(name, options.payloadSchema) }),
     ...slotRules(name, options, schedule),
     ...policyParts(name, options),
     ...(options.after == null ? {} : { after: afterSpec(name, options.after) }),

@@ -28,7 +28,7 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
   });
 }
 
-const nullable = new Set(["timeout", "calendar", "blackout", "slotPayload"]);
+const nullable = new Set(["timeout", "calendar", "blackout", "slotPayload", "payloadSchema"]);
 
 /** A text is a cron in UTC, or "manual". @throws SCHEDULE_INVALID, TASK_INVALID and what the schedule's own check throws */
 export function readSchedule(name: string, written: unknown): ScheduleSpec {
@@ -91,6 +91,7 @@ function whole(definition: TaskDefinition): WrittenTask {
     group: definition.group,
     schedule: writtenSchedule(definition.schedule),
     ...(definition.slotPayload === null ? {} : { slotPayload: definition.slotPayload }),
+    ...(definition.payloadSchema === undefined ? {} : { payloadSchema: definition.payloadSchema }),
     priority: definition.priority,
     timeout: definition.timeoutMs === null ? null : formatDuration(definition.timeoutMs),
     retry: alone(

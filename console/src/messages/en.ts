@@ -5,6 +5,7 @@ import { calendarsEn } from "./en-calendars.ts";
 import { clusterEn } from "./en-cluster.ts";
 import { deadEn } from "./en-dead.ts";
 import { operationsEn } from "./en-operations.ts";
+import { payloadEn } from "./en-payload.ts";
 import { runsEn } from "./en-runs.ts";
 import { signInEn } from "./en-sign-in.ts";
 import { tasksEn } from "./en-tasks.ts";
@@ -17,6 +18,7 @@ export const en = {
   ...clusterEn,
   ...operationsEn,
   ...alarmsEn,
+  ...payloadEn,
   ...timelineEn,
   ...signInEn,
   ...deadEn,

@@ -6,6 +6,7 @@ import { calendarsZh } from "./zh-calendars.ts";
 import { clusterZh } from "./zh-cluster.ts";
 import { deadZh } from "./zh-dead.ts";
 import { operationsZh } from "./zh-operations.ts";
+import { payloadZh } from "./zh-payload.ts";
 import { runsZh } from "./zh-runs.ts";
 import { signInZh } from "./zh-sign-in.ts";
 import { tasksZh } from "./zh-tasks.ts";
@@ -17,6 +18,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...clusterZh,
   ...operationsZh,
   ...alarmsZh,
+  ...payloadZh,
   ...timelineZh,
   ...signInZh,
   ...deadZh,

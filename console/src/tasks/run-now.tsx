@@ -2,10 +2,12 @@ import { SegmentedControl, Textarea, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
-import { call } from "../api/call.ts";
+import { call, Refusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { firstValue, type Schema, valueAt } from "./field-schema.ts";
+import { type Issues, PayloadForm, placeText } from "./payload-form.tsx";
 import css from "./task.module.css";
 import type { Task } from "./task.tsx";
 
@@ -20,22 +22,51 @@ function parsed(text: string): { value: unknown } | undefined {
   }
 }
 
-/** Runs a task beside its schedule. The payload begins as that of its last run: a form that knows nothing better. */
+const toldMost = 5;
+const textOf = (value: unknown) => (value === null || value === undefined ? "" : JSON.stringify(value, null, 2));
+
+/**
+ * Runs a task beside its schedule. The payload begins as that of its last run, or as its schema's defaults; with a schema it is a
+ * form, or the JSON behind it, and the server says what the schema has against it before there is a run.
+ */
 export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();
+  const { slotPayload = null, payloadSchema } = task.definition as { slotPayload?: unknown; payloadSchema?: Schema };
   const last = useAnswer("listRecentRuns", { task: [task.name], each: 1 });
   const lastRun = last.data?.tasks[0]?.runs[0]?.run;
   const lastWhole = useAnswer("getRun", { run: lastRun ?? 1 }, { enabled: lastRun !== undefined });
-  const slotPayload = (task.definition as { slotPayload?: unknown }).slotPayload ?? null;
-  const known = lastWhole.data?.payload ?? slotPayload;
+  const known =
+    lastWhole.data?.payload ?? slotPayload ?? (payloadSchema ? firstValue(payloadSchema, payloadSchema) : null);
   const [typed, setTyped] = useState<string>();
-  const text = typed ?? (known === null || known === undefined ? "" : JSON.stringify(known, null, 2));
+  const [as, setAs] = useState<"form" | "json">(payloadSchema ? "form" : "json");
+  const [issues, setIssues] = useState<Issues>(new Map());
+  const text = typed ?? textOf(known);
   const [when, setWhen] = useState<"now" | "later">("now");
   const [delay, setDelay] = useState("15m");
   const [runKey, setRunKey] = useState("");
   const payload = parsed(text);
   const isDelay = /^\d+(?:\.\d+)?\s*(?:ms|s|m|h|d|w)$/.test(delay.trim());
+  const change = (next: string) => {
+    setTyped(next);
+    setIssues(new Map());
+  };
+  /** @throws Refusal where the schema has something against it */
+  const check = async (value: unknown) => {
+    if (!payloadSchema) return;
+    const { issues: found } = await call("checkPayload", { task: task.name, payload: value ?? null });
+    const said = found.map(({ path, message }) => ({
+      path,
+      text: path.length > 0 && valueAt(value, path) === undefined ? t("payload.missing") : message,
+    }));
+    setIssues(new Map(said.map(({ path, text: of }) => [placeText(path), of])));
+    if (said.length === 0) return;
+    requestAnimationFrame(() => document.querySelector<HTMLElement>('[role="dialog"] [aria-invalid="true"]')?.focus());
+    const told = said
+      .slice(0, toldMost)
+      .map(({ path, text: of }) => (path.length === 0 ? of : `${path.join(".")}: ${of}`));
+    throw new Refusal("PAYLOAD_INVALID", 400, told.join("; "));
+  };
   return (
     <Confirm
       title={t("runNow.title", { task: task.name })}
@@ -43,6 +74,7 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
       act={t("task.runNow")}
       blocked={payload === undefined || (when === "later" && !isDelay)}
       onDo={async ({ reason, key }) => {
+        await check(payload?.value);
         const made = await call(
           "runTask",
           {
@@ -61,22 +93,47 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
       onClose={onClose}
     >
       <div className={css.form} style={{ marginTop: 14 }}>
-        <Textarea
-          label={t("run.payload")}
-          description={
-            lastRun !== undefined && typed === undefined
-              ? t("runNow.asLast", { run: String(lastRun) })
-              : t("runNow.json")
-          }
-          autosize
-          minRows={4}
-          maxRows={14}
-          spellCheck={false}
-          styles={{ input: { fontFamily: "var(--mono)", fontSize: 13 } }}
-          value={text}
-          error={payload === undefined ? t("runNow.noJson") : undefined}
-          onChange={(event) => setTyped(event.currentTarget.value)}
-        />
+        {payloadSchema && (
+          <SegmentedControl
+            aria-label={t("run.payload")}
+            value={as}
+            onChange={(value) => setAs(value === "json" ? "json" : "form")}
+            data={[
+              { value: "form", label: t("payload.form") },
+              { value: "json", label: "JSON" },
+            ]}
+          />
+        )}
+        {payloadSchema && as === "form" && payload ? (
+          <>
+            {lastRun !== undefined && typed === undefined && (
+              <span className="soft">{t("runNow.asLast", { run: String(lastRun) })}</span>
+            )}
+            <PayloadForm
+              schema={payloadSchema}
+              value={payload.value}
+              issues={issues}
+              onChange={(value) => change(textOf(value))}
+            />
+          </>
+        ) : (
+          <Textarea
+            label={t("run.payload")}
+            description={
+              lastRun !== undefined && typed === undefined
+                ? t("runNow.asLast", { run: String(lastRun) })
+                : t("runNow.json")
+            }
+            autosize
+            minRows={4}
+            maxRows={14}
+            spellCheck={false}
+            styles={{ input: { fontFamily: "var(--mono)", fontSize: 13 } }}
+            value={text}
+            error={payload === undefined ? t("runNow.noJson") : undefined}
+            onChange={(event) => change(event.currentTarget.value)}
+          />
+        )}
         <div className={css.pair}>
           <SegmentedControl
             aria-label={t("runNow.when")}

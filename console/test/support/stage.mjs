@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { carillon, cron, defineTask, every, manual } from "carillon";
+import { z } from "zod";
 
 /** As hostile as a task's name may be; and what nobody should ever write, which a page must show as the text that it is. */
 export const hostileName = "javascript:alert/@evil/../..";
@@ -132,6 +133,16 @@ function furnish(tower, hostile) {
     }
     return { imported: lines, skipped: ["sku-11", "sku-17"] };
   });
+  const refund = z.object({
+    customer: z.string().min(3).describe("As the shop knows them."),
+    cents: z.int().min(1),
+    currency: z.enum(["EUR", "USD", "CNY"]).default("EUR"),
+    tell: z.boolean().default(true).describe("Writes to the customer."),
+    mail: z.email().optional(),
+    lines: z.array(z.object({ sku: z.string(), count: z.int().default(1) })).default([]),
+    notes: z.record(z.string(), z.string()).optional(),
+  });
+  tower.task("refund", { payload: refund, description: "Gives money back." }, async (_, payload) => payload);
   tower.task("warm-cache", { schedule: every("10m") }, async (run) => take(3, run.signal));
   tower.task(
     "purge-sessions",

@@ -16,6 +16,7 @@ import { coming, nextOf, plannedSlots } from "../upcoming-slots.ts";
 import type { Call, Some } from "./call.ts";
 import { Gathered } from "./gathered.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+import { payloadIssues } from "./payload-issues.ts";
 
 const readsPerStatement = 100;
 /** None is called so. */
@@ -171,6 +172,12 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
           to: isoTime(toMs),
         })),
       };
+    },
+
+    async checkPayload({ task, payload }) {
+      const { payloadSchema } = (await store.tasks.byName(task)).definition;
+      const issues = payloadSchema ? payloadIssues(payloadSchema, payload ?? null) : null;
+      return { checked: issues !== null, issues: issues ?? [] };
     },
 
     async createTask({ task, options, reason }, call) {

@@ -42,6 +42,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   createToken: { name: "mine" },
   limitGroup: { limit: 1 },
   previewOperation: { kind: "pause", filter: { task: "ours/settle" } },
+  checkPayload: { payload: {} },
   beginOperation: { kind: "pause", filter: { namespaces: ["theirs", "ours"] } },
   enqueueRuns: { runs: [{ task: "ours/settle" }] },
   decideRun: { how: "fail" },
