@@ -28,8 +28,7 @@ import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } f
 import { type Log, standardErrorLog } from "./log.ts";
 import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
-import { payloadText } from "./payload.ts";
-import { saidSchema } from "./payload-schema.ts";
+import { payloadText, saidSchema } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
 import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { payloadSchemaOf, saidSchema } from "./payload-schema.ts";
+import { saidSchema } from "./payload.ts";
+import { payloadSchemaOf } from "./payload-schema.ts";
 import { defineTask } from "./task.ts";
 import { edited, reverted } from "./task-edits.ts";
 import { readWritten, writtenTask } from "./written-task.ts";

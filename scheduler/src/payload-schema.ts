@@ -2,7 +2,6 @@
  * What a task says of its payloads, as JSON Schema: for forms, for other languages' workers, and for a check before a run is made.
  * It comes from the schema in code where that can say itself so, or is written.
  */
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CarillonError } from "./errors.ts";
 import { type Json, jsonText } from "./json.ts";
 import { limits } from "./limits.ts";
@@ -26,19 +25,3 @@ export function payloadSchemaOf(task: string, given: unknown): PayloadSchema {
 
 const invalid = (task: string, what: string, hint: string) =>
   new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint });
-
-interface Speaking {
-  "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
-}
-
-/** What a schema in code says of itself; undefined where it cannot, or is too long to be kept with the task. */
-export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
-  const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
-  if (!say) return undefined;
-  try {
-    return payloadSchemaOf("", say({ target: "draft-2020-12" }));
-  } catch {
-    // It has what JSON Schema has no words for, such as a function: then there is no form, and all else as ever.
-    return undefined;
-  }
-}

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CarillonError } from "./errors.ts";
 import { jsonText } from "./json.ts";
+import { type PayloadSchema, payloadSchemaOf } from "./payload-schema.ts";
 
 /** @returns what the schema makes of the value @throws PAYLOAD_INVALID listing every issue with its path */
 export async function validatePayload(schema: StandardSchemaV1, value: unknown, task: string): Promise<unknown> {
@@ -26,4 +27,20 @@ export async function validatePayload(schema: StandardSchemaV1, value: unknown, 
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
   if (schema) await validatePayload(schema, value, task);
   return jsonText(value, `the payload of task ${task}`);
+}
+
+interface Speaking {
+  "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
+}
+
+/** What a schema in code says of itself; undefined where it cannot, or is too long to be kept with the task. */
+export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
+  const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
+  if (!say) return undefined;
+  try {
+    return payloadSchemaOf("", say({ target: "draft-2020-12" }));
+  } catch {
+    // It has what JSON Schema has no words for, such as a function: then there is no form, and all else as ever.
+    return undefined;
+  }
 }
