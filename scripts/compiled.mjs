@@ -3,9 +3,8 @@ import { copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync } from "node:f
 import { dirname, join } from "node:path";
 import { root } from "./ready.mjs";
 
-/** The scheduler's compiled copy finds the packages that are the scheduler's alone. @param {string} link */
-export function linkPackages(link) {
-  const packages = join(root, "scheduler/node_modules");
+/** A compiled copy finds packages that are a part's alone, unless told otherwise the scheduler's. @param {string} link */
+export function linkPackages(link, packages = join(root, "scheduler/node_modules")) {
   rmSync(link, { force: true });
   if (existsSync(packages)) symlinkSync(packages, link);
 }

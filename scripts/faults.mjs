@@ -1,24 +1,40 @@
 /**
  * `npm run faults -- [ARGUMENT…]`: makes the clone ready, sees to it that PostgreSQL, Redis and ZooKeeper are there, and
- * becomes the harness, which reads the arguments and starts servers of its own.
+ * becomes the harness, which reads the arguments and starts servers of its own. With --peers that is faults/src/peers/main.ts,
+ * for which the benches' peers are installed: two of them want a newer Node, on which all of it runs then.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { copyFile, linkPackages } from "./compiled.mjs";
-import { fail, ready, root, Trouble } from "./ready.mjs";
-import { kinds, obtain } from "./servers.mjs";
+import { nodeOfLine } from "./node-line.mjs";
+import { fail, installDependencies, ready, requireNode, root, Trouble } from "./ready.mjs";
+import { foreground, kinds, obtain } from "./servers.mjs";
 
-const wanted = ["postgres", "redis", "zookeeper"];
+const peersNeedNode = 22;
 
 async function main() {
+  const peers = process.argv.includes("--peers");
+  if (peers && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
+    requireNode();
+    installDependencies();
+    const { path } = nodeOfLine("24");
+    process.exitCode = await foreground(path, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {});
+    return;
+  }
   ready();
   const compiled = join(root, "faults/dist");
-  const program = join(compiled, "faults/src/main.js");
-  if (!existsSync(program)) throw new Trouble("faults/src/main.ts was not compiled: the clone is incomplete.");
+  const place = peers ? "faults/src/peers" : "faults/src";
+  const program = join(compiled, place, "main.js");
+  if (!existsSync(program)) throw new Trouble(`${place}/main.ts was not compiled: the clone is incomplete.`);
   linkPackages(join(compiled, "scheduler/node_modules"));
+  if (peers) {
+    installDependencies(join(root, "bench"));
+    // Seen from there alone: all else has Carillon's own packages.
+    linkPackages(join(compiled, place, "node_modules"), join(root, "bench/node_modules"));
+  }
   copyFile("zookeeper/test/support/keeper.mjs", compiled);
-  for (const name of wanted) {
+  for (const name of peers ? ["postgres", "redis"] : ["postgres", "redis", "zookeeper"]) {
     const kind = kinds[name];
     if (kind) Object.assign(process.env, obtain(kind).env);
   }

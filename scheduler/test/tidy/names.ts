@@ -44,10 +44,13 @@ function wordsOf(identifier: string): string[] {
     .split(/[\s_$]+/);
 }
 
-/** One idea, one word. Benches call peers by their own names, so they are free. */
+/** Where peers are called by their own names. */
+const ofPeers = /^(?:bench|faults\/src\/peers\/subjects)\//;
+
+/** One idea, one word. */
 export const oneWordPerIdea: Rule = (files) =>
   files
-    .filter((file) => isCode(file) && !file.path.startsWith("bench/"))
+    .filter((file) => isCode(file) && !ofPeers.test(file.path))
     .flatMap((file) => {
       const { code } = partsOf(file.text);
       const wrong: string[] = [];

@@ -1,0 +1,42 @@
+/** A process under test: it adds the slots and ends, or runs them and tells of each start and end in a file. */
+import { openSync, writeSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { mix } from "../../../scheduler/src/random.ts";
+import { Dice } from "../../../simulation/src/plan.ts";
+import type { Noted } from "./account.ts";
+import type { Order, Subject } from "./subject.ts";
+
+const order = JSON.parse(process.argv[2] ?? "{}") as Order;
+const { who, name: worker, life, seed } = order;
+const longestMs = 500;
+const { subject } = (await import(new URL(`./subjects/${who}.js`, import.meta.url).href)) as { subject: Subject };
+
+// Without the one who asks there is nobody to work for.
+process.on("disconnect", () => process.exit(0));
+if (order.adds) {
+  await subject.add(order.store, order.adds);
+  process.send?.("ready", () => process.exit(0));
+} else {
+  const file = openSync(order.log, "a");
+  /** One write(2), appended whole: what was noted survives a kill -9 of whoever noted it. */
+  const note = (noted: Noted) => void writeSync(file, `${JSON.stringify(noted)}\n`);
+  let count = 0;
+  const begun = subject.work(order, async (key) => {
+    const n = ++count;
+    const forMs = new Dice([...key].reduce((hash, letter) => mix(hash, letter.charCodeAt(0)), seed)).whole(
+      0,
+      longestMs,
+    );
+    note({ kind: "start", atMs: Date.now(), worker, life, n, key, forMs });
+    await pause(forMs);
+    note({ kind: "end", atMs: Date.now(), worker, life, n });
+  });
+  // One that cannot begin, because its line is cut, is begun again by whoever looks after processes.
+  begun.then(
+    () => process.send?.("ready"),
+    (error: Error) => {
+      process.stderr.write(`${worker} could not begin: ${error.message}\n`);
+      process.exit(1);
+    },
+  );
+}

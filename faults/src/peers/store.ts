@@ -1,0 +1,44 @@
+import pg from "pg";
+import { RedisServer } from "../../../scheduler/test/support/redis-server.ts";
+import { Postgres } from "../postgres.ts";
+import type { Traits } from "./subject.ts";
+
+/** A server of the subject's own, which can be ended in the midst and started again. */
+export interface Store {
+  readonly url: string;
+  readonly title: string;
+  crash(): Promise<void>;
+  up(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Redis writes to its file as its docs and BullMQ's advise, and looks at timers as often as in the benches. */
+const redisArgs = ["--appendonly", "yes", "--appendfsync", "everysec", "--hz", "100"];
+
+export async function storeFor({ server }: Traits): Promise<Store> {
+  if (server === "postgres") {
+    const postgres = await Postgres.start();
+    return {
+      ...{ url: postgres.url, title: `PostgreSQL ${postgres.version}` },
+      ...{ crash: () => postgres.crash(), up: () => postgres.up(), close: () => postgres.close() },
+    };
+  }
+  const redis = await RedisServer.start(redisArgs);
+  const told = /redis_version:(\S+)/.exec(String(await redis.ask("INFO", "server")));
+  return {
+    ...{ url: redis.url, title: `Redis ${told?.[1]}, appendfsync everysec` },
+    ...{ crash: () => redis.kill(), up: () => redis.up(), close: () => redis.close() },
+  };
+}
+
+/** Verdicts of claims that were another's by then: Carillon's store refuses and records them. */
+export async function refusedBy(store: Store): Promise<number> {
+  const client = new pg.Client({ connectionString: store.url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ n: number }>("select count(*)::int as n from carillon.late_result");
+    return rows[0]?.n ?? Number.NaN;
+  } finally {
+    await client.end();
+  }
+}

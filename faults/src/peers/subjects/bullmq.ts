@@ -1,0 +1,63 @@
+/**
+ * BullMQ (https://docs.bullmq.io/guide/jobs/stalled, …/going-to-production): a worker that does not renew its lock is found by
+ * the check for stalled jobs; both are shortened from 30 s to 5. A job may stall more often than once before it is failed for
+ * good, and its connection tries for ever.
+ */
+import { concurrency, lockMs, peer, recurring, type Subject } from "../subject.ts";
+
+interface Queue {
+  on(event: "error", listener: (error: unknown) => void): void;
+  addBulk(jobs: object[]): Promise<unknown>;
+  upsertJobScheduler(id: string, repeat: object, template: object): Promise<unknown>;
+  close(): Promise<unknown>;
+}
+interface BullMQ {
+  Queue: new (name: string, options: object) => Queue;
+  Worker: new (
+    name: string,
+    handler: (job: { id: string; name: string; data: { key: string } }) => Promise<void>,
+    options: object,
+  ) => { on(event: "error", listener: (error: unknown) => void): void; waitUntilReady(): Promise<unknown> };
+}
+
+const queueName = "slots";
+const again = { attempts: 25 };
+// Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
+const unheard = () => undefined;
+
+function connectionOf(store: string): object {
+  const { hostname: host, port } = new URL(store);
+  return { host, port: Number(port), maxRetriesPerRequest: null };
+}
+
+export const subject: Subject = {
+  async add(store, slots) {
+    const { Queue } = (await peer("bullmq")) as BullMQ;
+    const queue = new Queue(queueName, { connection: connectionOf(store) });
+    await queue.addBulk(
+      slots.map(({ key, dueMs }) => ({
+        name: "once",
+        data: { key },
+        opts: { jobId: key, delay: Math.max(0, dueMs - Date.now()), ...again },
+      })),
+    );
+    // As a pattern: by `every` its slots would begin at whatever moment this is, and no slot could be told to have been left out.
+    await queue.upsertJobScheduler("every", { pattern: "* * * * * *" }, { name: "every", data: {}, opts: again });
+    await queue.close();
+  },
+  async work({ store }, handle) {
+    const { Worker } = (await peer("bullmq")) as BullMQ;
+    const worker = new Worker(
+      queueName,
+      // A scheduler's job is called after its time: repeat:every:1700000000000.
+      ({ id, name, data }) =>
+        handle(name === "every" ? recurring(Number(id.slice(id.lastIndexOf(":") + 1))) : data.key),
+      {
+        connection: connectionOf(store),
+        ...{ concurrency, lockDuration: lockMs, stalledInterval: lockMs, maxStalledCount: 25 },
+      },
+    );
+    worker.on("error", unheard);
+    await worker.waitUntilReady();
+  },
+};

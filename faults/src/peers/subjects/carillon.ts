@@ -1,0 +1,29 @@
+/**
+ * Carillon: what is shortened is the session's timeout (default 10 s less the grace of 1 s, with which a dead worker's runs
+ * go on after about as long as the others' lock). No slot is given up for being late, as with the others.
+ */
+import { Carillon } from "../../../../scheduler/src/carillon.ts";
+import type { Run } from "../../../../scheduler/src/handler.ts";
+import { silentLog } from "../../../../scheduler/src/log.ts";
+import { every } from "../../../../scheduler/src/schedule.ts";
+import { concurrency, recurring, type Subject } from "../subject.ts";
+
+const options = { handleSignals: false, log: silentLog };
+
+export const subject: Subject = {
+  async add(store, slots) {
+    const tower = new Carillon({ store, scheduler: false, worker: false, ...options });
+    const task = tower.task<string>("slots", {}, () => undefined);
+    await tower.open();
+    await Promise.all(slots.map(({ key, dueMs }) => task.enqueue(key, { at: dueMs, key })));
+    await tower.stop();
+  },
+  async work({ store, name }, handle) {
+    const tower = new Carillon({ store, name, concurrency, sessionTimeout: 4_000, ...options });
+    tower.task<string>("slots", {}, (_run: Run, key: string) => handle(key));
+    tower.task("every", { schedule: every("1s", { anchor: 0 }), misfire: { policy: "all" } }, ({ slot }: Run) =>
+      handle(recurring(slot?.getTime() ?? Number.NaN)),
+    );
+    await tower.start();
+  },
+};

@@ -1,0 +1,60 @@
+/**
+ * graphile-worker (https://worker.graphile.org/docs/error-handling): jobs of a worker that was killed "remain locked for at
+ * least 4 hours", for which there is no setting; its Pro version has a heartbeat. Crontab lines catch up what they missed.
+ */
+import { concurrency, peer, recurring, type Subject } from "../subject.ts";
+
+interface Worker {
+  makeWorkerUtils(options: object): Promise<{
+    migrate(): Promise<void>;
+    addJobs(specs: object[]): Promise<unknown>;
+    release(): Promise<void>;
+  }>;
+  run(
+    options: object,
+    tasks: Record<string, (payload: { key?: string; _cron?: { ts: string } }) => Promise<void>>,
+    crons: unknown[],
+  ): Promise<{ promise: Promise<void> }>;
+  parseCronItems(items: object[]): unknown[];
+  Logger: new (factory: () => () => void) => unknown;
+}
+
+const task = "slots";
+
+export const subject: Subject = {
+  async add(store, slots) {
+    const { makeWorkerUtils } = (await peer("graphile-worker")) as Worker;
+    const utils = await makeWorkerUtils({ connectionString: store });
+    await utils.migrate();
+    await utils.addJobs(
+      slots.map(({ key, dueMs }) => ({
+        ...{ identifier: task, payload: { key }, jobKey: key, runAt: new Date(dueMs) },
+      })),
+    );
+    await utils.release();
+  },
+  async work({ store }, handle) {
+    const { run, parseCronItems, Logger } = (await peer("graphile-worker")) as Worker;
+    // Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
+    const logger = new Logger(() => () => undefined);
+    const worker = {
+      // Unless completions go by batches, one that fails is an unhandled rejection, which ends the process.
+      ...{ completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+      connectionString: store,
+      concurrentJobs: concurrency,
+      maxPoolSize: concurrency + 1,
+      pollInterval: 500,
+    };
+    const crons = [{ task, match: "* * * * *", identifier: "every", options: { backfillPeriod: 600_000 } }];
+    const { promise } = await run(
+      { preset: { worker: { ...worker, logger } }, noHandleSignals: true, logger },
+      { [task]: ({ key, _cron }) => handle(key ?? recurring(Date.parse(_cron?.ts ?? ""))) },
+      parseCronItems(crons),
+    );
+    // As its docs have it: the process ends with the runner, once that has laid down what it had, and is begun again.
+    promise.then(
+      () => process.exit(1),
+      () => process.exit(1),
+    );
+  },
+};
