@@ -1,6 +1,12 @@
 import type { EnqueueWrite, RunOrigin, RunStore } from "./store.ts";
 import type { StoreClock } from "./store-clock.ts";
 
+/**
+ * By which a remote worker says that it traces: a header, not a field, for a server that does not know it yet leaves it
+ * alone. Here, and not in the protocol's contract, which a worker need not load with all that checks it.
+ */
+export const tracesHeader = "carillon-traces";
+
 /** A trace that lasts longer is two: what was begun for later is linked to what began it. */
 const oneTraceMs = 60_000;
 

@@ -1,14 +1,12 @@
 import { z } from "zod";
 import { limits } from "./limits.ts";
+import { tracesHeader } from "./trace-context.ts";
 
 /**
  * What a worker and a server say to each other: POST /v1/worker/poll, JSON both ways. This file is the contract: requests
  * are checked against it, unknown fields refused; docs/worker-protocol.md tells how to use it. No time in it is read from
  * a worker's clock: a worker says how long ago something was, a server how long until something is due.
  */
-
-/** A header, not a field: a server that does not know it yet leaves it alone. Each as W3C's traceparent writes it. */
-export const tracesHeader = "carillon-traces";
 
 const number = z.int().min(1);
 /** The store's texts hold no NUL. */

@@ -4,7 +4,8 @@ import { gzip } from "node:zlib";
 import type { Clock } from "../clock.ts";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { type PollAnswer, type PollRequest, type Problem, tracesHeader } from "../worker-protocol.ts";
+import { tracesHeader } from "../trace-context.ts";
+import type { PollAnswer, PollRequest, Problem } from "../worker-protocol.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
