@@ -81,15 +81,16 @@ describe("calendars", () => {
   });
 
   it("skip slots on free days: told in the ledger, counted, without a run", async () => {
+    // At midnight: whatever the hour is now, today's has passed.
     await set("skips", [day(0)]);
-    const task = await stage.task("skips", { schedule: cron("0 9 * * *"), calendar: { name: "skips" } });
+    const task = await stage.task("skips", { schedule: cron("0 0 * * *"), calendar: { name: "skips" } });
     expect(task.calendar).toMatchObject({ name: "skips", version: 1 });
-    await stage.plan([task], session, tomorrowMs + 2 * dayMs);
+    await stage.plan([task], session, tomorrowMs + dayMs + hourMs);
     expect(await ledger(task)).toEqual([
-      [9, "skipped", `calendar skips: ${day(0)} is a holiday`],
-      [33, "run", null],
+      [0, "skipped", `calendar skips: ${day(0)} is a holiday`],
+      [24, "run", null],
     ]);
-    expect(await due(task)).toEqual([33]);
+    expect(await due(task)).toEqual([24]);
     expect(await counters(task)).toMatchObject({ skipped: 1, missed: 0 });
   });
 
@@ -113,8 +114,8 @@ describe("calendars", () => {
 
   it("plan anew what is planned and not claimed when they change, and take back what they skipped", async () => {
     await set("changes", [day(0)]);
-    const task = await stage.task("changes", { schedule: cron("0 9 * * *"), calendar: { name: "changes" } });
-    await stage.plan([task], session, tomorrowMs + 2 * dayMs);
+    const task = await stage.task("changes", { schedule: cron("0 0 * * *"), calendar: { name: "changes" } });
+    await stage.plan([task], session, tomorrowMs + dayMs + hourMs);
     const { changed, tasks } = await set("changes", [day(1)]);
     expect([changed, tasks]).toEqual([true, ["changes"]]);
     const after = await stage.store.tasks.byName("changes");
@@ -123,10 +124,10 @@ describe("calendars", () => {
     expect(version).toMatchObject({ version: 2, reason: "calendar changes is at version 2", author: "test" });
     expect(await ledger(task)).toEqual([]);
     expect(await counters(task)).toMatchObject({ skipped: 0 });
-    await stage.plan([after], session, tomorrowMs + 2 * dayMs);
+    await stage.plan([after], session, tomorrowMs + dayMs + hourMs);
     expect(await ledger(task)).toEqual([
-      [9, "run", null],
-      [33, "skipped", `calendar changes: ${day(1)} is a holiday`],
+      [0, "run", null],
+      [24, "skipped", `calendar changes: ${day(1)} is a holiday`],
     ]);
   });
 
