@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
+import { completionsAndUndo } from "./acts.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
@@ -132,7 +133,7 @@ describe("somebody", () => {
 
 /** Each screen by its address, and something that shows that it has come. */
 const screens = (): [path: string, shows: string][] => [
-  ["/", "sync-inventory"],
+  ["/", "that nobody knows of|个未确认的告警"],
   ["/tasks", "nightly-report"],
   ["/tasks/nightly-report", "Europe/Berlin"],
   ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
@@ -437,6 +438,7 @@ describe("an operator", () => {
 
 deadLettersAndAudit(house);
 calendarsAndAccess(house);
+completionsAndUndo(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {

@@ -10,6 +10,7 @@ export const clusterEn = {
   "overview.overdueTold": "{n} run is overdue.|{n} runs are overdue.",
   "overview.undecidedTold":
     "{n} run waits for a decision: its worker was lost.|{n} runs wait for a decision: their workers were lost.",
+  "overview.alarmsTold": "{n} alarm that nobody knows of is open.|{n} alarms that nobody knows of are open.",
   "overview.failedTold": "{n} run failed in the last hour.|{n} runs failed in the last hour.",
   "overview.see": "See them",
   "overview.overdue": "Overdue",

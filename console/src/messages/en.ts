@@ -80,7 +80,7 @@ export const en = {
   "role.editor.may": "also edits tasks and calendars",
   "role.admin.may": "also users, keys and the audit",
   "palette.title": "Go to",
-  "palette.placeholder": "A screen, a task, a run's number, a worker…",
+  "palette.placeholder": "A screen, a task, a number, an alarm, a worker…",
   "palette.none": "Nothing is called so.",
   "palette.screen": "screen",
   "palette.light": "Switch to light colours",

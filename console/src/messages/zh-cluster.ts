@@ -11,6 +11,7 @@ export const clusterZh: Record<keyof typeof clusterEn, string> = {
   "overview.noWorkers": "没有工作进程来执行任何运行。",
   "overview.overdueTold": "{n} 次运行已逾期。",
   "overview.undecidedTold": "{n} 次运行等待决定:其工作进程已丢失。",
+  "overview.alarmsTold": "有 {n} 个未确认的告警。",
   "overview.failedTold": "最近一小时有 {n} 次运行失败。",
   "overview.see": "查看",
   "overview.overdue": "逾期",

@@ -80,7 +80,7 @@ export const zh: Record<keyof typeof en, string> = {
   "role.editor.may": "还可编辑任务和日历",
   "role.admin.may": "还可管理用户、密钥并查看审计",
   "palette.title": "跳转",
-  "palette.placeholder": "页面、任务、运行编号、工作进程……",
+  "palette.placeholder": "页面、任务、编号、告警、工作进程……",
   "palette.none": "没有匹配的内容。",
   "palette.screen": "页面",
   "palette.light": "切换到浅色",

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
+import { OperationLink } from "../operations/filter-text.tsx";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import css from "./overview.module.css";
@@ -58,7 +59,10 @@ function Operations() {
             {items.map(({ operation, kind, author, state, total, created }) => (
               <li key={operation} className={css.changed}>
                 <span className="cut">
-                  <b>{author}</b> {t(`operation.kind.${kind}`)} {total} · {t(`operation.${state}`)}
+                  <OperationLink operation={operation}>
+                    {author} {t(`operation.kind.${kind}`)} {total}
+                  </OperationLink>{" "}
+                  · {t(`operation.${state}`)}
                 </span>
                 <span className="soft">
                   <Away at={created} />

@@ -24,6 +24,7 @@ const hourMs = 3_600_000;
 const endedShown = 200;
 const everyMs = 3_000;
 const listed = 8;
+const alarmsShown = 100;
 
 export function Overview() {
   const words = useWords();
@@ -43,6 +44,7 @@ export function Overview() {
   const coming = useAnswer("listComing", { count: 20 }, { everyMs: 10_000 });
   const groups = useAnswer("listGroups", { limit: 200 }, { everyMs: 5_000 });
   const workers = useAnswer("listWorkers", { limit: 200 }, { everyMs: 5_000 });
+  const alarms = useAnswer("listAlarms", { limit: alarmsShown }, { everyMs: 5_000 });
   const cluster = useAnswer("getCluster", {}, { everyMs: 15_000 });
 
   // Judged by when it was said: what the server said a while ago, and cannot put right now, would all look overdue.
@@ -59,6 +61,8 @@ export function Overview() {
   const lateMost = late[Math.floor(late.length * 0.99)] ?? null;
   const isAlone = workers.data !== undefined && workers.data.items.length === 0;
   const failures = failed.data?.items ?? [];
+  // Known ones were looked at by somebody.
+  const alarming = (alarms.data?.items ?? []).filter((one) => !one.acknowledged && !one.silencedUntil).length;
   const troubles: [Tone, string, ReactNode][] = [
     ...(cluster.data && !cluster.data.leader
       ? [
@@ -78,6 +82,17 @@ export function Overview() {
             t("overview.noWorkers"),
             <Link key="workers" to="/workers">
               {t("screen.workers")}
+            </Link>,
+          ] as [Tone, string, ReactNode],
+        ]
+      : []),
+    ...(alarming > 0
+      ? [
+          [
+            "late",
+            t("overview.alarmsTold", { n: alarms.data?.next ? `${count(alarming)}+` : alarming }),
+            <Link key="alarms" to="/alarms">
+              {t("screen.alarms")}
             </Link>,
           ] as [Tone, string, ReactNode],
         ]

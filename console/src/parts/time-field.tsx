@@ -28,7 +28,7 @@ export function TimeField({
   );
 }
 
-function localText(ms: number): string {
+export function localText(ms: number): string {
   const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return shifted.toISOString().slice(0, 16);
 }

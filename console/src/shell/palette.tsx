@@ -1,7 +1,8 @@
-/** Goes anywhere by a few letters: screens, tasks, runs by number, workers, and what can be chosen. */
+/** Goes anywhere by a few letters: screens, tasks, runs and operations by number, open alarms, workers, and what can be chosen. */
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import {
+  IconAlertTriangle,
   IconCornerDownLeft,
   IconKeyboard,
   IconLanguage,
@@ -10,6 +11,7 @@ import {
   IconPlayerPlay,
   IconSearch,
   IconServer2,
+  IconStack2,
 } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
 import { useId, useState } from "react";
@@ -36,6 +38,8 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
   const [at, setAt] = useState(0);
   const [asked] = useDebouncedValue(text.trim(), 120);
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
+  const operation = useOperation(asked);
+  const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
   const fixed = useFixed(onKeys);
   const wanted = text.trim().toLowerCase();
   const entries: Entry[] = [
@@ -47,6 +51,28 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
             ...{ id: `run ${run}`, text: `${t("noun.run")} ${run}`, more: task, icon: IconPlayerPlay },
             go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
           })),
+          ...(operation === undefined
+            ? []
+            : [
+                {
+                  ...{ id: `operation ${operation.operation}`, icon: IconStack2 },
+                  text: t("operations.title", { operation: String(operation.operation) }),
+                  more: `${t(`operation.word.${operation.kind}`)} · ${t(`operation.${operation.state}`)}`,
+                  go: () =>
+                    void navigate({
+                      to: "/operations/$operation",
+                      params: { operation: String(operation.operation) },
+                    }),
+                },
+              ]),
+          ...(alarms.data?.items ?? [])
+            .map(({ rule, task }) => ({
+              ...{ id: `alarm ${rule} ${task}`, icon: IconAlertTriangle, text: t(`alarm.${rule}`) },
+              more: task ?? t("alarms.cluster"),
+              go: () => void navigate({ to: "/alarms" }),
+            }))
+            .filter(({ text: said, more }) => `${said} ${more}`.toLowerCase().includes(wanted))
+            .slice(0, alarmsShown),
           ...found.data.tasks.map(({ name, group }) => ({
             ...{ id: `task ${name}`, text: name, more: group, icon: IconListDetails },
             go: () => void navigate({ to: "/tasks/$task", params: { task: name } }),
@@ -120,6 +146,17 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
       </Modal.Content>
     </Modal.Root>
   );
+}
+
+const alarmsShown = 5;
+
+/** They are numbered one by one, so the newest tells whether there is one of this number. */
+function useOperation(asked: string) {
+  const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
+  const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });
+  const isThere = number > 0 && number <= (newest.data?.items[0]?.operation ?? 0);
+  const { data } = useAnswer("getOperation", { operation: number }, { enabled: isThere });
+  return isThere ? data : undefined;
 }
 
 function useFixed(onKeys: () => void): Entry[] {

@@ -2,17 +2,26 @@
 import { Button, Group, NumberInput, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import type { Calendar } from "../../../scheduler/src/calendar.ts";
+import { judgedSlot } from "../../../scheduler/src/coming-slots.ts";
 import { cronOfPhrase } from "../../../scheduler/src/cron-phrase.ts";
 import { parseDuration } from "../../../scheduler/src/duration.ts";
+import { CarillonError, type ErrorCode, isCarillonError } from "../../../scheduler/src/errors.ts";
 import { compileSchedule, validateSchedule } from "../../../scheduler/src/schedule.ts";
-import { outdate } from "../api/answers.ts";
-import { call, type Given, newKey } from "../api/call.ts";
+import { plannedSchedule } from "../../../scheduler/src/slot-rules.ts";
+import type { TaskDefinition, TaskOptions } from "../../../scheduler/src/task.ts";
+import { edited } from "../../../scheduler/src/task-edits.ts";
+import { pathOf } from "../../../scheduler/src/written-task.ts";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { call, type Given, isRefusal, newKey } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { ownZone } from "../preferences.ts";
+import { type Rules, rulesChanges, rulesOf } from "./edit-parts.ts";
+import { EditRules } from "./edit-rules.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
 import css from "./task.module.css";
 import type { Task } from "./task.tsx";
@@ -20,7 +29,7 @@ import { Changes } from "./versions.tsx";
 
 type Options = Given<"editTask">["options"];
 
-interface Form {
+interface Form extends Rules {
   kind: Schedule["type"];
   /** A cron, or words that mean one. */
   cron: string;
@@ -39,16 +48,7 @@ const slotsShown = 5;
 const zones = Intl.supportedValuesOf("timeZone");
 
 const ownParts = (definition: Record<string, unknown>) =>
-  definition as unknown as {
-    description: string;
-    timeoutMs: number | null;
-    retry: { attempts: number };
-    overlap: { policy: string; limit: number | null };
-    misfire: { policy: string };
-    priority: number;
-    onWorkerLost: string;
-    schedule: Schedule;
-  };
+  definition as unknown as TaskDefinition & { schedule: Schedule };
 
 const seconds = (ms: number) => (ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`);
 const short = (ms: number) =>
@@ -63,6 +63,7 @@ const short = (ms: number) =>
 function formOf(task: Task): Form {
   const { schedule, ...is } = ownParts(task.definition);
   return {
+    ...rulesOf(ownParts(task.definition)),
     kind: schedule.type,
     cron: schedule.type === "cron" ? schedule.expression : "0 3 * * *",
     zone: schedule.type === "cron" ? schedule.zone : ownZone,
@@ -134,7 +135,27 @@ function optionsOf(
   put("misfire", form.misfire !== first.misfire, is.misfire.policy, form.misfire);
   put("priority", form.priority !== first.priority, is.priority, form.priority);
   put("onWorkerLost", form.onWorkerLost !== first.onWorkerLost, is.onWorkerLost, form.onWorkerLost);
+  for (const { part, was, is: value } of rulesChanges(form, first)) put(part, true, was, value);
   return { options: options as Options, changes };
+}
+
+/** What the edit makes of the task, judged as the server will judge it; undefined: only the server can. @throws CarillonError */
+function made(task: Task, options: Options): TaskDefinition | undefined {
+  try {
+    return edited(ownParts(task.definition), options as TaskOptions);
+  } catch (error) {
+    if (isCarillonError(error)) throw error;
+    // The bytes of a long payload are counted by Node alone: the server tells what is wrong with one.
+    return undefined;
+  }
+}
+
+/** The part that an error is about, which may be `rest`; "": none in particular. */
+function placeOf(task: string, error: unknown): string {
+  const told = isRefusal(error) ? new CarillonError(error.code as ErrorCode, error.message) : error;
+  if (!isCarillonError(told)) return "";
+  if (told.code === "CALENDAR_UNKNOWN") return "calendar";
+  return told.message.startsWith("rest:") ? "rest" : (pathOf(task, told).split(".")[0] ?? "");
 }
 
 /** A definition has milliseconds where the options have spans. */
@@ -154,12 +175,12 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
   const [form, setForm] = useState(() => formOf(task));
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
-  const set = (change: Partial<Form>) => setForm((before) => ({ ...before, ...change }));
   const edit = useMemo(() => {
     try {
-      return { ...optionsOf(form, task), wrong: undefined };
+      const asked = optionsOf(form, task);
+      return { ...asked, is: made(task, asked.options), wrong: undefined };
     } catch (error) {
-      return { options: {}, changes: [], wrong: error as Error & { hint?: string } };
+      return { options: {}, changes: [], is: undefined, wrong: error as Error & { hint?: string } };
     }
   }, [form, task]);
   const save = useMutation({
@@ -175,6 +196,17 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
       onClose();
     },
   });
+  const set = (change: Partial<Form>) => {
+    // What the server refused was said of what stood there before.
+    save.reset();
+    setForm((before) => ({ ...before, ...change }));
+  };
+  const wrong = edit.wrong ?? (save.error as (Error & { hint?: string }) | null) ?? undefined;
+  const place = placeOf(task.name, wrong);
+  const wrongAt = (...parts: string[]) => {
+    if (!wrong || !parts.includes(place)) return undefined;
+    return `${wrong.message.replace(`task ${task.name}: `, "").replace(/^rest: /, "")}. ${wrong.hint ?? ""}`;
+  };
   const kinds = (
     form.kind === "at" ? ["cron", "every", "at", "manual"] : ["cron", "every", "manual"]
   ) as Schedule["type"][];
@@ -226,7 +258,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
             onChange={(event) => set({ every: event.currentTarget.value })}
           />
         )}
-        <Preview form={form} before={ownParts(task.definition).schedule} />
+        <Preview form={form} task={task} is={edit.is} />
         <Textarea
           label={t("edit.description")}
           autosize
@@ -238,6 +270,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
         <div className={css.pair}>
           <Select
             label={t("task.overlap")}
+            error={wrongAt("overlap")}
             allowDeselect={false}
             data={choices("overlap", ["allow", "queue", "skip", "replace"])}
             value={form.overlap}
@@ -261,6 +294,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
         <div className={css.pair}>
           <NumberInput
             label={t("edit.attempts")}
+            error={wrongAt("retry")}
             min={1}
             max={100}
             value={form.attempts}
@@ -269,6 +303,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
           <TextInput
             label={t("task.timeout")}
             placeholder={t("task.noTimeout")}
+            error={wrongAt("timeout")}
             value={form.timeout}
             onChange={(event) => set({ timeout: event.currentTarget.value })}
           />
@@ -280,6 +315,12 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
             onChange={(value) => set({ priority: Number(value) || 0 })}
           />
         </div>
+        <EditRules form={form} set={set} wrongAt={wrongAt} />
+        {edit.wrong && place === "" && (
+          <p className={css.windowWrong} role="alert">
+            {edit.wrong.message} {edit.wrong.hint}
+          </p>
+        )}
         {edit.changes.length > 0 && (
           <details>
             <summary>{t("edit.changes", { n: edit.changes.length })}</summary>
@@ -312,25 +353,29 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
 }
 
 /** What the schedule means, and when it fires next; or what is wrong with it. */
-function Preview({ form, before }: { form: Form; before: Schedule }) {
+function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDefinition | undefined }) {
   const words = useWords();
   const { t, language } = words;
+  const before = ownParts(task.definition).schedule;
+  const calendar = useAnswer("getCalendar", { calendar: form.calendar }, { enabled: is?.calendar !== undefined });
   const now = useNow();
   const minute = Math.floor(now / 60_000);
   const shown = useMemo(() => {
     try {
       const schedule = scheduleOf(form, before);
-      const compiled = compileSchedule(schedule);
-      const slots: number[] = [];
+      const rules = is ? plannedSchedule(is, calendar.data as Calendar | undefined) : undefined;
+      const compiled = rules ?? compileSchedule(schedule);
+      const seen = { definition: { schedule }, schedule: compiled, seed: task.id };
+      const slots: { slot: number; skipped?: string; note?: string }[] = [];
       const isDelay = schedule.type === "every" && schedule.mode === "delay";
       for (
         let slot = isDelay ? null : compiled.next(minute * 60_000);
         slot !== null && slots.length < slotsShown;
         slot = compiled.next(slot)
       )
-        slots.push(slot);
+        slots.push({ slot, ...judgedSlot(seen, slot) });
       return {
-        said: scheduleWords(schedule, compiled.words(), language),
+        said: scheduleWords(schedule, compileSchedule(schedule).words(), language),
         slots,
         zone: schedule.type === "cron" ? schedule.zone : words.zone,
       };
@@ -338,7 +383,7 @@ function Preview({ form, before }: { form: Form; before: Schedule }) {
       const { message, hint = "" } = error as Error & { hint?: string };
       return { wrong: message, hint };
     }
-  }, [form, before, minute, language, words.zone]);
+  }, [form, before, is, task.id, calendar.data, minute, language, words.zone]);
   if ("wrong" in shown)
     return (
       <div className={css.preview} data-wrong role="status">
@@ -351,9 +396,10 @@ function Preview({ form, before }: { form: Form; before: Schedule }) {
       <strong>{shown.said}</strong>
       {shown.slots.length > 0 && (
         <ol className="figures">
-          {shown.slots.map((slot) => (
+          {shown.slots.map(({ slot, skipped, note }) => (
             <li key={slot}>
-              {words.moment(slot, shown.zone)} <span className="soft">{words.away(slot, now)}</span>
+              <span data-skipped={skipped !== undefined || undefined}>{words.moment(slot, shown.zone)}</span>{" "}
+              <span className="soft">{skipped ?? note ?? words.away(slot, now)}</span>
             </li>
           ))}
         </ol>

@@ -5,6 +5,17 @@ import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 
+/** The names of tasks that what is typed may become, as the server finds them. @param present what needs no completion */
+export function useTaskNames(typed: string, present: string): string[] {
+  const [asked] = useDebouncedValue(typed.trim(), 150);
+  const found = useAnswer(
+    "search",
+    { q: asked.slice(0, 200) || " " },
+    { enabled: asked !== "" && asked !== present, keep: true },
+  );
+  return asked === "" ? [] : [...new Set((found.data?.tasks ?? []).map(({ name }) => name))];
+}
+
 /** A task's name, completed by those that there are; taken when it is chosen or Enter is pressed, in a form also when it is left. */
 export function TaskField({
   value,
@@ -18,13 +29,7 @@ export function TaskField({
   const { t } = useWords();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
-  const [asked] = useDebouncedValue(text.trim(), 150);
-  const found = useAnswer(
-    "search",
-    { q: asked.slice(0, 200) || " " },
-    { enabled: asked !== "" && asked !== value, keep: true },
-  );
-  const names = asked === "" ? [] : [...new Set((found.data?.tasks ?? []).map(({ name }) => name))];
+  const names = useTaskNames(text, value);
   const take = (name: string) => onChange(name.trim() === "" ? undefined : name.trim());
   return (
     <Autocomplete

@@ -1,7 +1,9 @@
 import { Button, Menu, Tabs } from "@mantine/core";
 import {
+  IconArrowBackUp,
   IconDots,
   IconEdit,
+  IconHistory,
   IconPlayerPause,
   IconPlayerPlay,
   IconPlayerPlayFilled,
@@ -22,6 +24,8 @@ import { Tag } from "../parts/state.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { Tree } from "../parts/tree.tsx";
 import { RunGrid } from "../runs/runs.tsx";
+import { mayComeAgain, optionsAgain } from "./again.ts";
+import { Backfill } from "./backfill.tsx";
 import { RunNow } from "./run-now.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
 import css from "./task.module.css";
@@ -130,7 +134,11 @@ function TaskRuns({ task }: { task: string }) {
   );
 }
 
-type Act = "run" | "pause" | "edit" | "revert" | "remove";
+type Act = "run" | "pause" | "edit" | "backfill" | "revert" | "remove";
+
+/** Slots that can be told beforehand: others have none in the past to run. */
+const hasSlots = ({ type, mode }: { type: string; mode?: string }) =>
+  type === "cron" || type === "at" || (type === "every" && mode !== "delay");
 
 function Acts({ task }: { task: Task }) {
   const { t } = useWords();
@@ -140,6 +148,8 @@ function Acts({ task }: { task: Task }) {
   const [act, setAct] = useState<Act>();
   const close = () => setAct(undefined);
   const { name } = task;
+  const failed = (error: unknown) =>
+    toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
   const changed = () => outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
   const resume = async () => {
     try {
@@ -147,7 +157,27 @@ function Acts({ task }: { task: Task }) {
       changed();
       toast({ text: t("task.resumed", { task: name }) });
     } catch (error) {
-      toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+      failed(error);
+    }
+  };
+  /** What the task was before its edits were reverted, as another version. */
+  const editAgain = async (from: number) => {
+    try {
+      await call("revertTask", { task: name, version: task.version }, { ifVersion: from });
+      changed();
+      toast({ text: t("versions.reverted", { version: String(task.version) }) });
+    } catch (error) {
+      failed(error);
+    }
+  };
+  const createAgain = async () => {
+    try {
+      await call("createTask", { task: name, options: await optionsAgain(task) });
+      changed();
+      toast({ text: t("task.again", { task: name }) });
+      void navigate({ to: "/tasks/$task", params: { task: name } });
+    } catch (error) {
+      failed(error);
     }
   };
   if (!mayRun) return null;
@@ -170,33 +200,47 @@ function Acts({ task }: { task: Task }) {
         </Button>
       )}
       {mayEdit && (
-        <>
-          <Button variant="default" leftSection={<IconEdit size={16} aria-hidden />} onClick={() => setAct("edit")}>
-            {t("task.edit")}
+        <Button variant="default" leftSection={<IconEdit size={16} aria-hidden />} onClick={() => setAct("edit")}>
+          {t("task.edit")}
+        </Button>
+      )}
+      <Menu position="bottom-end" width={250}>
+        <Menu.Target>
+          <Button variant="default" px={9} aria-label={t("act.more")}>
+            <IconDots size={17} />
           </Button>
-          <Menu position="bottom-end" width={250}>
-            <Menu.Target>
-              <Button variant="default" px={9} aria-label={t("act.more")}>
-                <IconDots size={17} />
-              </Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item disabled={task.edited.length === 0} onClick={() => setAct("revert")}>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            disabled={!hasSlots(task.schedule as { type: string; mode?: string })}
+            leftSection={<IconHistory size={15} />}
+            onClick={() => setAct("backfill")}
+          >
+            {t("backfill.open")}
+          </Menu.Item>
+          {mayEdit && (
+            <>
+              <Menu.Item
+                disabled={task.edited.length === 0}
+                leftSection={<IconArrowBackUp size={15} />}
+                onClick={() => setAct("revert")}
+              >
                 {t("task.revertEdits")}
               </Menu.Item>
               <Menu.Item c="var(--c-bad)" leftSection={<IconTrash size={15} />} onClick={() => setAct("remove")}>
                 {t("task.remove")}
               </Menu.Item>
-            </Menu.Dropdown>
-          </Menu>
-        </>
-      )}
+            </>
+          )}
+        </Menu.Dropdown>
+      </Menu>
       {act === "run" && <RunNow task={task} onClose={close} />}
       {act === "edit" && (
         <Suspense fallback={<Waiting rows={1} />}>
           <Edit task={task} onClose={close} />
         </Suspense>
       )}
+      {act === "backfill" && <Backfill task={name} onClose={close} />}
       {act === "pause" && (
         <Confirm
           title={t("task.pauseTitle", { task: name })}
@@ -219,8 +263,9 @@ function Acts({ task }: { task: Task }) {
           consequence={t("task.revertTold", { parts: task.edited.join(", ") })}
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
-            await call("revertTask", { task: name, reason }, { key, ifVersion: task.version });
+            const { version } = await call("revertTask", { task: name, reason }, { key, ifVersion: task.version });
             changed();
+            toast({ text: t("task.reverted", { task: name }), undo: () => void editAgain(version) });
           }}
           onClose={close}
         />
@@ -234,7 +279,10 @@ function Acts({ task }: { task: Task }) {
           onDo={async ({ reason, key }) => {
             await call("removeTask", { task: name, reason }, { key });
             changed();
-            toast({ text: t("task.removed", { task: name }) });
+            toast({
+              text: t("task.removed", { task: name }),
+              ...(mayComeAgain(task) ? { undo: () => void createAgain() } : {}),
+            });
             void navigate({ to: "/tasks" });
           }}
           onClose={close}

@@ -1,4 +1,4 @@
-import { Button, Progress, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Autocomplete, Button, Progress, SegmentedControl, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconFilterOff, IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -18,6 +18,7 @@ import { type Recent, Strip } from "../parts/strip.tsx";
 import type { Filter } from "../router.tsx";
 import { Bulk, type BulkTarget } from "./bulk.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
+import { useTaskNames } from "./task-field.tsx";
 import css from "./tasks.module.css";
 import { Views } from "./views.tsx";
 
@@ -179,10 +180,12 @@ export function Tasks() {
   );
 }
 
+/** Narrows the list while one types; names that there are complete it, unless it has a star. */
 function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   const { t } = useWords();
   const [text, setText] = useState(value);
   const [settled] = useDebouncedValue(text, 180);
+  const names = useTaskNames(/[*?]/.test(text) ? "" : text, value);
   // What comes from the address (back, a saved view) goes into the field; what is typed goes into the address.
   useEffect(() => setText(value), [value]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
@@ -190,7 +193,7 @@ function NameField({ value, onChange }: { value: string; onChange: (text: string
     if (settled === text && settled !== value) onChange(settled.trim());
   }, [settled]);
   return (
-    <TextInput
+    <Autocomplete
       data-search
       className={css.name}
       aria-label={t("tasks.name")}
@@ -198,7 +201,12 @@ function NameField({ value, onChange }: { value: string; onChange: (text: string
       leftSection={<IconSearch size={16} aria-hidden />}
       value={text}
       maxLength={200}
-      onChange={(event) => setText(event.currentTarget.value)}
+      data={names.filter((name) => name !== text)}
+      filter={({ options }) => options}
+      // Inside the search's own landmark, where a screen reader looks for it.
+      comboboxProps={{ withinPortal: false }}
+      onChange={setText}
+      onOptionSubmit={onChange}
     />
   );
 }

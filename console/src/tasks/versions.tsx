@@ -24,6 +24,17 @@ export function Versions({ task }: { task: Task }) {
   const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;
   const chosen = from !== undefined && /^\d{1,9}$/.test(from) ? Number(from) : Math.max(1, present - 1);
+  const changed = () => outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks", "diffTask");
+  /** Another version says again what the one before the revert said. */
+  const undo = async (version: number, ifVersion: number) => {
+    try {
+      await call("revertTask", { task: task.name, version }, { ifVersion });
+      changed();
+      toast({ text: t("versions.reverted", { version: String(version) }) });
+    } catch (error) {
+      toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+    }
+  };
   const diff = useAnswer("diffTask", { task: task.name, from: chosen }, { enabled: chosen !== present, keep: true });
   return (
     <div className={css.versions}>
@@ -90,9 +101,16 @@ export function Versions({ task }: { task: Task }) {
           consequence={t("versions.revertTold")}
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
-            await call("revertTask", { task: task.name, version: chosen, reason }, { key, ifVersion: present });
-            outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks");
-            toast({ text: t("versions.reverted", { version: String(chosen) }) });
+            const made = await call(
+              "revertTask",
+              { task: task.name, version: chosen, reason },
+              { key, ifVersion: present },
+            );
+            changed();
+            toast({
+              text: t("versions.reverted", { version: String(chosen) }),
+              undo: () => void undo(present, made.version),
+            });
           }}
           onClose={() => setReverting(false)}
         />

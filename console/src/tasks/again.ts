@@ -1,0 +1,17 @@
+/** What brings a task back that was removed a moment ago. */
+import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { Given } from "../api/call.ts";
+import type { Task } from "./task.tsx";
+
+/**
+ * Whether the API can make it anew as it was. A paused one would fire before it could be paused; which parts were edited by hand,
+ * and whose files define it, no one can say anew.
+ */
+export const mayComeAgain = ({ paused, edited, bundle }: Task): boolean =>
+  paused === null && edited.length === 0 && bundle === null;
+
+/** Its definition as the options that make it. Fetched when it is needed: hardly ever. */
+export async function optionsAgain(task: Task): Promise<Given<"createTask">["options"]> {
+  const { givenOptions } = await import("../../../scheduler/src/written-task.ts");
+  return givenOptions(task.definition as unknown as TaskDefinition) as Given<"createTask">["options"];
+}

@@ -1,0 +1,117 @@
+/** Gives slots of the past that have no run one, as an operation: how many there are is told beforehand. */
+import { NumberInput, Switch, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useRef, useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Shown } from "../parts/notice.tsx";
+import { localText } from "../parts/time-field.tsx";
+import { Names, Watched } from "./bulk.tsx";
+import css from "./task.module.css";
+
+const dayMs = 86_400_000;
+const namesShown = 5;
+
+export function Backfill({ task, onClose }: { task: string; onClose: () => void }) {
+  const { t } = useWords();
+  const [range, setRange] = useState(() => {
+    const now = Math.floor(Date.now() / 60_000) * 60_000;
+    return { from: localText(now - dayMs), to: localText(now), perSecond: null as number | null };
+  });
+  const [also, setAlso] = useState({ missed: false, reverse: false });
+  const [operation, setOperation] = useState<number>();
+  const isBegun = useRef(false);
+  const set = (change: Partial<typeof range>) => setRange((before) => ({ ...before, ...change }));
+  const isTime = range.from !== "" && range.to !== "" && Date.parse(range.from) < Date.parse(range.to);
+  const given = isTime
+    ? {
+        ...{ from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString() },
+        ...{ perSecond: range.perSecond, ...also },
+      }
+    : undefined;
+  // As a text: an object would be another one at every look.
+  const said = given && JSON.stringify(given);
+  const [settled] = useDebouncedValue(said, 250);
+  const asked = settled === undefined ? undefined : (JSON.parse(settled) as NonNullable<typeof given>);
+  const filter = { task };
+  const preview = useAnswer(
+    "previewOperation",
+    { kind: "backfill", filter, ...(asked ? { range: asked } : {}) },
+    { enabled: asked !== undefined },
+  );
+  const total = settled === said ? (preview.data?.total ?? 0) : 0;
+  const time = (name: "from" | "to") => (
+    <TextInput
+      type="datetime-local"
+      label={t(`backfill.${name}`)}
+      value={range[name]}
+      onChange={(event) => set({ [name]: event.currentTarget.value })}
+    />
+  );
+  if (operation !== undefined) return <Watched operation={operation} onClose={onClose} />;
+  return (
+    <Confirm
+      title={t("backfill.title", { task })}
+      consequence={t("backfill.told")}
+      act={t("backfill.act")}
+      blocked={total === 0}
+      onDo={async ({ reason, key }) => {
+        if (!given) return;
+        const begun = await call("beginOperation", { kind: "backfill", filter, range: given, reason }, { key });
+        isBegun.current = true;
+        outdate("listOperations");
+        setOperation(begun.operation);
+      }}
+      // The operation is shown where the question was.
+      onClose={() => {
+        if (!isBegun.current) onClose();
+      }}
+    >
+      <div className={css.form} style={{ marginTop: 14 }}>
+        <div className={css.pair}>
+          {time("from")}
+          {time("to")}
+        </div>
+        <NumberInput
+          label={t("backfill.rate")}
+          placeholder={t("backfill.anyRate")}
+          min={1}
+          max={10_000}
+          value={range.perSecond ?? ""}
+          onChange={(value) => set({ perSecond: typeof value === "number" ? value : null })}
+        />
+        {(["missed", "reverse"] as const).map((name) => (
+          <Switch
+            key={name}
+            label={t(`backfill.${name}`)}
+            checked={also[name]}
+            onChange={(event) => {
+              const { checked } = event.currentTarget;
+              setAlso((before) => ({ ...before, [name]: checked }));
+            }}
+          />
+        ))}
+        <div className={css.preview} role="status">
+          {isTime ? (
+            <Shown of={preview} rows={2}>
+              {(data) =>
+                data.total === 0 ? (
+                  t("backfill.none")
+                ) : (
+                  <>
+                    <strong>{t("backfill.slots", { n: data.total })}</strong>
+                    <Names names={data.first.slice(0, namesShown)} total={data.total} />
+                  </>
+                )
+              }
+            </Shown>
+          ) : (
+            t("backfill.wrong")
+          )}
+        </div>
+      </div>
+    </Confirm>
+  );
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { type House, heading, violations } from "./support/house.ts";
+
+/** Of console.test.ts: names that complete themselves, past slots that are run, what is undone, and what numbers lead to. */
+export function completionsAndUndo(house: House): void {
+  describe("what one begins", () => {
+    test("is completed: a filter of tasks, by keys alone", async () => {
+      const { page, go } = await house.visit({ as: "editor" });
+      await go("/tasks");
+      const name = page.getByRole("combobox", { name: "Name" });
+      await name.fill("nightl");
+      await page.getByRole("option", { name: "nightly-report" }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("option", { name: "nightly-report" }).waitFor({ state: "detached" });
+      expect(await name.inputValue()).toBe("nightl");
+      await name.fill("send");
+      await page.getByRole("option", { name: "send-invoices" }).waitFor();
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/matching=send-invoices/);
+      await page.getByRole("link", { name: "send-invoices" }).waitFor();
+      await page.getByRole("link", { name: "heartbeat" }).waitFor({ state: "detached" });
+    });
+
+    test("is told how much it is: past slots are counted, and run as an operation that the palette finds", async () => {
+      const { page, go } = await house.visit({ as: "operator" });
+      await go("/tasks/send-invoices");
+      await page.getByRole("button", { name: "More actions" }).click();
+      expect(await page.getByRole("menuitem", { name: "Remove…" }).count()).toBe(0);
+      await page.getByRole("menuitem", { name: "Run past slots…" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("To", { exact: true }).fill("2025-03-13T00:00");
+      await dialog.getByText("The first time must lie before the second.").waitFor();
+      expect(await dialog.getByRole("button", { name: "Run them" }).isDisabled()).toBe(true);
+      await dialog.getByLabel("From", { exact: true }).fill("2025-03-10T00:00");
+      await dialog.getByText("3 slots lie between the two").waitFor();
+      await dialog.getByText("send-invoices at 2025-03-10T09:00:00.000Z").waitFor();
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByLabel("Reason").fill("the archive was lost");
+      await dialog.getByRole("button", { name: "Run them" }).click();
+      await dialog.getByText("done · 3 of 3").waitFor();
+      await dialog.getByRole("link", { name: "Follow it under Operations" }).click();
+      await heading(page, /^Operation \d+$/);
+      await page.getByText("the archive was lost").waitFor();
+      const number = /\d+$/.exec(new URL(page.url()).pathname)?.[0] as string;
+      await go("/");
+      const entry = page.getByRole("link", { name: "operator backfills 3" });
+      await entry.waitFor();
+      await page.keyboard.press("Control+k");
+      const palette = page.getByRole("combobox", { name: "Go to" });
+      await palette.fill("runs fail");
+      await page
+        .getByRole("option", { name: /Runs failed/ })
+        .first()
+        .waitFor();
+      await palette.fill(number);
+      await page.getByRole("option", { name: new RegExp(`^Operation ${number}\\b`) }).click();
+      await heading(page, `Operation ${number}`);
+    });
+
+    test("is judged while one types: an edit of when not to run, where, and of what has no field", async () => {
+      const { page, go } = await house.visit({ as: "editor" });
+      await go("/tasks/export-ledger");
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      const save = dialog.getByRole("button", { name: "Save as a new version" });
+      await dialog.getByRole("combobox", { name: "Calendar" }).click();
+      await page.getByRole("option", { name: "de", exact: true }).click();
+      await dialog.getByRole("combobox", { name: "Slots on other days" }).click();
+      await page.getByRole("option", { name: "move to the next day that fits" }).click();
+      await dialog.getByRole("button", { name: "Add a window" }).click();
+      const window = dialog.getByRole("group", { name: "Window 1" });
+      await window.getByLabel("From").fill("05:00");
+      await window.getByLabel("To").fill("7");
+      await dialog.getByText(/Both are local times such as "22:00"/).waitFor();
+      expect(await save.isDisabled()).toBe(true);
+      await window.getByLabel("To").fill("07:00");
+      const slots = dialog.getByRole("listitem");
+      await slots.filter({ hasText: "blackout 05:00 to 07:00 UTC" }).nth(4).waitFor();
+      await window.getByRole("combobox", { name: "Slots in it" }).click();
+      await page.getByRole("option", { name: "start at its end" }).click();
+      await slots.filter({ hasText: "blackout 05:00 to 07:00 UTC: delayed" }).nth(4).waitFor();
+      const [labels, rest] = [dialog.getByLabel(/^Labels that/), dialog.getByLabel("Everything else, as JSON")];
+      await labels.fill("zone");
+      await dialog.getByText("labels: zone has no value.").waitFor();
+      await labels.fill("zone=eu-1");
+      await rest.fill('{ "rate": { "limit": 0, "per": "1m" } }');
+      await dialog.getByText(/^rate\.limit cannot be 0\. Give a whole number/).waitFor();
+      expect(await rest.getAttribute("aria-invalid")).toBe("true");
+      expect(await violations(page)).toEqual([]);
+      await rest.fill('{ "limit": { "perKey": 2 } }');
+      await dialog.getByText("4 changes").waitFor();
+      await save.click();
+      await dialog.waitFor({ state: "detached" });
+      await page.getByRole("tab", { name: "Versions" }).click();
+      for (const part of ["calendar", "blackout", "labels", "limit"])
+        await page.getByRole("heading", { name: part, exact: true }).waitFor();
+    });
+
+    test("is undone: a way back by versions, and a removal", async () => {
+      const { page, go } = await house.visit({ as: "editor" });
+      await go("/tasks/purge-sessions");
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Description").fill("Closes old doors.");
+      await dialog.getByRole("button", { name: "Save as a new version" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await page.getByText("Closes old doors.").waitFor();
+      await page.getByRole("button", { name: "More actions" }).click();
+      await page.getByRole("menuitem", { name: "Revert what was edited…" }).click();
+      await dialog.getByRole("button", { name: "Revert" }).click();
+      await page.getByText("Closes old doors.").waitFor({ state: "detached" });
+      const undo = (told: string) =>
+        page.getByRole("status").locator("div", { hasText: told }).getByRole("button", { name: "Undo" });
+      await undo("is again as its code says").click();
+      await page.getByText("Closes old doors.").waitFor();
+      // Back once more, for what has edits cannot be made anew as it was.
+      await page.getByRole("tab", { name: "Versions" }).click();
+      await page.getByRole("button", { name: "Go back to 3" }).click();
+      await dialog.getByRole("button", { name: "Revert" }).click();
+      await page.getByText("It is again as in version 3").waitFor();
+      await page.getByRole("button", { name: "More actions" }).click();
+      await page.getByRole("menuitem", { name: "Remove…" }).click();
+      await dialog.getByRole("button", { name: "Remove" }).click();
+      await heading(page, "Tasks");
+      await undo("purge-sessions is removed").click();
+      await heading(page, "purge-sessions");
+      await page.locator("[data-head]").getByText(/04:00/).waitFor();
+    });
+  });
+}
