@@ -119,7 +119,12 @@ async function measure(browser: Parameters<typeof paint>[0], place: Place): Prom
   if (only.includes("scroll")) Object.assign(figures, await scroll(browser, place, tasks));
   if (only.includes("log")) Object.assign(figures, await readLog(browser, place, logRunOf(finished), log));
   if (only.includes("lighthouse")) {
+    // As who was never here: where somebody once was signed in the page asks who it is, and the refusal is in the browser's log.
     await kept.clearCookies();
+    const page = await kept.newPage();
+    await page.goto(`${url}/livez`);
+    await page.evaluate("localStorage.clear()");
+    await page.close();
     Object.assign(figures, await audit(url, debugPort, "sign_in", report.notes));
     const [name = "", value = ""] = place.cookie.split("=");
     await kept.addCookies([{ name, value, url }]);
