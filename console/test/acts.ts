@@ -90,11 +90,20 @@ export function completionsAndUndo(house: House): void {
       expect(await rest.getAttribute("aria-invalid")).toBe("true");
       expect(await violations(page)).toEqual([]);
       await rest.fill('{ "limit": { "perKey": 2 } }');
-      await dialog.getByText("4 changes").waitFor();
+      // A field does not go away while something wrong is typed into it.
+      const jitter = dialog.getByLabel("Spread by chance over");
+      await jitter.fill("3x");
+      await dialog.getByText(/^jitter/).waitFor();
+      await jitter.fill("30s");
+      await dialog.getByLabel("Tries at most").fill("3");
+      await dialog.getByRole("combobox", { name: "Waits between tries" }).click();
+      await page.getByRole("option", { name: "always as long" }).click();
+      await dialog.getByLabel("The first wait").fill("5s");
+      await dialog.getByText("6 changes").waitFor();
       await save.click();
       await dialog.waitFor({ state: "detached" });
       await page.getByRole("tab", { name: "Versions" }).click();
-      for (const part of ["calendar", "blackout", "labels", "limit"])
+      for (const part of ["schedule", "retry", "calendar", "blackout", "labels", "limit"])
         await page.getByRole("heading", { name: part, exact: true }).waitFor();
     });
 

@@ -1,7 +1,7 @@
 /** Edits a task's parts. What the schedule comes to is worked out here, by the code that the planner runs, while one types. */
 import { Button, Group, NumberInput, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import type { Calendar } from "../../../scheduler/src/calendar.ts";
 import { judgedSlot } from "../../../scheduler/src/coming-slots.ts";
 import { cronOfPhrase } from "../../../scheduler/src/cron-phrase.ts";
@@ -35,10 +35,20 @@ interface Form extends Rules {
   cron: string;
   zone: string;
   every: string;
+  /** "": none. */
+  jitter: string;
+  /** null: as it is, or as the expression has it by itself. */
+  gap: string | null;
+  fold: string | null;
   description: string;
   timeout: string;
   attempts: number;
+  backoff: string;
+  delay: string;
+  maxDelay: string;
   overlap: string;
+  /** Runs at once, where the next waits. */
+  atOnce: number;
   misfire: string;
   priority: number;
   onWorkerLost: string;
@@ -52,11 +62,11 @@ const ownParts = (definition: Record<string, unknown>) =>
 
 const seconds = (ms: number) => (ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`);
 const short = (ms: number) =>
-  ms % 86_400_000 === 0
+  ms !== 0 && ms % 86_400_000 === 0
     ? `${ms / 86_400_000}d`
-    : ms % 3_600_000 === 0
+    : ms !== 0 && ms % 3_600_000 === 0
       ? `${ms / 3_600_000}h`
-      : ms % 60_000 === 0
+      : ms !== 0 && ms % 60_000 === 0
         ? `${ms / 60_000}m`
         : seconds(ms);
 
@@ -68,10 +78,15 @@ function formOf(task: Task): Form {
     cron: schedule.type === "cron" ? schedule.expression : "0 3 * * *",
     zone: schedule.type === "cron" ? schedule.zone : ownZone,
     every: schedule.type === "every" ? short(schedule.everyMs) : "5m",
+    jitter: "jitterMs" in schedule && schedule.jitterMs ? short(schedule.jitterMs) : "",
+    gap: null,
+    fold: null,
     description: is.description,
     timeout: is.timeoutMs === null ? "" : short(is.timeoutMs),
     attempts: is.retry.attempts,
+    ...{ backoff: is.retry.backoff, delay: short(is.retry.delayMs), maxDelay: short(is.retry.maxDelayMs) },
     overlap: is.overlap.policy,
+    atOnce: is.overlap.limit ?? 1,
     misfire: is.misfire.policy,
     priority: is.priority,
     onWorkerLost: is.onWorkerLost,
@@ -80,6 +95,9 @@ function formOf(task: Task): Form {
 
 /** @throws CarillonError, as the server would */
 function scheduleOf(form: Form, before: Schedule): Schedule {
+  // None may have been said, or not: what was not touched is no change.
+  const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
+  const jitter = form.jitter.trim() === "" ? none : { jitterMs: parseDuration(form.jitter.trim(), "jitter") };
   switch (form.kind) {
     case "cron": {
       const isCron = /^[\s\d*/,?LW#A-Z-]+$/i.test(form.cron) && form.cron.trim().split(/\s+/).length >= 5;
@@ -91,12 +109,16 @@ function scheduleOf(form: Form, before: Schedule): Schedule {
         expression: said?.expression ?? form.cron,
         zone: said?.zone ?? form.zone,
         ...kept,
+        ...(form.gap === null ? {} : { gap: form.gap as "skip" }),
+        ...(form.fold === null ? {} : { overlap: form.fold as "first" }),
+        ...jitter,
       }) as Schedule;
     }
     case "every":
       return validateSchedule({
         ...{ type: "every", everyMs: parseDuration(form.every) },
-        ...(before.type === "every" ? { mode: before.mode, anchorMs: before.anchorMs, jitterMs: before.jitterMs } : {}),
+        ...(before.type === "every" ? { mode: before.mode, anchorMs: before.anchorMs } : {}),
+        ...jitter,
       }) as Schedule;
     default:
       return before.type === form.kind ? before : { type: "manual" };
@@ -126,12 +148,17 @@ function optionsOf(
     first.timeout || null,
     form.timeout.trim() === "" ? null : form.timeout.trim(),
   );
-  put("retry", form.attempts !== first.attempts, is.retry, {
-    ...is.retry,
-    attempts: form.attempts,
-    ...renamed(is.retry),
+  const retry = ({ attempts, backoff, delay, maxDelay }: Form) => ({
+    ...{ attempts, backoff, delay: delay.trim(), maxDelay: maxDelay.trim(), jitter: is.retry.jitter },
   });
-  put("overlap", form.overlap !== first.overlap, is.overlap.policy, form.overlap);
+  put("retry", JSON.stringify(retry(form)) !== JSON.stringify(retry(first)), retry(first), retry(form));
+  const overlap = ({ overlap: policy, atOnce }: Form) =>
+    policy === "queue" && atOnce !== 1 ? { allow: atOnce } : policy;
+  put(
+    "overlap",
+    JSON.stringify(overlap(form)) !== JSON.stringify(overlap(first)),
+    ...([overlap(first), overlap(form)] as const),
+  );
   put("misfire", form.misfire !== first.misfire, is.misfire.policy, form.misfire);
   put("priority", form.priority !== first.priority, is.priority, form.priority);
   put("onWorkerLost", form.onWorkerLost !== first.onWorkerLost, is.onWorkerLost, form.onWorkerLost);
@@ -158,17 +185,6 @@ function placeOf(task: string, error: unknown): string {
   return told.message.startsWith("rest:") ? "rest" : (pathOf(task, told).split(".")[0] ?? "");
 }
 
-/** A definition has milliseconds where the options have spans. */
-function renamed(retry: object): object {
-  const { delayMs, maxDelayMs } = retry as { delayMs?: number; maxDelayMs?: number };
-  return {
-    delayMs: undefined,
-    maxDelayMs: undefined,
-    ...(delayMs === undefined ? {} : { delay: delayMs }),
-    ...(maxDelayMs === undefined ? {} : { maxDelay: maxDelayMs }),
-  };
-}
-
 export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
   const words = useWords();
   const { t } = words;
@@ -183,6 +199,9 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
       return { options: {}, changes: [], is: undefined, wrong: error as Error & { hint?: string } };
     }
   }, [form, task]);
+  // The last that could be read: a field does not go away while something wrong is typed.
+  const seen = useRef(ownParts(task.definition).schedule);
+  if (edit.is) seen.current = edit.is.schedule;
   const save = useMutation({
     mutationFn: () =>
       call(
@@ -258,6 +277,34 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
             onChange={(event) => set({ every: event.currentTarget.value })}
           />
         )}
+        {(form.kind === "cron" || form.kind === "every") && (
+          <div className={css.pair}>
+            {form.kind === "cron" && seen.current.type === "cron" && (
+              <>
+                <Select
+                  label={t("task.gap")}
+                  allowDeselect={false}
+                  data={choices("gap", ["skip", "shift"])}
+                  value={seen.current.gap}
+                  onChange={(gap) => set({ gap })}
+                />
+                <Select
+                  label={t("task.fold")}
+                  allowDeselect={false}
+                  data={choices("fold", ["first", "last", "both"])}
+                  value={seen.current.overlap}
+                  onChange={(fold) => set({ fold })}
+                />
+              </>
+            )}
+            <TextInput
+              label={t("edit.jitter")}
+              placeholder={t("edit.noJitter")}
+              value={form.jitter}
+              onChange={(event) => set({ jitter: event.currentTarget.value })}
+            />
+          </div>
+        )}
         <Preview form={form} task={task} is={edit.is} />
         <Textarea
           label={t("edit.description")}
@@ -276,6 +323,14 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
             value={form.overlap}
             onChange={(overlap) => overlap && set({ overlap })}
           />
+          {form.overlap === "queue" && (
+            <NumberInput
+              label={t("edit.atOnce")}
+              min={1}
+              value={form.atOnce}
+              onChange={(value) => set({ atOnce: Number(value) || 1 })}
+            />
+          )}
           <Select
             label={t("task.misfire")}
             allowDeselect={false}
@@ -315,6 +370,30 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
             onChange={(value) => set({ priority: Number(value) || 0 })}
           />
         </div>
+        {form.attempts > 1 && (
+          <div className={css.pair}>
+            <Select
+              label={t("edit.backoff")}
+              allowDeselect={false}
+              data={[
+                { value: "fixed", label: t("edit.backoff.fixed") },
+                { value: "exponential", label: t("edit.backoff.exponential") },
+              ]}
+              value={form.backoff}
+              onChange={(backoff) => backoff && set({ backoff })}
+            />
+            <TextInput
+              label={t("edit.delay")}
+              value={form.delay}
+              onChange={(event) => set({ delay: event.currentTarget.value })}
+            />
+            <TextInput
+              label={t("edit.maxDelay")}
+              value={form.maxDelay}
+              onChange={(event) => set({ maxDelay: event.currentTarget.value })}
+            />
+          </div>
+        )}
         <EditRules form={form} set={set} wrongAt={wrongAt} />
         {edit.wrong && place === "" && (
           <p className={css.windowWrong} role="alert">
