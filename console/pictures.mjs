@@ -1,10 +1,14 @@
 /** Takes the pictures of README and docs: `npm run build`, then `node scripts/servers.mjs node console/pictures.mjs`. */
 import { fileURLToPath } from "node:url";
+import { obtain } from "../scripts/servers.mjs";
+import { chromium } from "../scripts/servers/chromium.mjs";
 import { openBrowser } from "./test/support/browser.mjs";
 import { openStage } from "./test/support/stage.mjs";
 
 const store = process.env.CARILLON_TEST_POSTGRES_URL;
 if (!store) throw new Error("run it as `node scripts/servers.mjs node console/pictures.mjs`");
+
+Object.assign(process.env, obtain(chromium).env);
 
 /** @type {[file: string, scheme: "light" | "dark", path: string, shows: string][]} */
 const pictures = [

@@ -274,7 +274,7 @@ function TaskGrid({
         cell: (task) => <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} />,
       },
       {
-        ...{ id: "last", title: t("tasks.last"), width: "minmax(178px, 0.8fr)" },
+        ...{ id: "last", title: t("tasks.last"), width: "minmax(196px, 0.8fr)" },
         cell: (task) => <LastResult run={strips.get(task.name)?.[0]} />,
       },
       {
