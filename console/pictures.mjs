@@ -1,7 +1,7 @@
 /** Takes the pictures of README and docs: `npm run build`, then `node scripts/servers.mjs node console/pictures.mjs`. */
 import { fileURLToPath } from "node:url";
-import { obtain } from "../scripts/servers.mjs";
 import { chromium } from "../scripts/servers/chromium.mjs";
+import { obtain } from "../scripts/servers.mjs";
 import { openBrowser } from "./test/support/browser.mjs";
 import { openStage } from "./test/support/stage.mjs";
 

@@ -1,5 +1,6 @@
 /** Each run that ended lately as a dot: when it ended, and how late it began. The scale is logarithmic: on time is below. */
 import { useNavigate } from "@tanstack/react-router";
+import { scaleLinear, scaleLog } from "d3-scale";
 import { useState } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -25,8 +26,8 @@ export function LateChart({ runs }: { runs: Run[] }) {
   const from = Math.min(...dots.map(({ ms }) => ms));
   const to = Math.max(...dots.map(({ ms }) => ms), from + 1);
   const most = Math.max(1_000, ...dots.map(({ late }) => late)) * 1.5;
-  const y = (ms: number) => height - 12 - (Math.log(ms) / Math.log(most)) * (height - 24);
-  const x = (ms: number) => `${1 + (98 * (ms - from)) / (to - from)}%`;
+  const y = scaleLog([1, most], [height - 12, 12]);
+  const percent = scaleLinear([from, to], [1, 99]);
   const worst = Math.max(...dots.map(({ late }) => late));
   return (
     <div className={css.chart}>
@@ -56,7 +57,7 @@ export function LateChart({ runs }: { runs: Run[] }) {
             // biome-ignore lint/a11y/noStaticElementInteractions: the list of runs has the same, with keys.
             <circle
               key={run.run}
-              cx={x(ms)}
+              cx={`${percent(ms)}%`}
               cy={y(late)}
               r={pointed === run ? 7 : run.state === "failed" ? 5 : 4}
               data-tone={late >= 1_000 && run.state === "succeeded" ? "late" : toneOf[run.state]}

@@ -1,4 +1,5 @@
 /** Where a run's time went: each attempt from its claim over its start to its end, beside the time it was due. */
+import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import type { Run } from "./run.tsx";
@@ -52,8 +53,9 @@ export function Waterfall({ run }: { run: Run }) {
   }
   const fromMs = Math.min(dueMs, ...lanes.map(({ claimedMs }) => claimedMs));
   const toMs = Math.max(...lanes.map(({ endedMs }) => endedMs), fromMs + 1);
-  const at = (time: number) => `${(100 * (time - fromMs)) / (toMs - fromMs)}%`;
-  const wide = (from: number, to: number) => `${Math.max(0.3, (100 * (to - from)) / (toMs - fromMs))}%`;
+  const percent = scaleLinear([fromMs, toMs], [0, 100]);
+  const at = (time: number) => `${percent(time)}%`;
+  const wide = (from: number, to: number) => `${Math.max(0.3, percent(to) - percent(from))}%`;
   return (
     <div className={css.waterfall}>
       <ol className={css.lanes}>

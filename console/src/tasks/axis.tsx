@@ -1,5 +1,6 @@
 /** What ran and what is to come on one line, with now between them: each run where it was due, each slot where it will be. */
 import { useNavigate } from "@tanstack/react-router";
+import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { toneOf } from "../parts/state.tsx";
@@ -21,10 +22,7 @@ export function Axis({ runs, slots }: { runs: Recent[]; slots: string[] }) {
   const future = Math.max(now + 60_000, ...after);
   // Each side has its own scale: a task that ran for the first time an hour ago may fire next in a month.
   const middle = after.length === 0 ? 960 : before.length === 0 ? 60 : 560;
-  const x = (ms: number) =>
-    ms <= now
-      ? 10 + ((ms - past) / (now - past)) * (middle - 10)
-      : middle + ((ms - now) / (future - now)) * (width - 12 - middle);
+  const percent = scaleLinear([past, now, future], [1, middle / 10, (width - 12) / 10]);
   const label = t("task.axisLabel", { before: before.length, after: after.length });
   return (
     <div className={css.axis}>
@@ -46,13 +44,13 @@ export function Axis({ runs, slots }: { runs: Recent[]; slots: string[] }) {
           aria-hidden
           className={css.ran}
           data-tone={toneOf[run.state]}
-          style={{ left: `${x(Date.parse(run.due)) / 10}%` }}
+          style={{ left: `${percent(Date.parse(run.due))}%` }}
           title={`${run.run} · ${t(`state.${run.state}`)} · ${words.moment(Date.parse(run.due))}`}
           onClick={() => void navigate({ to: "/runs/$run", params: { run: String(run.run) } })}
         />
       ))}
       {after.map((ms) => (
-        <span key={ms} className={css.comes} style={{ left: `${x(ms) / 10}%` }} title={words.moment(ms)} />
+        <span key={ms} className={css.comes} style={{ left: `${percent(ms)}%` }} title={words.moment(ms)} />
       ))}
       <span className={css.now} style={{ left: `${middle / 10}%` }}>
         {t("time.nowMark")}

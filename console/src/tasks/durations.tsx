@@ -1,4 +1,5 @@
 /** How long the last runs took, and how late they began: bars from the oldest to the latest, the lateness as a line of its own. */
+import { scaleBand, scaleLinear } from "d3-scale";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { toneOf } from "../parts/state.tsx";
@@ -17,7 +18,15 @@ export function Durations({ runs }: { runs: Recent[] }) {
   const took = runs.flatMap(({ tookMs }) => tookMs ?? []).sort((a, b) => a - b);
   const late = runs.flatMap(({ lateMs }) => lateMs ?? []).sort((a, b) => a - b);
   const most = Math.max(1, took.at(-1) ?? 1);
-  const mostLate = Math.max(1, late.at(-1) ?? 1);
+  const tall = scaleLinear([0, most], [0, chartHeight - 26]);
+  const lateTall = scaleLinear([0, Math.max(1, late.at(-1) ?? 1)], [0, 18]);
+  const wide = Math.max(1, shown.length) * 10;
+  const x = scaleBand(
+    shown.map(({ run }) => run),
+    [0, wide],
+  )
+    .paddingInner(0.2)
+    .paddingOuter(0.1);
   const pointed = at === undefined ? undefined : shown[at];
   const summary = t("task.durationsLabel", {
     n: runs.length,
@@ -43,26 +52,27 @@ export function Durations({ runs }: { runs: Recent[] }) {
       </dl>
       <svg
         className={css.chart}
-        viewBox={`0 0 ${Math.max(1, shown.length) * 10} ${chartHeight}`}
+        viewBox={`0 0 ${wide} ${chartHeight}`}
         preserveAspectRatio="none"
         role="img"
         aria-label={summary}
         onPointerLeave={() => setAt(undefined)}
       >
         {shown.map((run, index) => {
-          const tall = Math.max(2, ((run.tookMs ?? 0) / most) * (chartHeight - 26));
-          const lateTall = Math.max(run.lateMs === null ? 0 : 1, (Math.max(0, run.lateMs ?? 0) / mostLate) * 18);
+          const left = x(run.run) ?? 0;
+          const its = Math.max(2, tall(run.tookMs ?? 0));
+          const itsLate = Math.max(run.lateMs === null ? 0 : 1, lateTall(Math.max(0, run.lateMs ?? 0)));
           return (
             <g key={run.run} onPointerEnter={() => setAt(index)} data-pointed={at === index || undefined}>
-              <rect x={index * 10} y={0} width={10} height={chartHeight} className={css.field} />
+              <rect x={index * x.step()} y={0} width={x.step()} height={chartHeight} className={css.field} />
               <rect
-                x={index * 10 + 1}
-                y={chartHeight - 24 - tall}
-                width={8}
-                height={tall}
+                x={left}
+                y={chartHeight - 24 - its}
+                width={x.bandwidth()}
+                height={its}
                 data-tone={toneOf[run.state]}
               />
-              <rect x={index * 10 + 1} y={chartHeight - 18} width={8} height={lateTall} className={css.late} />
+              <rect x={left} y={chartHeight - 18} width={x.bandwidth()} height={itsLate} className={css.late} />
             </g>
           );
         })}
