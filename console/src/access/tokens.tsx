@@ -13,10 +13,10 @@ import { Nothing } from "../parts/notice.tsx";
 import { usePages } from "../parts/pages.ts";
 import { plain } from "../parts/plain.ts";
 import { Tag } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
 import { usePreferences } from "../preferences.ts";
 import css from "./access.module.css";
 import { Once } from "./once.tsx";
+import { Revoke } from "./revoke.tsx";
 import { Rows } from "./rows.tsx";
 
 type Token = Answer<"listTokens">["items"][number];
@@ -70,7 +70,6 @@ export function Tokens() {
 
 function One({ token, may, now }: { token: Token; may: boolean; now: number }) {
   const { t } = useWords();
-  const [isRevoking, setRevoking] = useState(false);
   const { name, user, role, scopes: narrowed, namespaces, created, expires, revoked } = token;
   const isOver = revoked !== null || Date.parse(expires) <= now;
   return (
@@ -105,32 +104,15 @@ function One({ token, may, now }: { token: Token; may: boolean; now: number }) {
           </small>
         )}
       </div>
-      {may && !isOver && (
-        <span className={css.acts}>
-          <Button
-            size="compact-sm"
-            variant="default"
-            aria-label={t("access.revokeOf", { what: name })}
-            onClick={() => setRevoking(true)}
-          >
-            {t("access.revoke")}
-          </Button>
-        </span>
-      )}
-      {isRevoking && (
-        <Confirm
-          title={t("access.revokeOf", { what: name })}
-          consequence={t("access.revokeTokenTold")}
-          act={t("access.revoke")}
-          grave
-          onDo={async ({ reason, key }) => {
-            await call("revokeToken", { token: name, user, reason }, { key });
-            outdate("listTokens");
-            toast({ text: t("access.revokedDone", { what: name }) });
-          }}
-          onClose={() => setRevoking(false)}
-        />
-      )}
+      <Revoke
+        name={name}
+        isOffered={may && !isOver}
+        consequence={t("access.revokeTokenTold")}
+        onDo={async ({ reason, key }) => {
+          await call("revokeToken", { token: name, user, reason }, { key });
+          outdate("listTokens");
+        }}
+      />
     </div>
   );
 }

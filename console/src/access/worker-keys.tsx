@@ -11,9 +11,9 @@ import { Nothing } from "../parts/notice.tsx";
 import { usePages } from "../parts/pages.ts";
 import { plain } from "../parts/plain.ts";
 import { Tag } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
 import css from "./access.module.css";
 import { Once } from "./once.tsx";
+import { Revoke } from "./revoke.tsx";
 import { Rows } from "./rows.tsx";
 
 type Key = Answer<"listWorkerKeys">["items"][number];
@@ -64,7 +64,6 @@ export function WorkerKeys() {
 
 function One({ worker, may }: { worker: Key; may: boolean }) {
   const { t } = useWords();
-  const [isRevoking, setRevoking] = useState(false);
   const { name, groups, created, by, revoked } = worker;
   return (
     <div className={css.row} data-off={revoked !== null || undefined}>
@@ -82,32 +81,15 @@ function One({ worker, may }: { worker: Key; may: boolean }) {
         ))}
       </div>
       <div className={css.state}>{revoked !== null && <Tag tone="bad">{t("access.revoked")}</Tag>}</div>
-      {may && revoked === null && (
-        <span className={css.acts}>
-          <Button
-            size="compact-sm"
-            variant="default"
-            aria-label={t("access.revokeOf", { what: name })}
-            onClick={() => setRevoking(true)}
-          >
-            {t("access.revoke")}
-          </Button>
-        </span>
-      )}
-      {isRevoking && (
-        <Confirm
-          title={t("access.revokeOf", { what: name })}
-          consequence={t("access.revokeKeyTold")}
-          act={t("access.revoke")}
-          grave
-          onDo={async ({ reason, key }) => {
-            await call("revokeWorkerKey", { key: name, reason }, { key });
-            outdate("listWorkerKeys", "listWorkers");
-            toast({ text: t("access.revokedDone", { what: name }) });
-          }}
-          onClose={() => setRevoking(false)}
-        />
-      )}
+      <Revoke
+        name={name}
+        isOffered={may && revoked === null}
+        consequence={t("access.revokeKeyTold")}
+        onDo={async ({ reason, key }) => {
+          await call("revokeWorkerKey", { key: name, reason }, { key });
+          outdate("listWorkerKeys", "listWorkers");
+        }}
+      />
     </div>
   );
 }

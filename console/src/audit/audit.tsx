@@ -1,12 +1,11 @@
 /** Every change: who, what before and after, and why. */
 import { Button, Select, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { IconFilterOff } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useState } from "react";
+import { useMemo } from "react";
 import type { Answer, Given } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
+import { Filters, useTyped } from "../parts/filters.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
@@ -75,7 +74,7 @@ function Entries() {
   const isFiltered = Object.keys(search).length > 0;
   return (
     <>
-      <search className={css.filters} aria-label={t("filter.label")}>
+      <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
         <Typed label={t("audit.who")} value={search.who} onChange={(who) => filter({ who })} isSearch />
         <Select
           className={css.choice}
@@ -101,16 +100,7 @@ function Entries() {
         <Typed label={t("audit.named")} value={search.named} onChange={(named) => filter({ named })} />
         <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
         <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
-        {isFiltered && (
-          <Button
-            variant="default"
-            leftSection={<IconFilterOff size={16} aria-hidden />}
-            onClick={() => void navigate({ search: {}, replace: true })}
-          >
-            {t("filter.clear")}
-          </Button>
-        )}
-      </search>
+      </Filters>
       <Shown of={entries} rows={10}>
         {(rows) =>
           rows.length === 0 ? (
@@ -173,13 +163,7 @@ function Typed({
   onChange: (text: string | undefined) => void;
   isSearch?: boolean;
 }) {
-  const [text, setText] = useState(value);
-  const [settled] = useDebouncedValue(text.trim(), 300);
-  useEffect(() => setText(value), [value]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed counts here, not what the address says.
-  useEffect(() => {
-    if (settled !== value && settled === text.trim()) onChange(settled === "" ? undefined : settled);
-  }, [settled]);
+  const [text, setText] = useTyped(value, 300, (typed) => onChange(typed === "" ? undefined : typed));
   return (
     <TextInput
       className={css.text}

@@ -7,6 +7,7 @@ import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { Filters } from "../parts/filters.tsx";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Card, Page } from "../parts/page.tsx";
@@ -74,7 +75,7 @@ export function DeadLetters() {
         </>
       ) : (
         <>
-          <search className={css.filters} aria-label={t("filter.label")}>
+          <Filters>
             <TaskField value={task ?? ""} onChange={(chosen) => filter({ task: chosen })} />
             <Select
               w={190}
@@ -86,7 +87,7 @@ export function DeadLetters() {
               clearable
               clearButtonProps={{ "aria-label": t("filter.clear") }}
             />
-          </search>
+          </Filters>
           <Shown of={dead} rows={8}>
             {() =>
               groups.length === 0 && !fingerprint ? (

@@ -5,6 +5,7 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call, type Given } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
+import { Names, Watched } from "../operations/begin.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
@@ -14,7 +15,6 @@ import { usePages } from "../parts/pages.ts";
 import { plain } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.tsx";
 import { Tree } from "../parts/tree.tsx";
-import { Watched } from "../tasks/bulk.tsx";
 import css from "./dead-letters.module.css";
 import type { Group, Narrowing } from "./dead-letters.tsx";
 import { wordsOf } from "./dead-letters.tsx";
@@ -261,15 +261,9 @@ function Ask({
       onClose={onClose}
     >
       <Shown of={preview} rows={2}>
-        {({ total, first }) => (
-          <ul className={css.first}>
-            {first.slice(0, 5).map((one) => (
-              <li key={one}>{plain(one)}</li>
-            ))}
-            {total > 5 && <li className="soft">{t("bulk.andMore", { n: total - Math.min(5, first.length) })}</li>}
-            {total === 0 && <li>{t("dead.nothingLeft")}</li>}
-          </ul>
-        )}
+        {({ total, first }) =>
+          total === 0 ? <p>{t("dead.nothingLeft")}</p> : <Names names={first} total={total} most={5} />
+        }
       </Shown>
     </Confirm>
   );

@@ -327,7 +327,7 @@ function Failing({ runs }: { runs: Run[] }) {
   return (
     <ul className={css.rows}>
       {sorted.map(([task, [last, ...others]]) => (
-        <li key={task} className={css.failing}>
+        <li key={task}>
           <span className={`${css.times} figures`}>{others.length + 1} ×</span>
           <span className="cut">
             <TaskLink task={task} />

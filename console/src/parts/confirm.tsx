@@ -24,6 +24,7 @@ export function Confirm({
   children,
   onDo,
   onClose,
+  onDone = onClose,
 }: {
   title: string;
   consequence: ReactNode;
@@ -36,13 +37,15 @@ export function Confirm({
   children?: ReactNode;
   onDo: (doing: Doing) => Promise<unknown>;
   onClose: () => void;
+  /** Once it is done; default: as when it is left. */
+  onDone?: () => void;
 }) {
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
   const doing = useMutation({
     mutationFn: () => onDo({ reason: reason.trim() === "" ? undefined : reason.trim(), key }),
-    onSuccess: onClose,
+    onSuccess: onDone,
   });
   return (
     <Dialog onClose={onClose} title={title}>

@@ -1,18 +1,17 @@
 /** Cancels many runs or runs them again: those that were chosen, or, as an operation, all that match the filter. */
 import { Button } from "@mantine/core";
 import { IconBan, IconRefresh } from "@tabler/icons-react";
-import { useRef, useState } from "react";
-import { outdate, useAnswer } from "../api/answers.ts";
+import { useState } from "react";
+import { outdate } from "../api/answers.ts";
 import { call, type Given, isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
+import { BeginMatching, Names } from "../operations/begin.tsx";
+import { ChoiceBar } from "../parts/choice.tsx";
 import { Confirm } from "../parts/confirm.tsx";
-import { Shown } from "../parts/notice.tsx";
+import { Gauge } from "../parts/gauge.tsx";
 import type { RunState } from "../parts/state.tsx";
 import { toast } from "../parts/toasts.tsx";
 import type { Filter } from "../router.tsx";
-import { Names, Watched } from "../tasks/bulk.tsx";
-import { Gauge } from "../tasks/tasks.tsx";
-import css from "./runs.module.css";
 import type { Run } from "./runs.tsx";
 
 type Kind = "cancel" | "rerun";
@@ -20,7 +19,6 @@ type OperationFilter = Given<"previewOperation">["filter"];
 
 const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
-const namesShown = 8;
 
 /** What the list's filter means for an operation; undefined: nothing that it shows can be acted on so. */
 function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilter | undefined {
@@ -51,62 +49,69 @@ export function RunBulk({
   const { t } = useWords();
   const [asked, setAsked] = useState<{ kind: Kind; runs?: Run[]; filter?: OperationFilter }>();
   const runs = rows.filter(({ run }) => chosen.has(String(run)));
-  const all = { cancel: matched("cancel", search, states), rerun: matched("rerun", search, states) };
   const done = () => {
     setAsked(undefined);
     onNone();
   };
   return (
-    <div className={css.bulk} data-some={runs.length > 0 || undefined}>
-      <span className="figures" role="status">
-        {runs.length > 0 ? t("runs.chosen", { n: runs.length }) : t("runs.chooseTold")}
-      </span>
-      {runs.length > 0 && (
-        <>
-          <Button
-            size="compact-sm"
-            variant="default"
-            leftSection={<IconBan size={14} aria-hidden />}
-            disabled={!runs.some(({ state }) => isOf("cancel", state))}
-            onClick={() => setAsked({ kind: "cancel", runs: runs.filter(({ state }) => isOf("cancel", state)) })}
-          >
-            {t("runs.cancelSome")}
-          </Button>
-          <Button
-            size="compact-sm"
-            variant="default"
-            leftSection={<IconRefresh size={14} aria-hidden />}
-            disabled={!runs.some(({ state }) => isOf("rerun", state))}
-            onClick={() => setAsked({ kind: "rerun", runs: runs.filter(({ state }) => isOf("rerun", state)) })}
-          >
-            {t("run.rerun")}
-          </Button>
-          <Button size="compact-sm" variant="subtle" c="var(--c-text)" onClick={onNone}>
-            {t("tasks.chooseNone")}
-          </Button>
-        </>
-      )}
-      <span className={css.matched}>
-        <span className="soft">{Object.keys(search).length > 0 ? t("runs.matched") : t("runs.everything")}</span>
-        {(["cancel", "rerun"] as const).map((kind) => (
-          <Button
-            key={kind}
-            size="compact-sm"
-            variant="default"
-            disabled={all[kind] === undefined}
-            onClick={() => setAsked({ kind, ...(all[kind] ? { filter: all[kind] } : {}) })}
-          >
-            {t(`runs.${kind}All`)}
-          </Button>
-        ))}
-      </span>
+    <>
+      <ChoiceBar
+        isSome={runs.length > 0}
+        told={runs.length > 0 ? t("runs.chosen", { n: runs.length }) : t("runs.chooseTold")}
+        onNone={onNone}
+        acts={(["cancel", "rerun"] as const).map((kind) => {
+          const its = runs.filter(({ state }) => isOf(kind, state));
+          const Icon = kind === "cancel" ? IconBan : IconRefresh;
+          return (
+            <Button
+              key={kind}
+              size="compact-sm"
+              variant="default"
+              leftSection={<Icon size={14} aria-hidden />}
+              disabled={its.length === 0}
+              onClick={() => setAsked({ kind, runs: its })}
+            >
+              {kind === "cancel" ? t("runs.cancelSome") : t("run.rerun")}
+            </Button>
+          );
+        })}
+        all={
+          <>
+            <span className="soft">{Object.keys(search).length > 0 ? t("runs.matched") : t("runs.everything")}</span>
+            {(["cancel", "rerun"] as const).map((kind) => {
+              const filter = matched(kind, search, states);
+              return (
+                <Button
+                  key={kind}
+                  size="compact-sm"
+                  variant="default"
+                  disabled={filter === undefined}
+                  onClick={() => setAsked({ kind, ...(filter ? { filter } : {}) })}
+                >
+                  {t(`runs.${kind}All`)}
+                </Button>
+              );
+            })}
+          </>
+        }
+      />
       {asked?.runs && (
         <Chosen kind={asked.kind} runs={asked.runs} onClose={() => setAsked(undefined)} onDone={onNone} />
       )}
       {asked?.filter && (
-        <Matched kind={asked.kind} filter={asked.filter} onClose={() => setAsked(undefined)} onDone={done} />
+        <BeginMatching
+          kind={asked.kind}
+          filter={asked.filter}
+          titleOf={(n) => t(`runBulk.${asked.kind}Title`, { n })}
+          consequence={t(`runBulk.${asked.kind}Told`)}
+          act={asked.kind === "cancel" ? t("run.cancel") : t("run.rerun")}
+          grave={asked.kind === "cancel"}
+          none={t(`runBulk.${asked.kind}None`)}
+          onClose={() => setAsked(undefined)}
+          onDone={done}
+        />
       )}
-    </div>
+    </>
   );
 }
 
@@ -138,55 +143,8 @@ function Chosen({ kind, runs, onClose, onDone }: { kind: Kind; runs: Run[]; onCl
       }}
       onClose={onClose}
     >
-      <Names names={runs.slice(0, namesShown).map(({ run, task }) => `${run} ${task}`)} total={runs.length} />
+      <Names names={runs.map(({ run, task }) => `${run} ${task}`)} total={runs.length} />
       {at > 0 && <Gauge done={at} total={runs.length} label={t("bulk.progress")} />}
-    </Confirm>
-  );
-}
-
-function Matched({
-  kind,
-  filter,
-  onClose,
-  onDone,
-}: {
-  kind: Kind;
-  filter: OperationFilter;
-  onClose: () => void;
-  onDone: () => void;
-}) {
-  const { t } = useWords();
-  const [operation, setOperation] = useState<number>();
-  const isBegun = useRef(false);
-  const preview = useAnswer("previewOperation", { kind, filter });
-  const total = preview.data?.total ?? 0;
-  if (operation !== undefined) return <Watched operation={operation} onClose={onDone} />;
-  return (
-    <Confirm
-      title={preview.data ? t(`runBulk.${kind}Title`, { n: total }) : t("bulk.counting")}
-      consequence={t(`runBulk.${kind}Told`)}
-      act={kind === "cancel" ? t("run.cancel") : t("run.rerun")}
-      grave={kind === "cancel"}
-      blocked={total === 0}
-      onDo={async ({ reason, key }) => {
-        const begun = await call("beginOperation", { kind, filter, reason }, { key });
-        isBegun.current = true;
-        setOperation(begun.operation);
-      }}
-      // The operation is shown where the question was.
-      onClose={() => {
-        if (!isBegun.current) onClose();
-      }}
-    >
-      <Shown of={preview} rows={3}>
-        {(data) =>
-          data.total === 0 ? (
-            <p>{t(`runBulk.${kind}None`)}</p>
-          ) : (
-            <Names names={data.first.slice(0, namesShown)} total={data.total} />
-          )
-        }
-      </Shown>
     </Confirm>
   );
 }

@@ -1,11 +1,12 @@
-import { Button, MultiSelect } from "@mantine/core";
-import { IconFilterOff } from "@tabler/icons-react";
+import { MultiSelect } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import type { Answer } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { useChoice } from "../parts/choice.tsx";
+import { Filters } from "../parts/filters.tsx";
 import { type Column, Grid, type Selection } from "../parts/grid.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away } from "../parts/moment.tsx";
@@ -59,17 +60,10 @@ export function Runs() {
   );
   const isFiltered = Object.keys(search).length > 0;
   const may = useMay("operator");
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const choose = useCallback((keys: string[], isChosen: boolean) => {
-    setChosen((before) => {
-      const next = new Set(before);
-      for (const key of keys) isChosen ? next.add(key) : next.delete(key);
-      return next;
-    });
-  }, []);
+  const { chosen, choose, chooseNone } = useChoice();
   return (
     <Page title={t("screen.runs")} below={t("runs.lead")} fill>
-      <search className={css.filters} aria-label={t("filter.label")}>
+      <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
         <TaskField value={search.task ?? ""} onChange={(task) => filter({ task })} />
         <MultiSelect
           className={css.states}
@@ -83,24 +77,9 @@ export function Runs() {
         />
         <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
         <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
-        {isFiltered && (
-          <Button
-            variant="default"
-            leftSection={<IconFilterOff size={16} aria-hidden />}
-            onClick={() => void navigate({ search: {}, replace: true })}
-          >
-            {t("filter.clear")}
-          </Button>
-        )}
-      </search>
+      </Filters>
       {may && (runs.data?.length ?? 0) > 0 && (
-        <RunBulk
-          rows={runs.data ?? []}
-          chosen={chosen}
-          search={search}
-          states={picked}
-          onNone={() => setChosen(new Set())}
-        />
+        <RunBulk rows={runs.data ?? []} chosen={chosen} search={search} states={picked} onNone={chooseNone} />
       )}
       <Shown of={runs} rows={12}>
         {(rows) =>

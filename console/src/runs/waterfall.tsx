@@ -57,7 +57,7 @@ export function Waterfall({ run }: { run: Run }) {
   const at = (time: number) => `${percent(time)}%`;
   const wide = (from: number, to: number) => `${Math.max(0.3, percent(to) - percent(from))}%`;
   return (
-    <div className={css.waterfall}>
+    <div>
       <ol className={css.lanes}>
         {lanes.map((lane, index) => {
           const waited = (lane.startedMs ?? lane.endedMs) - lane.claimedMs;

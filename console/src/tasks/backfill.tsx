@@ -1,14 +1,12 @@
 /** Gives slots of the past that have no run one, as an operation: how many there are is told beforehand. */
 import { NumberInput, Switch, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useRef, useState } from "react";
-import { outdate, useAnswer } from "../api/answers.ts";
-import { call } from "../api/call.ts";
+import { useState } from "react";
+import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
+import { Begin, Names } from "../operations/begin.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { localText } from "../parts/time-field.tsx";
-import { Names, Watched } from "./bulk.tsx";
 import css from "./task.module.css";
 
 const dayMs = 86_400_000;
@@ -21,8 +19,6 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
     return { from: localText(now - dayMs), to: localText(now), perSecond: null as number | null };
   });
   const [also, setAlso] = useState({ missed: false, reverse: false });
-  const [operation, setOperation] = useState<number>();
-  const isBegun = useRef(false);
   const set = (change: Partial<typeof range>) => setRange((before) => ({ ...before, ...change }));
   const isTime = range.from !== "" && range.to !== "" && Date.parse(range.from) < Date.parse(range.to);
   const given = isTime
@@ -50,24 +46,14 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
       onChange={(event) => set({ [name]: event.currentTarget.value })}
     />
   );
-  if (operation !== undefined) return <Watched operation={operation} onClose={onClose} />;
   return (
-    <Confirm
+    <Begin
       title={t("backfill.title", { task })}
       consequence={t("backfill.told")}
       act={t("backfill.act")}
       blocked={total === 0}
-      onDo={async ({ reason, key }) => {
-        if (!given) return;
-        const begun = await call("beginOperation", { kind: "backfill", filter, range: given, reason }, { key });
-        isBegun.current = true;
-        outdate("listOperations");
-        setOperation(begun.operation);
-      }}
-      // The operation is shown where the question was.
-      onClose={() => {
-        if (!isBegun.current) onClose();
-      }}
+      request={given && { kind: "backfill", filter, range: given }}
+      onClose={onClose}
     >
       <div className={css.form} style={{ marginTop: 14 }}>
         <div className={css.pair}>
@@ -102,7 +88,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
                 ) : (
                   <>
                     <strong>{t("backfill.slots", { n: data.total })}</strong>
-                    <Names names={data.first.slice(0, namesShown)} total={data.total} />
+                    <Names names={data.first} total={data.total} most={namesShown} />
                   </>
                 )
               }
@@ -112,6 +98,6 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
           )}
         </div>
       </div>
-    </Confirm>
+    </Begin>
   );
 }

@@ -1,12 +1,13 @@
-import { Autocomplete, Button, Progress, SegmentedControl, Select } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { IconFilterOff, IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
+import { Autocomplete, Button, SegmentedControl } from "@mantine/core";
+import { IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
+import { ChoiceBar, useChoice } from "../parts/choice.tsx";
+import { Filters, GroupField, useTyped } from "../parts/filters.tsx";
 import { type Column, Grid } from "../parts/grid.tsx";
 import { TaskLink } from "../parts/links.tsx";
 import { Away } from "../parts/moment.tsx";
@@ -49,16 +50,8 @@ export function Tasks() {
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
   };
   const tasks = usePages("listTasks", given, { everyMs });
-  const groups = useAnswer("listGroups", { limit: 200 });
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const { chosen, choose, chooseNone } = useChoice();
   const [target, setTarget] = useState<BulkTarget>();
-  const choose = useCallback((names: string[], isChosen: boolean) => {
-    setChosen((before) => {
-      const next = new Set(before);
-      for (const name of names) isChosen ? next.add(name) : next.delete(name);
-      return next;
-    });
-  }, []);
   const isFiltered = Object.keys(search).length > 0;
   const matched = {
     ...(search.matching ? { matching: globOf(search.matching) } : {}),
@@ -72,19 +65,9 @@ export function Tasks() {
       acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
       fill
     >
-      <search className={css.filters} aria-label={t("filter.label")}>
+      <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
         <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
-        <Select
-          className={css.group}
-          aria-label={t("tasks.group")}
-          placeholder={t("tasks.anyGroup")}
-          data={groups.data?.items.map(({ name }) => name) ?? []}
-          value={search.group ?? null}
-          onChange={(group) => filter({ group: group ?? undefined })}
-          searchable
-          clearable
-          clearButtonProps={{ "aria-label": t("filter.clear") }}
-        />
+        <GroupField value={search.group} onChange={(group) => filter({ group })} />
         <SegmentedControl
           aria-label={t("tasks.paused")}
           value={search.paused === "yes" || search.paused === "no" ? search.paused : ""}
@@ -95,22 +78,13 @@ export function Tasks() {
             { value: "yes", label: t("tasks.pausedOnes") },
           ]}
         />
-        {isFiltered && (
-          <Button
-            variant="default"
-            leftSection={<IconFilterOff size={16} aria-hidden />}
-            onClick={() => void navigate({ search: {}, replace: true })}
-          >
-            {t("filter.clear")}
-          </Button>
-        )}
-      </search>
+      </Filters>
       {may && (tasks.data?.length ?? 0) > 0 && (
-        <div className={css.bulk} data-some={chosen.size > 0 || undefined}>
-          <span className="figures" role="status">
-            {chosen.size > 0 ? t("tasks.chosen", { n: chosen.size }) : t("tasks.chooseTold")}
-          </span>
-          {chosen.size > 0 && (
+        <ChoiceBar
+          isSome={chosen.size > 0}
+          told={chosen.size > 0 ? t("tasks.chosen", { n: chosen.size }) : t("tasks.chooseTold")}
+          onNone={chooseNone}
+          acts={
             <>
               <Button
                 size="compact-sm"
@@ -128,21 +102,24 @@ export function Tasks() {
               >
                 {t("task.resume")}
               </Button>
-              <Button size="compact-sm" variant="subtle" c="var(--c-text)" onClick={() => setChosen(new Set())}>
-                {t("tasks.chooseNone")}
+            </>
+          }
+          all={
+            <>
+              <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
+              <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter: matched })}>
+                {t("tasks.pauseAll")}
+              </Button>
+              <Button
+                size="compact-sm"
+                variant="default"
+                onClick={() => setTarget({ kind: "resume", filter: matched })}
+              >
+                {t("tasks.resumeAll")}
               </Button>
             </>
-          )}
-          <span className={css.matched}>
-            <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
-            <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter: matched })}>
-              {t("tasks.pauseAll")}
-            </Button>
-            <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "resume", filter: matched })}>
-              {t("tasks.resumeAll")}
-            </Button>
-          </span>
-        </div>
+          }
+        />
       )}
       <Shown of={tasks} rows={12}>
         {(rows) =>
@@ -172,7 +149,7 @@ export function Tasks() {
           onClose={() => setTarget(undefined)}
           onDone={() => {
             setTarget(undefined);
-            setChosen(new Set());
+            chooseNone();
           }}
         />
       )}
@@ -183,15 +160,8 @@ export function Tasks() {
 /** Narrows the list while one types; names that there are complete it, unless it has a star. */
 function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   const { t } = useWords();
-  const [text, setText] = useState(value);
-  const [settled] = useDebouncedValue(text, 180);
+  const [text, setText] = useTyped(value, 180, onChange);
   const names = useTaskNames(/[*?]/.test(text) ? "" : text, value);
-  // What comes from the address (back, a saved view) goes into the field; what is typed goes into the address.
-  useEffect(() => setText(value), [value]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
-  useEffect(() => {
-    if (settled === text && settled !== value) onChange(settled.trim());
-  }, [settled]);
   return (
     <Autocomplete
       data-search
@@ -347,9 +317,4 @@ function useStrips(seen: string[]): ReadonlyMap<string, Recent[]> {
     if (data) setKnown((before) => new Map([...before, ...data.tasks.map(({ task, runs }) => [task, runs] as const)]));
   }, [data]);
   return known;
-}
-
-/** An operation's progress, wherever it is shown. */
-export function Gauge({ done, total, label }: { done: number; total: number; label: string }) {
-  return <Progress value={total === 0 ? 100 : (100 * done) / total} aria-label={label} color="var(--c-run-fill)" />;
 }

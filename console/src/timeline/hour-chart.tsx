@@ -33,7 +33,7 @@ export function HourChart({
     (event.currentTarget.children[next] as HTMLElement).focus();
   };
   return (
-    <div className={css.chart}>
+    <div>
       <div className={css.bars} role="toolbar" aria-label={t("timeline.firing")} onKeyDown={onKeyDown}>
         {places.map((place, n) => {
           const fires = line.fires[place] ?? 0;

@@ -6,11 +6,11 @@ import { type Answer, call, type Given } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
+import { Gauge } from "../parts/gauge.tsx";
 import { TaskLink } from "../parts/links.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { Card } from "../parts/page.tsx";
 import { toast } from "../parts/toasts.tsx";
-import { Gauge } from "../tasks/tasks.tsx";
 import css from "./timeline.module.css";
 
 type Suggested = Answer<"suggestSpread">;

@@ -1,10 +1,10 @@
-import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { IconClockExclamation, IconFilterOff, IconSearch } from "@tabler/icons-react";
+import { Button, SegmentedControl, TextInput } from "@mantine/core";
+import { IconClockExclamation, IconSearch } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
+import { Filters, GroupField, useTyped } from "../parts/filters.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import type { Filter } from "../router.tsx";
@@ -37,39 +37,19 @@ export function TimelineScreen() {
     ...(search.group ? { group: search.group } : {}),
   };
   const line = useAnswer("getTimeline", given, { everyMs, keep: true });
-  const groups = useAnswer("listGroups", { limit: 200 });
   const isFiltered = Boolean(search.matching || search.group);
   return (
     <Page title={t("screen.timeline")} below={t("timeline.lead")}>
-      <search className={css.filters} aria-label={t("filter.label")}>
+      <Filters onClear={isFiltered ? () => filter({ matching: undefined, group: undefined }) : undefined}>
         <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
-        <Select
-          className={css.group}
-          aria-label={t("tasks.group")}
-          placeholder={t("tasks.anyGroup")}
-          data={groups.data?.items.map(({ name }) => name) ?? []}
-          value={search.group ?? null}
-          onChange={(group) => filter({ group: group ?? undefined })}
-          searchable
-          clearable
-          clearButtonProps={{ "aria-label": t("filter.clear") }}
-        />
+        <GroupField value={search.group} onChange={(group) => filter({ group })} />
         <SegmentedControl
           aria-label={t("timeline.days")}
           value={days}
           onChange={(chosen) => filter({ days: chosen === "7" ? undefined : chosen })}
           data={choices.map((value) => ({ value, label: t("timeline.nDays", { n: Number(value) }) }))}
         />
-        {isFiltered && (
-          <Button
-            variant="default"
-            leftSection={<IconFilterOff size={16} aria-hidden />}
-            onClick={() => filter({ matching: undefined, group: undefined })}
-          >
-            {t("filter.clear")}
-          </Button>
-        )}
-      </search>
+      </Filters>
       <Shown of={line} rows={9}>
         {(data) => <Whole line={data} given={given} search={search} onFilter={filter} />}
       </Shown>
@@ -268,14 +248,7 @@ function Fullest({ line, onChoose }: { line: Line; onChoose: (place: number) => 
 
 function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   const { t } = useWords();
-  const [text, setText] = useState(value);
-  const [settled] = useDebouncedValue(text, 250);
-  // What comes from the address (back, a link) goes into the field; what is typed goes into the address.
-  useEffect(() => setText(value), [value]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
-  useEffect(() => {
-    if (settled === text && settled !== value) onChange(settled.trim());
-  }, [settled]);
+  const [text, setText] = useTyped(value, 250, onChange);
   return (
     <TextInput
       data-search

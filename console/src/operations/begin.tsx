@@ -1,0 +1,128 @@
+/** Operations are asked for, begun and watched in one dialog. */
+import { Button, Group } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type ComponentProps, useState } from "react";
+import { outdate, useAnswer } from "../api/answers.ts";
+import { call, type Given } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { Gauge } from "../parts/gauge.tsx";
+import { Shown, Trouble } from "../parts/notice.tsx";
+import { plain } from "../parts/plain.ts";
+import { OperationLink } from "./filter-text.tsx";
+import css from "./operations.module.css";
+
+type Request = Omit<Given<"beginOperation">, "reason">;
+
+const namesShown = 8;
+
+/** Asks before it is begun; then it is shown where the question was. @param onDone it was begun, and is watched no more */
+export function Begin({
+  request,
+  onClose,
+  onDone = onClose,
+  ...asking
+}: { request: Request | undefined; onDone?: () => void } & Omit<ComponentProps<typeof Confirm>, "onDo" | "onDone">) {
+  const [operation, setOperation] = useState<number>();
+  if (operation !== undefined) return <Watched operation={operation} onClose={onDone} />;
+  return (
+    <Confirm
+      {...asking}
+      blocked={asking.blocked || request === undefined}
+      onDo={async ({ reason, key }) => {
+        if (request === undefined) return;
+        const begun = await call("beginOperation", { ...request, reason }, { key });
+        outdate("listOperations");
+        setOperation(begun.operation);
+      }}
+      onDone={() => undefined}
+      onClose={onClose}
+    />
+  );
+}
+
+/** On all that match: how many there are, and the first of them, is told beforehand. */
+export function BeginMatching({
+  kind,
+  filter,
+  titleOf,
+  none,
+  ...asking
+}: {
+  kind: Request["kind"];
+  filter: Request["filter"];
+  titleOf: (total: number) => string;
+  /** Instead of names where nothing matches. */
+  none: string;
+} & Omit<ComponentProps<typeof Begin>, "request" | "title" | "blocked" | "children">) {
+  const { t } = useWords();
+  const preview = useAnswer("previewOperation", { kind, filter });
+  const total = preview.data?.total ?? 0;
+  return (
+    <Begin
+      {...asking}
+      request={{ kind, filter }}
+      title={preview.data ? titleOf(total) : t("bulk.counting")}
+      blocked={total === 0}
+    >
+      <Shown of={preview} rows={3}>
+        {({ first }) => (total === 0 ? <p>{none}</p> : <Names names={first} total={total} />)}
+      </Shown>
+    </Begin>
+  );
+}
+
+/** The first of them, and how many more there are. */
+export function Names({ names, total, most = namesShown }: { names: string[]; total: number; most?: number }) {
+  const { t } = useWords();
+  const shown = names.slice(0, most);
+  return (
+    <ul className={css.first}>
+      {shown.map((name) => (
+        <li key={name}>{plain(name)}</li>
+      ))}
+      {total > shown.length && <li className="soft">{t("bulk.andMore", { n: total - shown.length })}</li>}
+    </ul>
+  );
+}
+
+/** Goes on without being watched, too. */
+export function Watched({ operation, onClose }: { operation: number; onClose: () => void }) {
+  const { t } = useWords();
+  const asked = useAnswer("getOperation", { operation }, { everyMs: 500 });
+  const stop = useMutation({ mutationFn: () => call("stopOperation", { operation }) });
+  const isOver = asked.data !== undefined && !["running", "stopping"].includes(asked.data.state);
+  const close = () => {
+    outdate("listTasks", "getTask", "listComing", "listRuns", "listOperations");
+    onClose();
+  };
+  return (
+    <Dialog onClose={close} title={t("bulk.operation", { operation: String(operation) })}>
+      <Shown of={asked} rows={3}>
+        {(data) => (
+          <>
+            <p role="status">
+              {t(`operation.${data.state}`)} · {t("bulk.done", { done: data.done + data.passed, n: data.total })}
+              {data.failed > 0 && ` · ${t("bulk.failed", { n: data.failed })}`}
+            </p>
+            <Gauge done={data.done + data.passed + data.failed} total={data.total} label={t("bulk.progress")} />
+            {data.error && <p>{data.error}</p>}
+          </>
+        )}
+      </Shown>
+      <p className="soft">
+        <OperationLink operation={operation}>{t("operations.see")}</OperationLink>
+      </p>
+      {stop.error && <Trouble error={stop.error} small />}
+      <Group justify="flex-end" mt="lg">
+        {!isOver && (
+          <Button variant="default" loading={stop.isPending} onClick={() => stop.mutate()}>
+            {t("bulk.stop")}
+          </Button>
+        )}
+        <Button onClick={close}>{isOver ? t("act.close") : t("bulk.leave")}</Button>
+      </Group>
+    </Dialog>
+  );
+}
