@@ -3,29 +3,31 @@
  *
  *   npm run faults -- [FAULT…]                  each of these alone; A+B: two at the same time. Default: every fault alone,
  *                                               in an order that the seed decides, then pairs of them by chance
- *   … --coordination zookeeper|redis|postgres   beside the store; default all three, one after the other
- *   … --rounds R                                of each fault; default 1
+ *   … --coordination zookeeper|redis|postgres   beside the store; default all three, one after the other in each round
+ *   … --rounds R                                every fault alone so many times, each round on seeds of its own; default 1,
+ *                                               0: pairs alone
  *   … --minutes M                               begins nothing new after that, for each coordination
- *   … --pairs N                                 default: half as many as there are faults
+ *   … --pairs N                                 for each coordination; default: half as many as faults alone
  *   … --seed S                                  default a new one each time
  *   … --locks                                   instead: a lock whose holder is stopped, with fences that are looked at, and
  *                                               without; the second has to be found out
  *   … --keep                                    what was written down is kept, also where nothing is broken
  *   … --list, --json
+ *
+ * Interrupted (SIGINT, SIGTERM, a mistake of its own) it tells what was done up to then, in the same closing line.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { Violation } from "../../simulation/src/history.ts";
-import { Dice } from "../../simulation/src/plan.ts";
 import { type Coordination, coordinations } from "./coordination.ts";
 import { type Episode, nameOf, play, recoveryMs, type Strike } from "./episode.ts";
-import { allFaults, faultsFor } from "./faults/all.ts";
-import type { Fault } from "./faults/fault.ts";
+import { allFaults } from "./faults/all.ts";
 import { contest } from "./locks/contest.ts";
-import { type Figures, figuresOf, linesOf, tell } from "./report.ts";
+import { linesOf, tell } from "./report.ts";
 import { Servers } from "./servers.ts";
+import { Tally } from "./tally.ts";
+import { type Turn, turnsOf } from "./turns.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -50,15 +52,6 @@ const say = (text: string) => {
   if (!values.json) process.stdout.write(`${text}\n`);
 };
 
-interface Struck {
-  coordination: Coordination;
-  strike: string;
-  tookMs: number | undefined;
-}
-const struck: Struck[] = [];
-const broken: (Violation & { coordination: Coordination; seed: number; strikes: string[] })[] = [];
-const sums: Figures = { runs: 0, executions: 0, slots: 0, operations: 0, overlapped: 0 };
-
 if (values.list) list();
 else if (values.locks) await locks();
 else await main();
@@ -69,32 +62,34 @@ function list(): void {
 }
 
 async function main(): Promise<void> {
-  const chosen = values.coordination === "all" ? coordinations : [one(values.coordination)];
   const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : Number(values.seed);
+  const chosen = values.coordination === "all" ? coordinations : [one(values.coordination)];
+  const pairs = values.pairs === undefined ? undefined : Number(values.pairs);
+  const turns = turnsOf({ named: positionals, coordinations: chosen, rounds: Number(values.rounds), pairs, seed });
+  const tally = new Tally(turns);
   const folder = mkdtempSync(join(tmpdir(), "carillon-faults-"));
   const began = performance.now();
-  for (const coordination of chosen) await under(coordination, seed, folder);
-  if (broken.length === 0 && !values.keep) rmSync(folder, { recursive: true });
-  else say(`everything that was written down is in ${folder}`);
-  const recoveries = struck.flatMap(({ tookMs }) => (tookMs === undefined ? [] : [tookMs])).sort((a, b) => a - b);
-  const line = {
-    ...{
-      seed,
-      coordinations: chosen,
-      strikes: struck.length,
-      faults: new Set(struck.map(({ strike }) => strike)).size,
-    },
-    violations: broken.length,
-    recovery_ms_median: Math.round(recoveries[Math.floor(recoveries.length / 2)] ?? 0),
-    recovery_ms_max: Math.round(recoveries.at(-1) ?? 0),
-    not_recovered: struck.filter(({ tookMs }) => tookMs === undefined).length,
-    ...sums,
-    seconds: Math.round((performance.now() - began) / 1_000),
-    ...(broken.length > 0 ? { broken } : {}),
+  const close = (ended: { interrupted?: string }): never => {
+    if (tally.violations === 0 && !ended.interrupted && !values.keep) rmSync(folder, { recursive: true });
+    else say(`everything that was written down is in ${folder}`);
+    const seconds = Math.round((performance.now() - began) / 1_000);
+    process.stdout.write(`${JSON.stringify({ seed, ...tally.line(), seconds, ...ended })}\n`);
+    // A part of the processes may be past listening; none outlives this one.
+    process.exit(tally.violations > 0 || ended.interrupted ? 1 : 0);
   };
-  process.stdout.write(`${JSON.stringify(line)}\n`);
-  // A part of the processes may be past listening.
-  process.exit(broken.length > 0 ? 1 : 0);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));
+  const leftMs = new Map(chosen.map((coordination) => [coordination, Number(values.minutes ?? "Infinity") * 60_000]));
+  try {
+    for (const turn of turns) {
+      const from = performance.now();
+      const left = leftMs.get(turn.coordination) as number;
+      if (left > 0) await take(turn, from + left, tally, folder);
+      leftMs.set(turn.coordination, left - (performance.now() - from));
+    }
+  } catch (error) {
+    close({ interrupted: String((error as Error).stack) });
+  }
+  close({});
 }
 
 async function locks(): Promise<void> {
@@ -117,31 +112,33 @@ function one(name: string): Coordination {
   return found;
 }
 
-async function under(coordination: Coordination, seed: number, folder: string): Promise<void> {
-  const strikes = strikesFor(coordination, new Dice(seed));
-  const deadline = performance.now() + Number(values.minutes ?? "Infinity") * 60_000;
-  say(`${coordination}: ${strikes.length} faults or pairs, seed ${seed}, session timeout ${sessionTimeoutMs} ms`);
+async function take(turn: Turn, deadline: number, tally: Tally, folder: string): Promise<void> {
+  const { coordination, round, seed, pairs } = turn;
+  const what = pairs ? "pairs" : `round ${round}, ${turn.strikes.length} strikes`;
+  say(`${coordination}: ${what}, seed ${seed}, session timeout ${sessionTimeoutMs} ms`);
   const servers = await Servers.start(coordination);
   try {
-    for (let i = 0; i < strikes.length && performance.now() < deadline; i += strikesEach) {
-      const some = strikes.slice(i, i + strikesEach);
+    for (let i = 0; i < turn.strikes.length && performance.now() < deadline; ) {
+      const some = turn.strikes.slice(i, i + strikesEach);
       const episode = await play({
         ...{ servers, seed: seed + i, strikes: some, sessionTimeoutMs, settleMs, folder },
-        onStrike: (strike, tookMs) => told(coordination, strike, tookMs),
+        onStrike: (strike, tookMs) => {
+          tally.struck(turn, strike, tookMs);
+          const took =
+            tookMs === undefined ? `NOT RECOVERED within ${recoveryMs}` : `recovered after ${Math.round(tookMs)}`;
+          say(`  ${nameOf(strike).padEnd(50)} ${took} ms`);
+        },
       });
-      for (const [name, count] of Object.entries(figuresOf(episode.history))) sums[name as keyof Figures] += count;
-      if (episode.violation || values.keep) keep(coordination, seed + i, some, episode, folder);
+      tally.checked(episode.history);
+      const { violation, recoveries } = episode;
+      if (violation) tally.broke(violation, turn, seed + i, some);
+      if (violation || values.keep) keep(coordination, seed + i, some, episode, folder);
+      // Those after one that the cluster did not recover from get a cluster of their own.
+      i += recoveries.length;
     }
   } finally {
     await servers.close();
   }
-}
-
-function told(coordination: Coordination, strike: Strike, tookMs: number | undefined): void {
-  struck.push({ coordination, strike: nameOf(strike), tookMs });
-  const took =
-    tookMs === undefined ? `NOT RECOVERED within ${recoveryMs} ms` : `recovered after ${Math.round(tookMs)} ms`;
-  say(`  ${nameOf(strike).padEnd(50)} ${took}`);
 }
 
 function keep(coordination: Coordination, seed: number, strikes: Strike[], episode: Episode, folder: string): void {
@@ -150,37 +147,6 @@ function keep(coordination: Coordination, seed: number, strikes: Strike[], episo
   writeFileSync(join(folder, `${schema}.trace`), lines.join(""));
   writeFileSync(join(folder, `${schema}.history.json`), JSON.stringify(history));
   if (!violation) return;
-  broken.push({ ...violation, coordination, seed, strikes: strikes.map(nameOf) });
   say(tell(history, violation));
   say(`again: npm run faults -- ${strikes.map(nameOf).join(" ")} --coordination ${coordination} --seed ${seed}`);
-}
-
-function strikesFor(coordination: Coordination, dice: Dice): Strike[] {
-  const known = faultsFor(coordination);
-  const rounds = Number(values.rounds);
-  if (positionals.length > 0) {
-    const named = positionals.map((text) => text.split("+").map((name) => faultNamed(name)));
-    // One that is about another service is left to that service's turn.
-    const possible = named.filter((strike) => strike.every((fault) => known.includes(fault)));
-    return Array.from({ length: rounds }, () => possible).flat();
-  }
-  const alone = Array.from({ length: rounds }, () => shuffled(known, dice).map((fault) => [fault])).flat();
-  const pairs = Array.from({ length: Number(values.pairs ?? Math.ceil(alone.length / 2)) }, () => {
-    const first = dice.one(known);
-    return [first, dice.one(known.filter((other) => other !== first))];
-  });
-  return [...alone, ...pairs];
-}
-
-function faultNamed(name: string): Fault {
-  const found = allFaults.find((fault) => fault.name === name);
-  if (!found) throw new Error(`there is no fault ${name}; --list names them`);
-  return found;
-}
-
-function shuffled<T>(of: readonly T[], dice: Dice): T[] {
-  return of
-    .map((one) => ({ one, at: dice.between(0, 1) }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ one }) => one);
 }

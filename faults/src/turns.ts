@@ -1,0 +1,74 @@
+import { Dice } from "../../simulation/src/plan.ts";
+import type { Coordination } from "./coordination.ts";
+import type { Strike } from "./episode.ts";
+import { allFaults, faultsFor } from "./faults/all.ts";
+import type { Fault } from "./faults/fault.ts";
+
+/** What is struck one after the other on the same servers. */
+export interface Turn {
+  readonly coordination: Coordination;
+  /** From 1; after the last come the pairs. */
+  readonly round: number;
+  readonly pairs: boolean;
+  readonly seed: number;
+  readonly strikes: readonly Strike[];
+}
+
+export interface Asked {
+  /** Faults, A+B several at the same time; none: every fault. */
+  readonly named: readonly string[];
+  readonly coordinations: readonly Coordination[];
+  readonly rounds: number;
+  /** By chance, with each coordination; default: half as many as faults alone. */
+  readonly pairs: number | undefined;
+  readonly seed: number;
+}
+
+/** More than a turn has strikes: no two of them play on the same seed. */
+const seedsEach = 1_000;
+
+/**
+ * Round by round, in each every coordination, so that what was done of it before an interruption is as even as can be.
+ * Nothing but the seed decides.
+ */
+export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): Turn[] {
+  const turns: Turn[] = [];
+  for (let round = 1; round <= rounds + 1; round++) {
+    for (const coordination of coordinations) {
+      const own = seed + seedsEach * (round - 1);
+      const turn = { coordination, round, seed: own, pairs: round > rounds };
+      const dice = new Dice(own);
+      const known = faultsFor(coordination);
+      const byChance = named.length > 0 ? 0 : (pairs ?? Math.ceil((known.length * rounds) / 2));
+      if (turn.pairs) turns.push({ ...turn, strikes: paired(known, byChance, dice) });
+      else turns.push({ ...turn, strikes: named.length > 0 ? these(named, known) : alone(known, dice) });
+    }
+  }
+  return turns.filter(({ strikes }) => strikes.length > 0);
+}
+
+/** Those that can be made there: one that is about another service is left to that service's turn. */
+function these(named: readonly string[], known: readonly Fault[]): Strike[] {
+  const strikes = named.map((text) => text.split("+").map((name) => faultNamed(name)));
+  return strikes.filter((strike) => strike.every((fault) => known.includes(fault)));
+}
+
+function alone(known: readonly Fault[], dice: Dice): Strike[] {
+  return known
+    .map((fault) => ({ fault, at: dice.between(0, 1) }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ fault }) => [fault]);
+}
+
+function paired(known: readonly Fault[], count: number, dice: Dice): Strike[] {
+  return Array.from({ length: count }, () => {
+    const first = dice.one(known);
+    return [first, dice.one(known.filter((other) => other !== first))];
+  });
+}
+
+function faultNamed(name: string): Fault {
+  const found = allFaults.find((fault) => fault.name === name);
+  if (!found) throw new Error(`there is no fault ${name}; --list names them`);
+  return found;
+}
