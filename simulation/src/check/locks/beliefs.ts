@@ -1,0 +1,62 @@
+import { byLock, type LockChecker, type LockHistory } from "../../lock-history.ts";
+
+/** From the first look to the last of one holding: that long at least it was believed in. */
+export interface Belief {
+  readonly lock: string;
+  readonly permits: number;
+  readonly process: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+export function beliefsOf({ looks }: Pick<LockHistory, "looks">): Belief[] {
+  const beliefs = new Map<string, { -readonly [Key in keyof Belief]: Belief[Key] }>();
+  for (const { lock, permits, process, holding, atMs } of looks) {
+    const key = `${lock} ${holding}`;
+    const known = beliefs.get(key);
+    if (!known) beliefs.set(key, { lock, permits, process, fromMs: atMs, untilMs: atMs });
+    else {
+      known.fromMs = Math.min(known.fromMs, atMs);
+      known.untilMs = Math.max(known.untilMs, atMs);
+    }
+  }
+  return [...beliefs.values()].sort((a, b) => a.fromMs - b.fromMs);
+}
+
+export interface Overlap {
+  readonly lock: string;
+  readonly processes: readonly string[];
+  readonly atMs: number;
+  readonly forMs: number;
+}
+
+/** Where more processes at once believed that they have a lock than it has permits. Measured, wherever it may happen. */
+export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
+  const overlaps: Overlap[] = [];
+  for (const [lock, own] of byLock(beliefs)) {
+    let present: Belief[] = [];
+    for (const belief of own) {
+      present = present.filter(({ untilMs }) => untilMs >= belief.fromMs);
+      present.push(belief);
+      if (present.length <= belief.permits) continue;
+      const forMs = Math.min(...present.map(({ untilMs }) => untilMs)) - belief.fromMs;
+      overlaps.push({ lock, processes: present.map(({ process }) => process), atMs: belief.fromMs, forMs });
+    }
+  }
+  return overlaps;
+}
+
+/** Where the service keeps what it acknowledged, a belief ends before another's can begin: docs/locks.md promises more than 8 asks. */
+export const beliefsApart: LockChecker = {
+  invariant: "8: no more believe that they have a lock than it has permits",
+  check(history) {
+    if (history.forgotMs.length > 0) return undefined;
+    const [first] = overlapsOf(beliefsOf(history));
+    return (
+      first && {
+        what: `${first.lock}: ${first.processes.join(" and ")} all had it at the same time, for ${first.forMs.toFixed(1)} ms or more`,
+        atMs: first.atMs,
+      }
+    );
+  },
+};

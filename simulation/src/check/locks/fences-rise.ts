@@ -1,0 +1,20 @@
+import { byLock, type LockChecker } from "../../lock-history.ts";
+
+/** Whoever gets a lock has a higher fence than all who had it before, also after the service forgot them. */
+export const lockFencesRise: LockChecker = {
+  invariant: "7: fences of a lock rise",
+  check({ grants }) {
+    for (const [lock, own] of byLock(grants)) {
+      let highest: (typeof own)[number] | undefined;
+      for (const grant of own) {
+        if (highest && grant.fence <= highest.fence)
+          return {
+            what: `${lock}: ${grant.process} was given fence ${grant.fence}, after ${highest.process} had ${highest.fence}`,
+            atMs: grant.givenMs,
+          };
+        highest = grant;
+      }
+    }
+    return undefined;
+  },
+};

@@ -1,0 +1,51 @@
+import { byLock, type Grant, type LockChecker, type LockHistory, type LockViolation } from "../../lock-history.ts";
+
+/** By how much a process's monotonic clock may run faster than the truth. */
+const fastestClock = 1 + 5e-4;
+
+/**
+ * After a grace lock's holder vanished, one gets it: the same owner, at any time and with a new fence; or another, once the
+ * grace has passed since. Of one that was released nobody waits for anything.
+ */
+export const graceKept: LockChecker = {
+  invariant: "10: a grace lock's vacancy has one taker, and a grace for all but its owner",
+  check(history) {
+    for (const [lock, own] of byLock(history.grants.filter(({ graceMs }) => graceMs !== null)))
+      for (const [i, next] of own.entries()) {
+        const before = own[i - 1];
+        const broken = before && (together(before, next, history) ?? clean(before, next, history));
+        if (broken) return { what: `${lock}: ${broken}`, atMs: next.givenMs };
+      }
+    return undefined;
+  },
+};
+
+type Told = LockViolation["what"] | undefined;
+
+function together(before: Grant, next: Grant, { slackMs, forgotMs }: LockHistory): Told {
+  const forgotten = forgotMs.some((atMs) => atMs >= before.givenMs && atMs <= next.givenMs);
+  if (forgotten) return undefined;
+  if (before.endedMs === null || before.endedMs > next.givenMs + slackMs)
+    return `${next.process} was given fence ${next.fence} while ${before.process} had it under ${before.fence}`;
+  const isSame = next.owner === before.owner;
+  if (isSame && next.fence <= before.fence)
+    return `${next.process} took it back under fence ${next.fence}, and had had ${before.fence}`;
+  if (isSame || before.ended !== "vanished") return undefined;
+  const graceMs = Math.max(before.graceMs ?? 0, next.graceMs ?? 0);
+  const waitedMs = next.givenMs - before.endedMs;
+  return waitedMs < graceMs / fastestClock - slackMs
+    ? `${next.process} took it ${waitedMs.toFixed(1)} ms after ${before.process} had vanished, within the grace of ${graceMs} ms`
+    : undefined;
+}
+
+/** Looked at where nothing else could keep anybody from it. */
+function clean(before: Grant, next: Grant, { attempts, calmFromMs, slackMs }: LockHistory): Told {
+  const asked = attempts.find(({ lock, fence }) => lock === next.lock && fence === next.fence);
+  if (before.ended !== "released" || before.endedMs === null || !asked) return undefined;
+  const fromMs = Math.max(before.endedMs, asked.askedMs);
+  const graceMs = Math.max(before.graceMs ?? 0, next.graceMs ?? 0);
+  const waitedMs = next.givenMs - fromMs;
+  return fromMs > calmFromMs && graceMs > slackMs && waitedMs > graceMs * 0.9 + slackMs
+    ? `${next.process} waited ${waitedMs.toFixed(0)} ms for what ${before.process} had released`
+    : undefined;
+}

@@ -1,0 +1,28 @@
+import type { Grant, LockChecker } from "../../lock-history.ts";
+
+/**
+ * Whoever says that it has a node was given it, itself, in this life; and what the node hangs from is not over. One that a
+ * former session left behind is nobody's, though it is there and bears the same name.
+ */
+export const ownSession: LockChecker = {
+  invariant: "9: a holder acts only on a node that its current session owns",
+  check({ grants, looks, slackMs }) {
+    const given = new Map<string, Grant>();
+    for (const grant of grants) given.set(`${grant.lock} ${grant.fence}`, grant);
+    for (const { lock, process, fence, atMs } of looks) {
+      if (fence === null) continue;
+      const grant = given.get(`${lock} ${fence}`);
+      if (!grant) return { what: `${lock}: ${process} says that it has fence ${fence}, which was never given`, atMs };
+      if (grant.process !== process)
+        return { what: `${lock}: ${process} says that it has fence ${fence}, which is ${grant.process}'s`, atMs };
+      if (grant.endedMs !== null && grant.endedMs + slackMs < atMs)
+        return {
+          what:
+            `${lock}: ${process} says that it has fence ${fence} by session ${grant.session}, ` +
+            `${(atMs - grant.endedMs).toFixed(1)} ms after that was over`,
+          atMs,
+        };
+    }
+    return undefined;
+  },
+};
