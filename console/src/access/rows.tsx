@@ -1,7 +1,8 @@
-import { Button, Switch } from "@mantine/core";
+import { Switch } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useWords } from "../messages/words.ts";
+import { More } from "../parts/more.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { Card } from "../parts/page.tsx";
 import css from "./access.module.css";
@@ -66,13 +67,7 @@ export function Rows<Item>({
                     <li key={keyOf(item)}>{children(item)}</li>
                   ))}
                 </ul>
-                {of.more && (
-                  <div className={css.more}>
-                    <Button size="compact-sm" variant="default" onClick={of.onMore}>
-                      {t("versions.more")}
-                    </Button>
-                  </div>
-                )}
+                <More of={of} tight />
               </>
             )
           }

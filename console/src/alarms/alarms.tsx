@@ -9,6 +9,7 @@ import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
@@ -75,11 +76,7 @@ export function Alarms() {
                   ))}
                 </ul>
               )}
-              {alarms.more && (
-                <Button variant="default" onClick={alarms.onMore}>
-                  {t("alarms.more")}
-                </Button>
-              )}
+              <More of={alarms} />
             </>
           )
         }

@@ -1,4 +1,3 @@
-import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
@@ -6,11 +5,13 @@ import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Wide } from "../parts/page.tsx";
+import { Card } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
 import { plain } from "../parts/plain.ts";
 import { Tag, type Tone } from "../parts/state.tsx";
+import { Table } from "../parts/table.tsx";
 import css from "./alarms.module.css";
 
 type Message = Answer<"listAlarmMessages">["items"][number];
@@ -35,44 +36,34 @@ export function Messages() {
             <Nothing title={t("alarms.noMessages")}>{t("alarms.noMessagesTold")}</Nothing>
           ) : (
             <>
-              <Wide label={t("alarms.messages")}>
-                <table className={css.table}>
-                  <thead>
-                    <tr>
-                      <th scope="col">{t("alarms.message")}</th>
-                      <th scope="col">{t("alarms.channel")}</th>
-                      <th scope="col">{t("alarms.outcome")}</th>
-                      <th scope="col">{t("alarms.tries")}</th>
-                      <th scope="col">{t("alarms.written")}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {rows.map((one) => (
-                      <tr key={one.message}>
-                        <td>
-                          <button type="button" className={css.opens} onClick={() => setOpened(one.message)}>
-                            {t(`alarm.${one.rule}`)}
-                          </button>{" "}
-                          <span className="soft">{t(`alarms.kind.${one.kind}`)}</span>
-                        </td>
-                        <td>{plain(one.channel)}</td>
-                        <td>
-                          <Outcome of={one} />
-                        </td>
-                        <td className="figures">{one.attempts}</td>
-                        <td>
-                          <Away at={one.created} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </Wide>
-              {messages.more && (
-                <Button variant="subtle" c="var(--c-text)" fullWidth onClick={messages.onMore}>
-                  {t("alarms.more")}
-                </Button>
-              )}
+              <Table
+                label={t("alarms.messages")}
+                className={css.table}
+                heads={[
+                  ...[t("alarms.message"), t("alarms.channel"), t("alarms.outcome")],
+                  ...[t("alarms.tries"), t("alarms.written")],
+                ]}
+              >
+                {rows.map((one) => (
+                  <tr key={one.message}>
+                    <td>
+                      <button type="button" className={css.opens} onClick={() => setOpened(one.message)}>
+                        {t(`alarm.${one.rule}`)}
+                      </button>{" "}
+                      <span className="soft">{t(`alarms.kind.${one.kind}`)}</span>
+                    </td>
+                    <td>{plain(one.channel)}</td>
+                    <td>
+                      <Outcome of={one} />
+                    </td>
+                    <td className="figures">{one.attempts}</td>
+                    <td>
+                      <Away at={one.created} />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              <More of={messages} tight />
             </>
           )
         }

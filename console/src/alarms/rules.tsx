@@ -5,9 +5,10 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Shown } from "../parts/notice.tsx";
-import { Card, Wide } from "../parts/page.tsx";
+import { Card, Columns } from "../parts/page.tsx";
 import { plain } from "../parts/plain.ts";
 import { Tag } from "../parts/state.tsx";
+import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import css from "./alarms.module.css";
 
@@ -19,34 +20,24 @@ export function Rules({ rules, may }: { rules: Asked; may: boolean }) {
   const { t, span } = useWords();
   const channels = useAnswer("listAlarmChannels", {});
   return (
-    <div className={css.two}>
+    <Columns shares={[5, 3]}>
       <Card title={t("alarms.rules")} more={<span className="soft">{t("alarms.rulesTold")}</span>} tight>
         <Shown of={rules} rows={7}>
           {(data) => (
-            <Wide label={t("alarms.rules")}>
-              <table className={css.table}>
-                <thead>
-                  <tr>
-                    <th scope="col">{t("alarms.rule")}</th>
-                    <th scope="col">{t("alarms.finds")}</th>
-                    <th scope="col">{t("alarms.after")}</th>
-                    <th scope="col">{t("alarms.tells")}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {data.rules.map(({ rule, afterMs, channels: told }) => (
-                    <tr key={rule} data-off={told.length === 0 || undefined}>
-                      <td className={css.ruleName}>{t(`alarm.${rule}`)}</td>
-                      <td className="soft">{t(`alarm.${rule}.finds`)}</td>
-                      <td className="figures">{afterMs === null ? t("alarms.atOnce") : span(afterMs)}</td>
-                      <td>
-                        {told.length === 0 ? <span className="soft">{t("alarms.nobody")}</span> : told.join(", ")}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Wide>
+            <Table
+              label={t("alarms.rules")}
+              className={css.table}
+              heads={[t("alarms.rule"), t("alarms.finds"), t("alarms.after"), t("alarms.tells")]}
+            >
+              {data.rules.map(({ rule, afterMs, channels: told }) => (
+                <tr key={rule} data-off={told.length === 0 || undefined}>
+                  <td className={css.ruleName}>{t(`alarm.${rule}`)}</td>
+                  <td className="soft">{t(`alarm.${rule}.finds`)}</td>
+                  <td className="figures">{afterMs === null ? t("alarms.atOnce") : span(afterMs)}</td>
+                  <td>{told.length === 0 ? <span className="soft">{t("alarms.nobody")}</span> : told.join(", ")}</td>
+                </tr>
+              ))}
+            </Table>
           )}
         </Shown>
       </Card>
@@ -61,7 +52,7 @@ export function Rules({ rules, may }: { rules: Asked; may: boolean }) {
           )}
         </Shown>
       </Card>
-    </div>
+    </Columns>
   );
 }
 

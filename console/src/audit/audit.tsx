@@ -1,11 +1,12 @@
 /** Every change: who, what before and after, and why. */
-import { Button, Select, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Answer, Given } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Filters, useTyped } from "../parts/filters.tsx";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
@@ -128,13 +129,7 @@ function Entries() {
           )
         }
       </Shown>
-      {entries.more && (
-        <div>
-          <Button variant="default" onClick={entries.onMore}>
-            {t("versions.more")}
-          </Button>
-        </div>
-      )}
+      <More of={entries} />
     </>
   );
 }

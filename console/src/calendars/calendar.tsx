@@ -10,7 +10,7 @@ import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Shown } from "../parts/notice.tsx";
-import { Card, Page } from "../parts/page.tsx";
+import { Card, Columns, Page } from "../parts/page.tsx";
 import { plain } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.tsx";
 import css from "./calendar.module.css";
@@ -99,7 +99,7 @@ function Whole({
           <Year year={year} content={shown} today={today} was={was} onToggle={draft ? toggle : undefined} />
         )}
       </Card>
-      <div className={css.columns}>
+      <Columns shares={[3, 2]}>
         <Card
           title={t(draft ? "calendar.wouldLose" : "calendar.takes")}
           more={<span className="soft">{t("calendar.takesTold", { year: String(year) })}</span>}
@@ -107,7 +107,7 @@ function Whole({
           <Effects tasks={calendar.tasks} content={shown} was={was} year={year} today={today} />
         </Card>
         {!draft && <CalendarVersions calendar={calendar} chosen={isOld ? asked : calendar.version} may={may} />}
-      </div>
+      </Columns>
     </>
   );
 }

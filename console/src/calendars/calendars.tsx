@@ -7,6 +7,7 @@ import type { Answer } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
@@ -51,13 +52,7 @@ export function Calendars() {
           )
         }
       </Shown>
-      {calendars.more && (
-        <div>
-          <Button variant="default" onClick={calendars.onMore}>
-            {t("versions.more")}
-          </Button>
-        </div>
-      )}
+      <More of={calendars} />
       {isNew && <NewCalendar onClose={() => setNew(false)} />}
     </Page>
   );

@@ -6,11 +6,11 @@ import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Diff } from "../parts/diff.tsx";
-import { Moment } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { Card } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.tsx";
+import { VersionButton, VersionList } from "../parts/versions.tsx";
 import css from "./calendar.module.css";
 import { type Calendar, contentOf } from "./calendar.tsx";
 import { outdateCalendars } from "./draft.tsx";
@@ -26,7 +26,7 @@ export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar
   const versions = Array.from({ length: Math.min(shown, present) }, (_, at) => present - at);
   return (
     <Card title={t("versions.title")} tight>
-      <ul className={css.versions}>
+      <VersionList>
         {versions.map((version) => (
           <Version
             key={version}
@@ -36,14 +36,8 @@ export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar
             onRevert={may ? setReverting : undefined}
           />
         ))}
-      </ul>
-      {present > shown && (
-        <div className={css.more}>
-          <Button size="compact-sm" variant="default" onClick={() => setShown(shown + 20)}>
-            {t("versions.more")}
-          </Button>
-        </div>
-      )}
+      </VersionList>
+      <More of={{ more: present > shown, onMore: () => setShown(shown + 20) }} tight />
       {reverting && (
         <Confirm
           title={t("versions.revert", { version: String(reverting.version) })}
@@ -80,22 +74,18 @@ function Version({
   const found = isPresent ? calendar : asked.data;
   return (
     <li>
-      <button
-        type="button"
-        className={css.version}
-        aria-pressed={isChosen}
-        onClick={() =>
+      <VersionButton
+        version={version}
+        made={found}
+        isPresent={isPresent}
+        isChosen={isChosen}
+        onChoose={() =>
           void navigate({
             search: (before) => ({ ...before, version: isPresent ? undefined : String(version) }),
             resetScroll: false,
           })
         }
-      >
-        <b className="figures">{version}</b>
-        <span className="cut">{found ? plain(found.author) : "…"}</span>
-        <span className="soft">{isPresent ? t("versions.present") : found && <Moment at={found.changed} />}</span>
-        {found && <small>{found.reason === "" ? t("versions.noReason") : plain(found.reason)}</small>}
-      </button>
+      />
       {isChosen && !isPresent && (
         <div className={css.versionMore}>
           <Shown of={asked} rows={2}>

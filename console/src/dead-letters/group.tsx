@@ -9,6 +9,7 @@ import { Names, Watched } from "../operations/begin.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { Card, Facts, Wide } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
@@ -215,13 +216,7 @@ function Letters({
               </li>
             ))}
           </ul>
-          {letters.more && (
-            <div className={css.more}>
-              <Button size="compact-sm" variant="default" onClick={letters.onMore}>
-                {t("versions.more")}
-              </Button>
-            </div>
-          )}
+          <More of={letters} tight />
         </>
       )}
     </Shown>

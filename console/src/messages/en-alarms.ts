@@ -69,7 +69,6 @@ export const alarmsEn = {
   "alarms.signed": "signed",
   "alarms.test": "Send a test",
   "alarms.tested": "A test is on its way to {channel}",
-  "alarms.more": "Show more",
   "alarm.test": "Test",
   "alarm.failed": "Runs failed",
   "alarm.exhausted": "All tries failed",

@@ -206,7 +206,6 @@ export const tasksEn = {
   "versions.title": "Versions",
   "versions.present": "present",
   "versions.noReason": "no reason given",
-  "versions.more": "Show more",
   "versions.diff": "From {from} to {to}",
   "versions.revert": "Go back to {version}",
   "versions.revertTold": "A new version is made that says what this one said; nothing is lost.",

@@ -52,6 +52,7 @@ export const en = {
   "act.more": "More actions",
   "act.copy": "Copy",
   "act.copied": "Copied",
+  "list.more": "Show more",
   "notice.loading": "Loading",
   "shell.skip": "Skip to content",
   "shell.menu": "Menu",

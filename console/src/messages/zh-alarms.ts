@@ -69,7 +69,6 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarms.signed": "已签名",
   "alarms.test": "发送测试",
   "alarms.tested": "测试消息正发往 {channel}",
-  "alarms.more": "显示更多",
   "alarm.test": "测试",
   "alarm.failed": "运行失败",
   "alarm.exhausted": "所有尝试均失败",

@@ -205,7 +205,6 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "versions.title": "版本",
   "versions.present": "当前",
   "versions.noReason": "未说明原因",
-  "versions.more": "显示更多",
   "versions.diff": "从 {from} 到 {to}",
   "versions.revert": "回到版本 {version}",
   "versions.revertTold": "将生成内容与该版本相同的新版本;不会丢失任何内容。",

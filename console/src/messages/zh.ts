@@ -52,6 +52,7 @@ export const zh: Record<keyof typeof en, string> = {
   "act.more": "更多操作",
   "act.copy": "复制",
   "act.copied": "已复制",
+  "list.more": "显示更多",
   "notice.loading": "正在加载",
   "shell.skip": "跳到正文",
   "shell.menu": "菜单",

@@ -1,14 +1,15 @@
-import { Button } from "@mantine/core";
 import { IconCrown } from "@tabler/icons-react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Away, Moment } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts, Page, Wide } from "../parts/page.tsx";
+import { Card, Facts, Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
 import { Tag } from "../parts/state.tsx";
+import { Table } from "../parts/table.tsx";
 import css from "./nodes.module.css";
 
 type Term = Answer<"listTerms">["items"][number];
@@ -101,31 +102,16 @@ export function Nodes() {
           {(rows) => (
             <>
               <Reigns terms={rows} />
-              <Wide label={t("nodes.terms")}>
-                <table className={css.terms}>
-                  <thead>
-                    <tr>
-                      <th scope="col">{t("nodes.term")}</th>
-                      <th scope="col">{t("nodes.leader")}</th>
-                      <th scope="col">{t("nodes.elected")}</th>
-                      <th scope="col">{t("nodes.lasted")}</th>
-                      <th scope="col">{t("nodes.why")}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {rows.map((term) => (
-                      <TermRow key={term.term} term={term} />
-                    ))}
-                  </tbody>
-                </table>
-              </Wide>
-              {terms.more && (
-                <div style={{ padding: 14 }}>
-                  <Button variant="default" onClick={terms.onMore}>
-                    {t("versions.more")}
-                  </Button>
-                </div>
-              )}
+              <Table
+                label={t("nodes.terms")}
+                className={css.terms}
+                heads={[t("nodes.term"), t("nodes.leader"), t("nodes.elected"), t("nodes.lasted"), t("nodes.why")]}
+              >
+                {rows.map((term) => (
+                  <TermRow key={term.term} term={term} />
+                ))}
+              </Table>
+              <More of={terms} tight />
             </>
           )}
         </Shown>

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect } from "react";
+import { type CSSProperties, type ReactNode, useEffect } from "react";
 import css from "./page.module.css";
 
 /** A screen: its heading, what can be done, and its content. The heading is the tab's title too. */
@@ -62,6 +62,16 @@ export function Card({
       )}
       {children}
     </section>
+  );
+}
+
+/** Two columns that have these shares of the width, and under one another where there is little. */
+export function Columns({ shares: [left, right], children }: { shares: [number, number]; children: ReactNode }) {
+  const style = { "--columns": `minmax(0, ${left}fr) minmax(0, ${right}fr)` } as CSSProperties;
+  return (
+    <div className={css.columns} style={style}>
+      {children}
+    </div>
   );
 }
 

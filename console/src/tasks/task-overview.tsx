@@ -4,8 +4,9 @@ import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts, Wide } from "../parts/page.tsx";
+import { Card, Columns, Facts } from "../parts/page.tsx";
 import { Tag } from "../parts/state.tsx";
+import { Table } from "../parts/table.tsx";
 import { Axis } from "./axis.tsx";
 import { Durations } from "./durations.tsx";
 import type { Schedule } from "./schedule-words.ts";
@@ -28,7 +29,7 @@ export function TaskOverview({ task }: { task: Task }) {
           slots={coming.data?.paused ? [] : (coming.data?.slots.flatMap(({ due }) => due ?? []) ?? [])}
         />
       </Card>
-      <div className={css.two}>
+      <Columns shares={[3, 2]}>
         <Card title={t("task.slots", { n: slotsShown })} tight>
           <Shown of={coming}>
             {(data) =>
@@ -40,7 +41,7 @@ export function TaskOverview({ task }: { task: Task }) {
             }
           </Shown>
         </Card>
-        <div className={css.column}>
+        <div>
           <Card title={t("task.durations")}>
             {runs.length === 0 ? <p className="soft">{t("task.noRunsTold")}</p> : <Durations runs={runs} />}
           </Card>
@@ -48,7 +49,7 @@ export function TaskOverview({ task }: { task: Task }) {
             <Policies task={task} />
           </Card>
         </div>
-      </div>
+      </Columns>
     </>
   );
 }
@@ -85,46 +86,37 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
   const offsets = slots.map(({ slot }) => offsetOf(Date.parse(slot), zone));
   const present = offsetOf(now, zone);
   return (
-    <Wide label={t("task.slots", { n: slots.length })}>
-      <table className={css.slots}>
-        <thead>
-          <tr>
-            <th scope="col">{t("task.slotIn", { zone })}</th>
-            {another && <th scope="col">{words.zone}</th>}
-            <th scope="col">{t("task.away")}</th>
+    <Table
+      label={t("task.slots", { n: slots.length })}
+      className={css.slots}
+      heads={[t("task.slotIn", { zone }), ...(another ? [words.zone] : []), t("task.away")]}
+    >
+      {slots.map(({ slot, due, note }, at) => {
+        const ms = Date.parse(slot);
+        const turn = (offsets[at] ?? 0) - (at === 0 ? present : (offsets[at - 1] ?? 0));
+        return (
+          <tr key={slot} data-skipped={due === null || undefined}>
+            <td className="figures">
+              {words.day(ms, zone)} {words.clock(ms, zone)}
+              {turn !== 0 && (
+                <span className={css.clocks}>
+                  <Tag tone="late">{t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}</Tag>
+                </span>
+              )}
+              {note !== "" && <div className="soft">{note}</div>}
+            </td>
+            {another && (
+              <td className="figures soft">
+                {words.day(ms)} {words.clock(ms)}
+              </td>
+            )}
+            <td>
+              <Away at={due ?? slot} />
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {slots.map(({ slot, due, note }, at) => {
-            const ms = Date.parse(slot);
-            const turn = (offsets[at] ?? 0) - (at === 0 ? present : (offsets[at - 1] ?? 0));
-            return (
-              <tr key={slot} data-skipped={due === null || undefined}>
-                <td className="figures">
-                  {words.day(ms, zone)} {words.clock(ms, zone)}
-                  {turn !== 0 && (
-                    <span className={css.clocks}>
-                      <Tag tone="late">
-                        {t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}
-                      </Tag>
-                    </span>
-                  )}
-                  {note !== "" && <div className="soft">{note}</div>}
-                </td>
-                {another && (
-                  <td className="figures soft">
-                    {words.day(ms)} {words.clock(ms)}
-                  </td>
-                )}
-                <td>
-                  <Away at={due ?? slot} />
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </Wide>
+        );
+      })}
+    </Table>
   );
 }
 

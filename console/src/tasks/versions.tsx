@@ -6,11 +6,12 @@ import { call } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
-import { Moment } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Shown } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
+import { Card, Columns } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
 import { toast } from "../parts/toasts.tsx";
+import { VersionButton, VersionList } from "../parts/versions.tsx";
 import css from "./task.module.css";
 import type { Task } from "./task.tsx";
 
@@ -37,38 +38,28 @@ export function Versions({ task }: { task: Task }) {
   };
   const diff = useAnswer("diffTask", { task: task.name, from: chosen }, { enabled: chosen !== present, keep: true });
   return (
-    <div className={css.versions}>
+    <Columns shares={[2, 3]}>
       <Card title={t("versions.title")} tight>
         <Shown of={versions}>
           {(rows) => (
-            <ul className={css.versionList}>
-              {rows.map(({ version, author, reason, changed }) => (
-                <li key={version}>
-                  <button
-                    type="button"
-                    className={css.version}
-                    aria-pressed={version === chosen}
-                    onClick={() =>
-                      void navigate({ search: { part: "versions", from: String(version) }, replace: true })
-                    }
-                  >
-                    <b>{version}</b>
-                    <span className="cut">{author}</span>
-                    <span className="soft">
-                      {version === present ? t("versions.present") : <Moment at={changed} />}
-                    </span>
-                    <small>{reason === "" ? t("versions.noReason") : reason}</small>
-                  </button>
-                </li>
-              ))}
-              {versions.more && (
-                <li style={{ padding: 12 }}>
-                  <Button variant="default" onClick={versions.onMore}>
-                    {t("versions.more")}
-                  </Button>
-                </li>
-              )}
-            </ul>
+            <>
+              <VersionList>
+                {rows.map((made) => (
+                  <li key={made.version}>
+                    <VersionButton
+                      version={made.version}
+                      made={made}
+                      isPresent={made.version === present}
+                      isChosen={made.version === chosen}
+                      onChoose={() =>
+                        void navigate({ search: { part: "versions", from: String(made.version) }, replace: true })
+                      }
+                    />
+                  </li>
+                ))}
+              </VersionList>
+              <More of={versions} tight />
+            </>
           )}
         </Shown>
       </Card>
@@ -115,7 +106,7 @@ export function Versions({ task }: { task: Task }) {
           onClose={() => setReverting(false)}
         />
       )}
-    </div>
+    </Columns>
   );
 }
 

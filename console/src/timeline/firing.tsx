@@ -3,7 +3,7 @@ import type { Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { TaskLink } from "../parts/links.tsx";
 import { Shown } from "../parts/notice.tsx";
-import { Wide } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
 import { type Schedule, scheduleWords } from "../tasks/schedule-words.ts";
 import css from "./timeline.module.css";
 
@@ -20,30 +20,22 @@ export function Firing({ given, title }: { given: Given<"listFiring">; title: st
           {firing.length === 0 ? (
             <p className="soft">{t("timeline.none")}</p>
           ) : (
-            <Wide label={title}>
-              <table className={css.firing}>
-                <thead>
-                  <tr>
-                    <th scope="col">{t("timeline.first")}</th>
-                    <th scope="col">{t("noun.task")}</th>
-                    <th scope="col">{t("timeline.times")}</th>
-                    <th scope="col">{t("tasks.when")}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {firing.map((one) => (
-                    <tr key={one.task}>
-                      <td className="figures">{words.minute(Date.parse(one.first))}</td>
-                      <td>
-                        <TaskLink task={one.task} />
-                      </td>
-                      <td className="figures">{count(one.fires)}</td>
-                      <td className="soft">{scheduleWords(one.schedule as Schedule, one.words, language)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Wide>
+            <Table
+              label={title}
+              className={css.firing}
+              heads={[t("timeline.first"), t("noun.task"), t("timeline.times"), t("tasks.when")]}
+            >
+              {firing.map((one) => (
+                <tr key={one.task}>
+                  <td className="figures">{words.minute(Date.parse(one.first))}</td>
+                  <td>
+                    <TaskLink task={one.task} />
+                  </td>
+                  <td className="figures">{count(one.fires)}</td>
+                  <td className="soft">{scheduleWords(one.schedule as Schedule, one.words, language)}</td>
+                </tr>
+              ))}
+            </Table>
           )}
           {more > 0 && <p className="soft">{t("timeline.more", { n: more })}</p>}
         </>

@@ -6,7 +6,7 @@ import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { Filters, GroupField, useTyped } from "../parts/filters.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Page } from "../parts/page.tsx";
+import { Card, Columns, Page } from "../parts/page.tsx";
 import type { Filter } from "../router.tsx";
 import { Firing } from "./firing.tsx";
 import { HeatMap } from "./heat-map.tsx";
@@ -133,7 +133,7 @@ function Whole({
         </p>
         <Clocks line={line} />
       </Card>
-      <div className={css.two}>
+      <Columns shares={[3, 2]}>
         <div className={css.column} ref={detail}>
           <Card
             title={hour ? t("timeline.hour", { when: hourText(hour) }) : t("timeline.firing")}
@@ -174,7 +174,7 @@ function Whole({
           />
           <Spread given={given} />
         </div>
-      </div>
+      </Columns>
     </>
   );
 }

@@ -7,10 +7,12 @@ import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Away } from "../parts/moment.tsx";
+import { More } from "../parts/more.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts, Page, Wide } from "../parts/page.tsx";
+import { Card, Facts, Page } from "../parts/page.tsx";
 import { usePages } from "../parts/pages.ts";
 import { Tag } from "../parts/state.tsx";
+import { Table } from "../parts/table.tsx";
 import { toast } from "../parts/toasts.tsx";
 import css from "./workers.module.css";
 
@@ -61,11 +63,7 @@ export function Workers() {
                   </li>
                 ))}
               </ul>
-              {workers.more && (
-                <Button variant="default" onClick={workers.onMore}>
-                  {t("versions.more")}
-                </Button>
-              )}
+              <More of={workers} />
             </>
           )
         }
@@ -127,51 +125,46 @@ function Groups({ groups }: { groups: WorkerGroup[] }) {
   const may = useMay("operator");
   const [limited, setLimited] = useState<WorkerGroup>();
   return (
-    <Wide label={t("workers.groups")}>
-      <table className={css.groups}>
-        <thead>
-          <tr>
-            <th scope="col">{t("tasks.group")}</th>
-            <th scope="col">{t("screen.tasks")}</th>
-            <th scope="col">{t("screen.workers")}</th>
-            <th scope="col">{t("workers.claimed")}</th>
-            <th scope="col">{t("workers.waiting")}</th>
-            <th scope="col">{t("workers.limit")}</th>
+    <>
+      <Table
+        label={t("workers.groups")}
+        className={css.groups}
+        heads={[
+          ...[t("tasks.group"), t("screen.tasks"), t("screen.workers")],
+          ...[t("workers.claimed"), t("workers.waiting"), t("workers.limit")],
+        ]}
+      >
+        {groups.map((group) => (
+          <tr key={group.name}>
+            <th scope="row">{group.name}</th>
+            <td className="figures">{count(group.tasks)}</td>
+            <td className="figures">
+              {group.workers === 0 && group.tasks > 0 ? (
+                <Tag tone="bad">{t("workers.nobody")}</Tag>
+              ) : (
+                count(group.workers)
+              )}
+            </td>
+            <td className="figures">{count(group.claimed)}</td>
+            <td className="figures">{group.waiting >= 1_000 ? "1,000+" : count(group.waiting)}</td>
+            <td className="figures">
+              {group.limit === null ? t("workers.noLimit") : count(group.limit)}{" "}
+              {may && (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  onClick={() => setLimited(group)}
+                  aria-label={t("workers.changeOf", { group: group.name })}
+                >
+                  {t("workers.change")}
+                </Button>
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {groups.map((group) => (
-            <tr key={group.name}>
-              <th scope="row">{group.name}</th>
-              <td className="figures">{count(group.tasks)}</td>
-              <td className="figures">
-                {group.workers === 0 && group.tasks > 0 ? (
-                  <Tag tone="bad">{t("workers.nobody")}</Tag>
-                ) : (
-                  count(group.workers)
-                )}
-              </td>
-              <td className="figures">{count(group.claimed)}</td>
-              <td className="figures">{group.waiting >= 1_000 ? "1,000+" : count(group.waiting)}</td>
-              <td className="figures">
-                {group.limit === null ? t("workers.noLimit") : count(group.limit)}{" "}
-                {may && (
-                  <Button
-                    size="compact-xs"
-                    variant="default"
-                    onClick={() => setLimited(group)}
-                    aria-label={t("workers.changeOf", { group: group.name })}
-                  >
-                    {t("workers.change")}
-                  </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {limited && <Limit group={limited} onClose={() => setLimited(undefined)} />}
-    </Wide>
+    </>
   );
 }
 
