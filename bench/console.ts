@@ -13,7 +13,6 @@
  * *log*: until the first lines are there (loading the page), the last, and one in the midst that is searched for. *lighthouse*: its marks
  * for the sign-in and the overview.
  */
-import { createServer } from "node:net";
 import { parseArgs } from "node:util";
 import { carillon } from "carillon";
 import pg from "pg";
@@ -23,6 +22,7 @@ import { audit } from "./console/lighthouse.ts";
 import { interact, type Place, paint, readLog, scroll } from "./console/visit.ts";
 import { makeToken } from "./lists/token.ts";
 import { type Figures, rounded } from "./measure/figures.ts";
+import { freePort } from "./measure/port.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
@@ -152,12 +152,4 @@ async function signIn(): Promise<string> {
   await post("/v1/users", user, { authorization: `Bearer ${token}` });
   const signedIn = await post("/v1/sign-in", { name, password }, { origin: url });
   return (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -10,7 +10,6 @@
  * what was enqueued is counted in the store.
  */
 import { execFile } from "node:child_process";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { carillon, defineTask } from "carillon";
@@ -19,6 +18,7 @@ import pg from "pg";
 import type { Asked, ReaderAnswer, ReaderOrder } from "./lists/reader.ts";
 import { makeToken } from "./lists/token.ts";
 import { type Figures, percentile, rounded } from "./measure/figures.ts";
+import { freePort } from "./measure/port.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
@@ -61,7 +61,7 @@ const report: Report = {
 const tower = carillon({ store: url, schema, scheduler: false, worker: false, handleSignals: false });
 const subjects: Subject[] = [];
 try {
-  const { port } = await freePort();
+  const port = await freePort();
   for (let n = 0; n < tasks; n++) await tower.save(defineTask(`task-${n}`, { group: n < 5 ? "a" : "b" }));
   // What is paused is this one's: what is set aside for no pause would be let go.
   await tower.pause("task-0");
@@ -78,14 +78,6 @@ try {
   await sql.end();
 }
 print(report, values.json);
-
-async function freePort(): Promise<{ port: number }> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return { port };
-}
 
 /** One run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of all. */
 async function fill(): Promise<void> {

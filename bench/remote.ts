@@ -8,12 +8,12 @@
  * store's history, from the first claim to the last end; `p50_ms` from before the call of `enqueue` to the handler's first
  * line, by one machine's clock; `cpu_percent_idle` is the server's processor time while every idle worker waits.
  */
-import { createServer } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { carillon, defineTask } from "carillon";
 import pg from "pg";
 import { type Figures, rounded } from "./measure/figures.ts";
+import { freePort } from "./measure/port.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
@@ -66,14 +66,6 @@ try {
   await client.end();
 }
 print(report, values.json);
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 async function measure(schema: string): Promise<Figures> {
   const url = serverUrl("postgres");

@@ -5,16 +5,16 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fail, requireNode, root, say, Trouble } from "./ready.mjs";
+import { freePort } from "./servers/server.mjs";
 import { startServers } from "./servers.mjs";
 
 const withoutRights = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 /** What the file says, a line a step. @param {string} text */
-export const stepsOf = (text) =>
+const stepsOf = (text) =>
   text
     .replace(/^\s*#.*\n/gm, "")
     .replace(/\\\n/g, " ")
@@ -82,15 +82,6 @@ async function answered(url, patienceMs) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
-}
-
-/** @returns {Promise<number>} */
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function main() {

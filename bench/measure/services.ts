@@ -30,7 +30,7 @@ export async function requests(driver: Driver): Promise<number> {
 }
 
 /** Of one INFO section, or whatever a line asks for that is answered at once. */
-export function askRedis(line: string): Promise<string> {
+function askRedis(line: string): Promise<string> {
   const { hostname, port } = new URL(serverUrl("redis"));
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname, () => socket.write(`${line}\r\nQUIT\r\n`));

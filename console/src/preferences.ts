@@ -39,7 +39,7 @@ function kept(): Preferences {
   }
 }
 
-export function isZone(zone: string): boolean {
+function isZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return true;

@@ -16,7 +16,7 @@ export const stat: Stat = {
   ...{ ephemeralOwner: 0x1000_0000_0000_0001n, dataLength: 5, childCount: 2, pzxid: 79n },
 };
 
-export function writeStat(writer: Writer): void {
+function writeStat(writer: Writer): void {
   writer.long(stat.czxid);
   writer.long(stat.mzxid);
   writer.long(BigInt(stat.ctimeMs));

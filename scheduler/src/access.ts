@@ -23,17 +23,7 @@ export const touches = [
 ];
 export type Touches = (typeof touches)[number];
 
-export const nouns = [
-  "tasks",
-  "runs",
-  "operations",
-  "calendars",
-  "cluster",
-  "access",
-  "audit",
-  "secrets",
-  "alarms",
-] as const;
+const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
 export type Noun = (typeof nouns)[number];
 
 /** What a token may be narrowed to, beside its role. */
@@ -66,7 +56,7 @@ export interface Principal {
 export const hasRole = (role: Role | null, least: Role): boolean =>
   role !== null && roles.indexOf(role) >= roles.indexOf(least);
 
-export const lesserRole = (a: Role, b: Role): Role => (hasRole(a, b) ? b : a);
+const lesserRole = (a: Role, b: Role): Role => (hasRole(a, b) ? b : a);
 
 /** The role and grants that a token has of its user's, which are narrowed to its own role and namespaces. */
 export function narrowed(

@@ -150,7 +150,7 @@ export const storedDefinition = z
   .record(z.string(), json)
   .describe("As the store has it: complete, with all defaults.");
 
-export const taskSummary = z
+const taskSummary = z
   .strictObject({
     name: taskName,
     version: id,

@@ -72,9 +72,9 @@ function previousOfSixty(a: number, b: number, n: number): number {
   return rest === 0 ? -1 : high(rest);
 }
 
-export const isLeap = (year: number) => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+const isLeap = (year: number) => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
 /** @param month 0–11 */
-export const lengthOfMonth = (year: number, month: number) =>
+const lengthOfMonth = (year: number, month: number) =>
   month === 1 ? (isLeap(year) ? 29 : 28) : 30 + ((0b101011010101 >>> month) & 1);
 
 /** Days from 1970-01-01 to a date of the proleptic Gregorian calendar; years from March, so that the leap day ends one. */

@@ -136,7 +136,7 @@ const optionNames: Record<keyof TaskOptions, true> = {
   after: true,
 };
 
-export const defaultPriority = 5;
+const defaultPriority = 5;
 const defaultGraceMs = 1_000;
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]*$/u;
 

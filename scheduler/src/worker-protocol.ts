@@ -60,7 +60,7 @@ const onward = z
   .describe("Of a success: what it begins, in the write that ends it. One that cannot be begun fails the attempt.");
 
 /** `stopped`: cut short by the worker's own end; then the task's onWorkerLost decides. */
-export const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped"] as const;
+const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped"] as const;
 
 const verdict = z
   .strictObject({

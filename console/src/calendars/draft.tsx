@@ -15,7 +15,7 @@ import { DayRange, IcsField, Weekend } from "./fields.tsx";
 import { zones } from "./new-calendar.tsx";
 
 /** What differs between two calendars, in days. */
-export function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
+function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
   const [before, after] = [new Set(was.holidays), new Set(is.holidays)];
   return {
     added: is.holidays.filter((day) => !before.has(day)),

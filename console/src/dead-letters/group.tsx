@@ -28,7 +28,7 @@ type Asked = { kind: Kind; letter?: Letter };
 const lettersShown = 25;
 const tasksShown = 6;
 
-export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
+const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
 export function DeadGroup({ group, narrowing }: { group: Group; narrowing: Narrowing }) {
   const { t, count } = useWords();

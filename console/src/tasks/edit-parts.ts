@@ -8,7 +8,6 @@ export const plainRoutes = [
   ...["any", "random", "round-robin", "least-loaded", "least-recently-used", "sticky", "broadcast"],
 ] as const;
 export const routeKinds = [...plainRoutes, "hash", "pin", "shards"] as const;
-export type RouteKind = (typeof routeKinds)[number];
 
 export interface Window {
   /** Of the row: windows have no names. */
@@ -103,7 +102,7 @@ function restOf(text: string): Partial<Record<keyof typeof usual, Json>> {
 }
 
 /** The options that these fields come to, each whole. @throws CarillonError */
-export function rulesOptions(form: Rules): Record<string, Json> {
+function rulesOptions(form: Rules): Record<string, Json> {
   const { calendar, on, otherwise, route } = form;
   const rest = restOf(form.rest);
   return {

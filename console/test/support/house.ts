@@ -4,11 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { postgres } from "../../../scheduler/test/support/servers.ts";
 import { SignInProvider } from "../../../scheduler/test/support/sign-in-provider.ts";
+import { freePort } from "../../../zookeeper/test/support/ports.ts";
 import { openBrowser } from "./browser.mjs";
 import { openStage, password } from "./stage.mjs";
 
@@ -100,15 +100,6 @@ export function openHouse(): House {
       return visit;
     },
   };
-}
-
-/** The provider is told where the server is before it listens there. */
-async function freePort(): Promise<number> {
-  const holder = createServer();
-  await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
-  const { port } = holder.address() as { port: number };
-  await new Promise((resolve) => holder.close(resolve));
-  return port;
 }
 
 async function enter(

@@ -3,7 +3,7 @@
  * Tests look at it, and the pictures of the README are taken of it.
  */
 import { randomBytes } from "node:crypto";
-import { carillon, cron, defineTask, every, manual } from "carillon";
+import { carillon, cron, every, manual } from "carillon";
 import { z } from "zod";
 
 /** As hostile as a task's name may be; and what nobody should ever write, which a page must show as the text that it is. */
@@ -205,13 +205,4 @@ async function operate(url, adminPassword) {
   const filter = { task: "send-invoices", states: ["succeeded", "failed"] };
   const begun = await post("/v1/operations", { kind: "rerun", filter, reason: "the printer is mended" });
   return /** @type {{ operation: number }} */ (await begun.json()).operation;
-}
-
-/** Many tasks that never fire, for lists that are long. @param {import("carillon").Carillon} tower @param {number} count */
-export async function addTasks(tower, count) {
-  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
-  for (let at = 0; at < count; at++) {
-    const schedule = cron(`${at % 60} ${at % 24} * * *`, { zone: "UTC" });
-    await tower.save(defineTask(`bulk-${two(at % 97)}-${at}`, { schedule, group: `team-${at % 7}` }));
-  }
 }

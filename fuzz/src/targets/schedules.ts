@@ -70,7 +70,7 @@ const cronField = fc
   )
   .map((items) => items.join(","));
 
-export const cronTexts = fc.oneof(
+const cronTexts = fc.oneof(
   spoiltTexts(crons, cronSigns),
   fc.array(cronField, { minLength: 5, maxLength: 7 }).map((fields) => fields.join(" ")),
   wordSalad([...cronSigns, ...oddNumbers], "", 20),

@@ -16,7 +16,7 @@ export interface TasksRead {
   problems: FileProblem[];
 }
 
-export const defaultBundle = "default";
+const defaultBundle = "default";
 
 /** All tasks of some files, each mistake told. @throws FILE_INVALID, OPTION_INVALID, USAGE */
 export async function readTaskFiles(files: string[], given: string | undefined): Promise<TasksRead> {

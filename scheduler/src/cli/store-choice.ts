@@ -26,7 +26,6 @@ export interface CommonOptions {
 }
 
 export const defaultDirectory = ".carillon";
-export const defaultSchema = "carillon";
 
 /** What carillon.config.… says; its kind was checked when it was read. */
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>

@@ -187,15 +187,7 @@ function scheduleText({ schedule }: TaskDefinition): string {
 }
 
 /** The policies as sentences of one clause each. */
-export function policiesText({
-  overlap,
-  misfire,
-  retry,
-  timeoutMs,
-  onWorkerLost,
-  priority,
-  history,
-}: TaskDefinition): string {
+function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priority, history }: TaskDefinition): string {
   const many =
     overlap.limit === null
       ? "runs may overlap"

@@ -4,7 +4,7 @@ import { statePaint, stateText } from "./run-text.ts";
 import type { Style } from "./style.ts";
 import { cutStyled, styledWidth } from "./styled-text.ts";
 import { type Cell, type Column, tableLines } from "./table.ts";
-import { cut, pad, plain } from "./text.ts";
+import { plain } from "./text.ts";
 import { ageText, briefText, clockText, spanText } from "./times.ts";
 import {
   countText,
@@ -289,7 +289,3 @@ function memberLines({ members, leader, running }: TopState, { style, nowMs }: T
   ];
   return table(columns, rows, width, style);
 }
-
-/** Before anything is known, and where nothing fits. */
-export const waitingLines = (place: string, { width, height }: Pick<TopView, "width" | "height">): string[] =>
-  [pad(cut(`carillon top  asking ${plain(place)} …`, width), 0)].slice(0, height);

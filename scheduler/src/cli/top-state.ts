@@ -3,8 +3,8 @@ import type { Member, RunRecord, Term } from "../store.ts";
 import type { Cluster, ListedTask } from "./cluster.ts";
 
 /** Of each kind of run so many are read; more are told as "200+". */
-export const runsRead = 200;
-export const recentMs = 60_000;
+const runsRead = 200;
+const recentMs = 60_000;
 /** A worker that is there starts a run at once, so what waits for longer has none, or waits for a place. */
 export const overdueMs = 1_000;
 /** What is later than this is not on time any more. */

@@ -56,7 +56,7 @@ export interface ApiOptions {
   alarms: AlarmSettings | null;
 }
 
-export const openapiPath = "/v1/openapi.json";
+const openapiPath = "/v1/openapi.json";
 const beatMs = 15_000;
 
 interface Shown {

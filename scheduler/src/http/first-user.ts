@@ -2,7 +2,7 @@ import type { AccessStore } from "../access-store.ts";
 import type { Log } from "../log.ts";
 import { hashPassword, madePassword } from "../password.ts";
 
-export const firstUser = "admin";
+const firstUser = "admin";
 
 /**
  * A cluster that nobody can sign in to gets one admin with a password of chance, told once, by whichever node makes it. There is

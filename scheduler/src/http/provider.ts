@@ -13,7 +13,7 @@ import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import { cookieName, cookieText, readCookieOf, signInMs } from "./guard.ts";
 
 /** Where the provider sends browsers back to: it knows this address, and no other. */
-export const returnPath = "/v1/sign-in/provided";
+const returnPath = "/v1/sign-in/provided";
 /** Where a browser is sent in the end, whatever it asked for. */
 const homePath = "/";
 /** From the first page to the last: somebody may have to look for a second factor. */

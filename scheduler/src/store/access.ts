@@ -304,5 +304,5 @@ export function accessStore(database: Database): AccessStore {
   }
 }
 
-export const unknownUser = (name: string): CarillonError =>
+const unknownUser = (name: string): CarillonError =>
   new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });

@@ -5,7 +5,7 @@ import { numbers, texts } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { unlimitedGroupSql } from "./group-limits.ts";
-import { growthOf } from "./many-runs.ts";
+import { growthOfRuns } from "./growth.ts";
 import { RunIds } from "./run-ids.ts";
 import { notifyReadySql } from "./signals.ts";
 import { sourceNumber } from "./sources.ts";
@@ -114,7 +114,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     "run-insert-keyed-here": insertSql(s, { keyed: true, here: true }),
   };
   const runIds = new RunIds(database);
-  const enqueuedMore = growthOf(database);
+  const enqueuedMore = growthOfRuns(database);
   return {
     async enqueue(writes, nowMs, local) {
       const undrawn = writes.filter(({ runId }) => runId === undefined).length;

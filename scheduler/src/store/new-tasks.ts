@@ -85,23 +85,3 @@ export async function createTasks(
     return { taskId: id, name, version: 1, definition, groupId, paused: null, changedMs: now, nextSlotMs };
   });
 }
-
-const manyTasks = 1_000;
-
-/**
- * Tells the planner of PostgreSQL when tasks have become many, each time their number here has doubled. A claim's plan is kept by its
- * connection: one made while there were a few tasks compared each claim with each of 100,000 until autovacuum came by, up to a
- * minute later; 360 ms for 2,000 claims, in the first minute of a new cluster.
- * @returns to be called with how many were made
- */
-export function statisticsOf(database: Database): (made: number) => Promise<void> {
-  const s = database.schema;
-  let [known, fresh] = [0, 0];
-  return async (made) => {
-    fresh += made;
-    if (fresh < Math.max(manyTasks, known)) return;
-    known += fresh;
-    fresh = 0;
-    await database.query("", `analyze ${s}.task (id), ${s}.plan (task_id)`);
-  };
-}

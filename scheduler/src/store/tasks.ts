@@ -14,7 +14,8 @@ import { auditedAdoption, auditedEdit, auditedTask } from "./audit.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
-import { afterEndOf, createTasks, gateOf, statisticsOf } from "./new-tasks.ts";
+import { growthOfTasks } from "./growth.ts";
+import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { rehang } from "./rehang.ts";
 import { takeUp, takeUpLeft } from "./set-aside.ts";
 import { notifySql } from "./signals.ts";
@@ -33,7 +34,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
                   t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version`;
   const from = `${s}.task t join ${s}.plan p on p.task_id = t.id`;
 
-  const counted = statisticsOf(database);
+  const counted = growthOfTasks(database);
 
   /** A group keeps its number for ever. */
   const groups = new Map<string, number>();

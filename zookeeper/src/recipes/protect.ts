@@ -12,8 +12,6 @@ import type { Session } from "../session.ts";
 import { backOffMs, isPassing } from "./follow.ts";
 import { pause } from "./waiting.ts";
 
-const protectedName = /^_c_[0-9a-f-]{36}-/;
-
 /** Creates the path and what is missing above it as containers: the server removes them once they have been empty. */
 export async function createContainers(
   session: Session,
@@ -153,11 +151,6 @@ export async function deleteSurely(session: Session, path: string): Promise<void
   } catch (error) {
     if (!isZooKeeperError(error, "NO_NODE")) throw error;
   }
-}
-
-/** `_c_<uuid>-lock-0000000007` → `lock-0000000007`; other names stay. */
-export function withoutProtection(name: string): string {
-  return name.replace(protectedName, "");
 }
 
 /**

@@ -9,9 +9,6 @@ const version = 0x00010001;
 const itemMark = 0x01;
 const endMark = 0x02;
 
-/** What the layout adds to one item, in bytes. */
-export const itemOverheadBytes = 4 + 5 + 1;
-
 export function encodeItems(items: readonly Data[]): Buffer {
   const parts = items.map((item) => (typeof item === "string" ? Buffer.from(item, "utf8") : item));
   const bytes = Buffer.allocUnsafe(5 + parts.reduce((sum, part) => sum + 5 + part.length, 0));
