@@ -10,7 +10,7 @@ import { routeIds, shapeOf } from "./contract.ts";
 import { type RouteShape, writes } from "./contract-route.ts";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "./errors.ts";
 import { EventReader } from "./event-reader.ts";
-import type { Problem } from "./worker-protocol.ts";
+import { problemWords } from "./problem-words.ts";
 
 export interface ClientOptions {
   /** Where a server is reached; in a browser default the page's own. */
@@ -56,7 +56,19 @@ export function client(options: ClientOptions = {}): Client {
 
 async function ask(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions): Promise<unknown> {
   const response = await send(options, shape, given, more);
-  return response.status === 204 ? undefined : response.json();
+  return response.status === 204 ? undefined : readJson(await response.text(), options);
+}
+
+/** @throws SERVER_UNREACHABLE for what is none: something else answers there, or stands between */
+function readJson(text: string, { server }: ClientOptions): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CarillonError("SERVER_UNREACHABLE", `what answers at ${server || "the server"} is no Carillon: no JSON`, {
+      cause,
+      hint: "Check the URL, and what stands between here and there.",
+    });
+  }
 }
 
 async function* follow(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions) {
@@ -65,7 +77,7 @@ async function* follow(options: ClientOptions, shape: RouteShape, given: object,
   const reader = new EventReader();
   const decoder = new TextDecoder();
   for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-    for (const data of reader.read(decoder.decode(chunk, { stream: true }))) yield JSON.parse(data) as never;
+    for (const data of reader.read(decoder.decode(chunk, { stream: true }))) yield readJson(data, options) as never;
 }
 
 /** @throws CarillonError for whatever is not 2xx */
@@ -118,13 +130,7 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
 
 async function refusal(response: Response): Promise<CarillonError> {
   const text = await response.text();
-  let problem: Partial<Problem> = {};
-  try {
-    problem = JSON.parse(text) as Partial<Problem>;
-  } catch {
-    // A proxy's own page: its status is all that is known.
-  }
-  const { code = "", detail, hint = "" } = problem;
+  const { code = "", detail, hint = "" } = problemWords(text);
   const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : "SERVER_UNREACHABLE";
   const after = Number(response.headers.get("retry-after"));
   return new CarillonError(known, detail ?? `the server answered ${response.status}`, {

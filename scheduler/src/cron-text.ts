@@ -1,4 +1,5 @@
 /** Sets of values → the shortest usual cron expression. The other way than cron-parse.ts. */
+import { limits } from "./limits.ts";
 
 export interface DayChoice {
   /** 1 to 31. */
@@ -32,6 +33,19 @@ const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /** @returns null when a cron cannot say it: its two day fields mean either, unless one of them is a step through all */
 export function cronText(sets: CronSets): string | null {
+  const text = textOf(sets);
+  if (text === null || text.length <= limits.cronTextLength) return text;
+  // A long list came from steps that lie over each other: years of "*/2,*/3" are 150 numbers.
+  const [seconds, minutes, hours, day, months, weekday, years] = text.split(" ");
+  const packed = (values: number[], usual = "*") =>
+    values.length > 9 && /^[\d,-]+$/.test(usual) ? inSteps(values) : usual;
+  return [
+    ...[packed(sets.seconds, seconds), packed(sets.minutes, minutes), packed(sets.hours, hours), day, months, weekday],
+    ...(sets.years === null ? [] : [packed(sets.years, years)]),
+  ].join(" ");
+}
+
+function textOf(sets: CronSets): string | null {
   const { day, weekday, join } = sets;
   let dayField = day === null ? "*" : field([...day.days], 1, 31, day.special);
   let weekdayField = weekday === null ? "*" : weekdaysField(weekday);
@@ -99,6 +113,27 @@ function listed(values: number[], special: string[]): string {
     at = end + 1;
   }
   return [...items, ...special].join(",");
+}
+
+/** As few steps as taking the longest each time comes to; they may lie over each other. */
+function inSteps(values: readonly number[]): string {
+  const all = new Set(values);
+  const left = new Set(values);
+  const items: string[] = [];
+  while (left.size > 0) {
+    let best = { from: Math.min(...left), by: 1, to: Math.min(...left), news: 1 };
+    for (const from of all)
+      for (let by = 1; by <= 128; by++) {
+        let to = from;
+        let news = left.has(from) ? 1 : 0;
+        for (; all.has(to + by); to += by) if (left.has(to + by)) news++;
+        if (news > best.news) best = { from, by, to, news };
+      }
+    const { from, by, to } = best;
+    for (let value = from; value <= to; value += by) left.delete(value);
+    items.push(from === to ? `${from}` : by === 1 ? `${from}-${to}` : `${from}-${to}/${by}`);
+  }
+  return items.join(",");
 }
 
 function weekdaysField({ days, special }: WeekdayChoice): string {

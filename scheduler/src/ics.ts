@@ -1,6 +1,7 @@
 /** Holidays from an iCalendar file (RFC 5545): the days that its events touch, recurrence carried out within a window. */
 import ICAL from "ical.js";
 import { dayMs, dayText, localDayOf } from "./calendar.ts";
+import { CutOff, cutOffAfter } from "./cut-off.ts";
 import { CarillonError, messageOf } from "./errors.ts";
 import { limits } from "./limits.ts";
 import { zoneOf } from "./zone.ts";
@@ -20,6 +21,16 @@ export interface IcsWindow {
 export function holidaysOfIcs(text: string, window: IcsWindow): string[] {
   if (Buffer.byteLength(text) > limits.icsBytes)
     throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
+  try {
+    // A rule that the library finds no end of would hold up all that this process does.
+    return cutOffAfter(limits.icsMs, () => daysOf(text, window));
+  } catch (cause) {
+    if (!(cause instanceof CutOff)) throw cause;
+    throw invalid(cause.message, "One of its rules may never come true; or take the file in parts.");
+  }
+}
+
+function daysOf(text: string, window: IcsWindow): string[] {
   let root: ICAL.Component;
   try {
     root = new ICAL.Component(ICAL.parse(text) as ConstructorParameters<typeof ICAL.Component>[0]);
@@ -124,6 +135,7 @@ function checkPossible(rule: ICAL.Recur): void {
   const parts = rule.parts as Record<string, (number | string)[] | undefined>;
   const monthDays = (parts.BYMONTHDAY ?? []).map(Number);
   const months = (parts.BYMONTH ?? []).map(Number);
+  if (months.some((month) => !(month >= 1 && month <= 12))) throw new Error("its RRULE names a month that is none");
   if (monthDays.length > 0 && months.length > 0) {
     const longest = (month: number) => [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
     if (!months.some((month) => monthDays.some((day) => Math.abs(day) <= longest(month) && day !== 0)))

@@ -32,13 +32,16 @@ export const limits = {
   /** A run whose worker was lost this often is taken to be the cause, and fails. */
   workerLosses: 5,
   cronTextLength: 256,
-  /** A schedule said in English. */
-  phraseLength: 500,
+  /** A schedule said in English; what a cron of its greatest length is told as is shorter. */
+  phraseLength: 2_000,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
   /** A calendar's file; and what its rules may give, counted before anything is left out. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,
+  /** Of a processor's time in one piece, while nothing else goes on: for a calendar's file, and for a payload that is checked. */
+  icsMs: 1_000,
+  payloadCheckMs: 100,
   /** Windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */
@@ -59,6 +62,9 @@ export const limits = {
   timelineSlots: 300_000,
   timelineDays: 14,
   timelineTasks: 200,
+  /** Slots of one backfill; looked at for it in one piece, while nothing else goes on. */
+  backfillSlots: 10_000_000,
+  backfillSlotsAtOnce: 2_000,
   /** Of a task's payload schema, as JSON. */
   payloadSchemaLength: 32 * 1024,
   crontabLineLength: 16 * 1024,

@@ -121,9 +121,6 @@ export interface OperationStore {
   list(limit: number): Promise<OperationRecord[]>;
 }
 
-/** A backfill counts its slots beforehand, up to this many. */
-export const backfillSlotsMax = 10_000_000;
-
 const ofTasks: (keyof OperationFilter)[] = ["task", "matching", "group", "namespaces", "states"];
 const ofRuns: (keyof OperationFilter)[] = [...ofTasks, "sinceMs", "untilMs"];
 const ofLetters: (keyof OperationFilter)[] = [...ofRuns, "fingerprint", "runId"];

@@ -60,7 +60,7 @@ export function providerSettings(options: ProviderOptions): ProviderSettings {
   if (typeof label !== "string" || label.length > 100) throw wrong("provider.label is no short text");
   return {
     ...{ issuer, clientId, clientSecret, url: own.origin, label, name, scopes: ["openid", ...scopes] },
-    rules: options.rules.map(checkedRule),
+    rules: Array.from(options.rules, checkedRule),
   };
 }
 
@@ -70,8 +70,11 @@ function checkedRule(rule: ProviderRule): ProviderSettings["rules"][number] {
   if (typeof claim !== "string" || claim === "") throw wrong("a rule of provider.rules names no claim");
   if (has !== null && typeof has !== "string") throw wrong(`the rule for ${claim} has no text to compare with`);
   if (!roles.includes(role)) throw wrong(`the rule for ${claim} has no role`, `Give one of ${roles.join(", ")}.`);
-  const namespaces = where === undefined ? null : [where].flat().map((one) => checkNamespace(String(one)));
-  return { claim, has, role, in: namespaces };
+  if (where === undefined) return { claim, has, role, in: null };
+  // A hole in a list is no text either.
+  const namespaces = Array.isArray(where) ? Array.from(where) : [where];
+  if (namespaces.some((one) => typeof one !== "string")) throw wrong(`the rule for ${claim} is in no namespaces`);
+  return { claim, has, role, in: namespaces.map(checkNamespace) };
 }
 
 /** What would travel in the open is for this machine alone. */

@@ -59,7 +59,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       const open = (await alarms.open(nowMs)).filter(
         (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
       );
-      const from = cursor === undefined ? 0 : numberCursor(cursor);
+      const from = cursor === undefined ? 0 : Math.max(0, numberCursor(cursor));
       const items = open.slice(from, from + limit).map(asAlarm);
       return { items, next: open.length > from + limit ? cursorText(from + limit) : null };
     },

@@ -45,7 +45,8 @@ export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): b
   reach.namespaces === null ||
   (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
 
-function requestOf(
+/** @throws ACCESS_DENIED */
+export function requestOf(
   { kind, filter, range }: Pick<Read<"previewOperation">, "kind" | "filter" | "range">,
   call: Call,
   reason?: string,

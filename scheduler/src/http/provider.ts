@@ -5,6 +5,7 @@ import type { Clock } from "../clock.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { Json } from "../json.ts";
 import type { Log } from "../log.ts";
+import { statusOf } from "../problem-status.ts";
 import { isThisMachine, type ProviderSettings, rightsOf } from "../provider-options.ts";
 import { checkName } from "../task.ts";
 import { hashOfSecret, makeSecret } from "../worker-key.ts";
@@ -21,6 +22,9 @@ const attemptMs = 10 * 60_000;
 const answerMs = 10_000;
 /** What the provider says of itself, such as its keys' place, is asked for again after this. */
 const discoveredMs = 60 * 60_000;
+
+/** As OpenID Connect has it: what is longer, or has a NUL in it, the store cannot keep. */
+const subjects = /^[\x20-\x7e]{1,255}$/;
 
 type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
 
@@ -105,7 +109,8 @@ export class Provider {
       return reply.redirect(homePath, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
-      this.#failed.failed(network);
+      // That the provider or the store is away is nobody's fault there: it would keep a whole office out when they are back.
+      if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
       throw error;
     }
   }
@@ -115,7 +120,8 @@ export class Provider {
     const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
     if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     const [state = "", nonce = "", verifier = ""] = attempt.split(".");
-    const { searchParams } = new URL(request.url, this.#settings.url);
+    // Not as a URL: a request may name any host, and one that is none.
+    const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
     // Looked at before the provider is asked anything.
     if (searchParams.getAll("state").join() !== state)
       throw refused("answer", "the answer is not to what this browser asked");
@@ -145,6 +151,7 @@ export class Provider {
     checkName("a user's name", name, 100);
     const nowMs = this.#nowMs();
     const { iss: issuer, sub: subject } = claims;
+    if (!subjects.test(subject)) throw refused("invalid", "the provider has no proper number for whom it sends");
     const change = { author: `the provider ${this.#settings.label}`, reason: "signed in", nowMs };
     const user = await this.#access.providedUser({ issuer, subject, name, ...rights }, change);
     this.#onChanged();

@@ -4,8 +4,9 @@ import { gzip } from "node:zlib";
 import type { Clock } from "../clock.ts";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { problemWords } from "../problem-words.ts";
 import { tracesHeader } from "../trace-context.ts";
-import type { PollAnswer, PollRequest, Problem } from "../worker-protocol.ts";
+import type { PollAnswer, PollRequest } from "../worker-protocol.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
@@ -163,14 +164,7 @@ function pack(plain: Buffer): Promise<Buffer> {
 
 /** A server that says that it is not able to now is as good as none. */
 function refusal(status: number, text: string): CarillonError {
-  let problem: Partial<Problem> = {};
-  try {
-    problem = JSON.parse(text) as Problem;
-  } catch {
-    // Not one of our servers' words: a proxy's page.
-  }
-  const what = problem.detail ?? `the server answered ${status}`;
-  const known = problem.code !== undefined && Object.hasOwn(errorCodes, problem.code);
-  if (status >= 500 || !known) return new CarillonError("SERVER_UNREACHABLE", what);
-  return new CarillonError(problem.code as ErrorCode, what, { hint: problem.hint ?? "" });
+  const { code = "", detail: what = `the server answered ${status}`, hint = "" } = problemWords(text);
+  if (status >= 500 || !Object.hasOwn(errorCodes, code)) return new CarillonError("SERVER_UNREACHABLE", what);
+  return new CarillonError(code as ErrorCode, what, { hint });
 }

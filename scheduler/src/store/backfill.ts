@@ -1,5 +1,7 @@
+import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
-import { type BackfillRange, backfillSlotsMax, type OperationRequest } from "../operations.ts";
+import { limits } from "../limits.ts";
+import type { BackfillRange, OperationRequest } from "../operations.ts";
 import type { Schedule } from "../schedule.ts";
 import { plannedSchedule } from "../slot-rules.ts";
 import type { RunStore, SqlClient, TaskRecord, TaskStore } from "../store.ts";
@@ -25,16 +27,21 @@ export function backfillSteps(database: Database, tasks: TaskStore, runs: RunSto
       const schedule = scheduleOf(task);
       const { fromMs, toMs, reverse } = clamped(range as BackfillRange, nowMs);
       let total = 0;
+      let looks = 0;
       const first: string[] = [];
-      const slots = firing(schedule, fromMs, toMs, reverse);
-      for (const slotMs of slots) {
-        if (total < show) first.push(`${task.name} at ${new Date(slotMs).toISOString()}`);
-        total += 1;
-        if (total > backfillSlotsMax) {
-          throw new CarillonError("OPTION_INVALID", `backfill: the range has more than ${backfillSlotsMax} slots`, {
+      for (const { slotMs, fires } of slotsIn(schedule, fromMs, toMs, reverse)) {
+        // Also those that a calendar takes out: of a task that it never lets run there may be any number.
+        looks += 1;
+        if (looks > limits.backfillSlots) {
+          throw new CarillonError("OPTION_INVALID", `backfill: the range has more than ${limits.backfillSlots} slots`, {
             hint: "Take it in parts.",
           });
         }
+        // Slots fire in this process: it may not be held for as long as all of them take.
+        if (looks % limits.backfillSlotsAtOnce === 0) await pause(database.clock, 0);
+        if (!fires) continue;
+        if (total < show) first.push(`${task.name} at ${new Date(slotMs).toISOString()}`);
+        total += 1;
       }
       return { total, first };
     },
@@ -53,13 +60,16 @@ export function backfillSteps(database: Database, tasks: TaskStore, runs: RunSto
           ? slotsPerStep
           : Math.max(1, Math.min(slotsPerStep, Math.ceil((perSecond * aheadMs) / 1_000)));
       const slots: number[] = [];
-      for (const slotMs of firing(scheduleOf(task), fromMs, toMs, reverse)) {
-        slots.push(slotMs);
-        if (slots.length === most) break;
+      let looks = 0;
+      let last: number | undefined;
+      for (const { slotMs, fires } of slotsIn(scheduleOf(task), fromMs, toMs, reverse)) {
+        last = slotMs;
+        if (fires) slots.push(slotMs);
+        if (slots.length === most || ++looks === limits.backfillSlotsAtOnce) break;
       }
-      const last = slots.at(-1);
-      if (last === undefined)
-        return { done: 0, passed: 0, failed: 0, error: null, cursor: open.cursor, left: false, nextMs: now };
+      const nothing = { done: 0, passed: 0, failed: 0, error: null, nextMs: now };
+      if (last === undefined) return { ...nothing, cursor: open.cursor, left: false };
+      if (slots.length === 0) return { ...nothing, cursor: { ...open.cursor, at: last }, left: true };
       const wanted = await lacking(client, task, slots, missed);
       await ensureLedger(database, wanted, now);
       const taken = await enterLedger(client, task, wanted, missed, open.id, now);
@@ -163,12 +173,17 @@ const clamped = (range: BackfillRange, nowMs: number): BackfillRange => ({
   toMs: Math.min(range.toMs, Math.floor(nowMs)),
 });
 
-/** Slots in [fromMs, toMs] that their calendar leaves in. */
-function* firing(schedule: Schedule, fromMs: number, toMs: number, reverse: boolean): Generator<number> {
+/** Slots in [fromMs, toMs], and whether their calendar leaves them in. */
+function* slotsIn(
+  schedule: Schedule,
+  fromMs: number,
+  toMs: number,
+  reverse: boolean,
+): Generator<{ slotMs: number; fires: boolean }> {
   const step = (from: number) => (reverse ? schedule.previous(from) : schedule.next(from));
   let slot = reverse ? schedule.previous(toMs + 1) : schedule.next(fromMs - 1);
   while (slot !== null && slot >= fromMs && slot <= toMs) {
-    if (schedule.judge?.(slot, slot)?.skipped === undefined) yield slot;
+    yield { slotMs: slot, fires: schedule.judge?.(slot, slot)?.skipped === undefined };
     slot = step(slot);
   }
 }

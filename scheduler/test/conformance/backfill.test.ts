@@ -123,6 +123,30 @@ describe("backfill", () => {
     expect(await carryOut(await begin("free"))).toMatchObject({ total: 0, done: 0 });
   });
 
+  it("is counted and looked through in pieces, so that nothing else waits for it, however many slots a calendar takes out", async () => {
+    await stage.task("dense", { schedule: every("100ms") });
+    let turns = 0;
+    let counting = true;
+    const count = () => {
+      turns++;
+      if (counting) setImmediate(count);
+    };
+    setImmediate(count);
+    const range = { fromMs: startMs, toMs: startMs + 2 * hourMs - 1 };
+    expect(await stage.store.operations.preview(request("dense", range), stage.nowMs, 1)).toMatchObject({
+      total: 72_000,
+    });
+    counting = false;
+    expect(turns).toBeGreaterThan(30);
+    const day = new Date(startMs).toISOString().slice(0, 10);
+    await stage.store.calendars.set("shut", { zone: "UTC", weekend: [], holidays: [day] }, change(stage.nowMs));
+    await stage.task("shut", { schedule: every("1s"), calendar: { name: "shut" } });
+    const id = await begin("shut", { toMs: startMs + hourMs });
+    await stage.store.operations.step(stage.nowMs, id);
+    expect(await stage.store.operations.find(id)).toMatchObject({ state: "running", total: 0 });
+    expect(await carryOut(id)).toMatchObject({ state: "done", done: 0, failed: 0 });
+  });
+
   it("is refused where there is nothing to go by", async () => {
     await stage.task("manual");
     await expect(begin("manual")).rejects.toMatchObject({ code: "OPTION_INVALID" });
