@@ -12,6 +12,7 @@ import { parseArgs } from "node:util";
 import { mix } from "../../scheduler/src/random.ts";
 import { type Fed, type Found, replay } from "./campaign.ts";
 import type { Order, Said } from "./feeder.ts";
+import { waitedMs } from "./processor.ts";
 import type { Target } from "./target.ts";
 import { targets } from "./targets.ts";
 
@@ -25,7 +26,7 @@ const { values, positionals } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
-/** Silent for so long, a process hangs: an input that takes over a second is told by itself. */
+/** Silent for so long, and not for want of a processor, a process hangs: an input that takes over a second is told by itself. */
 const silentMs = 45_000;
 const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const inputs = Number(values.inputs);
@@ -65,9 +66,9 @@ async function campaign(): Promise<void> {
         inputs: next.inputs,
       });
       fed.push(one);
-      const { target, inputs: count, ms, slowestMs, found } = one;
+      const { target, inputs: count, ms, slowestMs, waitedMs: waited, found } = one;
       say(
-        `${found.length === 0 ? "✓" : "✗"} ${target.padEnd(20)} ${String(count).padStart(8)} inputs ${(ms / 1_000).toFixed(1).padStart(7)} s, the slowest ${Math.round(slowestMs)} ms`,
+        `${found.length === 0 ? "✓" : "✗"} ${target.padEnd(20)} ${String(count).padStart(8)} inputs ${(ms / 1_000).toFixed(1).padStart(7)} s, the slowest ${Math.round(slowestMs)} ms, without a processor for ${(waited / 1_000).toFixed(1)} s`,
       );
       for (const bug of found) tell(bug);
     }
@@ -79,6 +80,7 @@ async function campaign(): Promise<void> {
     ...{
       seconds: Math.round((performance.now() - began) / 1_000),
       slowest_ms: Math.round(Math.max(0, ...fed.map((one) => one.slowestMs))),
+      waited_s: Math.round(fed.reduce((sum, one) => sum + one.waitedMs, 0) / 1_000),
     },
     inputs_per_target: Object.fromEntries(fed.map((one) => [one.target, one.inputs])),
     ...(found.length > 0 ? { bugs: found } : {}),
@@ -95,7 +97,7 @@ function tell({ target, what, input, command }: Found): void {
 async function feedBeside(order: Order): Promise<Fed> {
   const { fed, hung, trouble } = await watch(order);
   if (fed) return fed;
-  const base = { target: order.target, inputs: 0, ms: 0, slowestMs: silentMs };
+  const base = { target: order.target, inputs: 0, ms: 0, slowestMs: silentMs, waitedMs: 0 };
   const bug = (what: string, input: string): Fed => ({
     ...base,
     found: [{ target: order.target, what, input, command: `npm run fuzz -- ${order.target} --seed ${order.seed}` }],
@@ -125,10 +127,17 @@ function watch(order: Order): Promise<{ fed?: Fed; hung?: number; trouble?: stri
       child.kill("SIGKILL");
       resolve(answer);
     };
-    const alive = () => {
+    const silentFor = (ms: number) => {
+      const waited = waitedMs(child.pid);
       clearTimeout(late);
-      late = setTimeout(() => done({ hung: part, trouble: `it hangs: nothing for ${silentMs} ms` }), silentMs);
+      late = setTimeout(() => {
+        const without = waitedMs(child.pid) - waited;
+        // A moment's wait is no reason to give it another.
+        if (without > 1_000) silentFor(without);
+        else done({ hung: part, trouble: `it hangs: nothing for ${silentMs} ms` });
+      }, ms);
     };
+    const alive = () => silentFor(silentMs);
     child.on("message", (said: Said) => {
       if ("fed" in said) return done({ fed: said.fed });
       if ("failed" in said) return done({ trouble: said.failed });

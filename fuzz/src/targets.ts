@@ -1,10 +1,13 @@
 import type { Target } from "./target.ts";
+import { apiWordTargets } from "./targets/api-words.ts";
 import { commandLineTargets } from "./targets/command-line.ts";
 import { contractTargets } from "./targets/contract.ts";
 import { definitionTargets } from "./targets/definitions.ts";
+import { fileTargets } from "./targets/files.ts";
 import { importTargets } from "./targets/imports.ts";
 import { scheduleTargets } from "./targets/schedules.ts";
 import { serverTargets } from "./targets/servers.ts";
+import { signInTargets } from "./targets/sign-in.ts";
 import { valueTargets } from "./targets/values.ts";
 import { zookeeperTargets } from "./targets/zookeeper.ts";
 
@@ -16,8 +19,11 @@ export const targets: readonly Target[] = [
     ...importTargets,
     ...valueTargets,
     ...contractTargets,
+    ...apiWordTargets,
+    ...fileTargets,
     ...zookeeperTargets,
     ...commandLineTargets,
     ...serverTargets,
+    ...signInTargets,
   ],
 ];

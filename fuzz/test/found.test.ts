@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { importKubernetes } from "../../scheduler/src/importers/kubernetes.ts";
+import { mix } from "../../scheduler/src/random.ts";
 import { targets } from "../src/targets.ts";
 
 const deep = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels)) as unknown;
@@ -8,6 +9,16 @@ cyclic.own = cyclic;
 
 const event = (...lines: string[]) =>
   ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "UID:1", ...lines, "END:VEVENT", "END:VCALENDAR", ""].join("\r\n");
+
+const provider = { issuer: "https://l.example", clientId: "c", clientSecret: "s", url: "https://c.example" };
+const own = "s".repeat(43);
+const begun = `Host: x\r\nCookie: carillon-attempt=${own}.${own}.${own}`;
+/** Which no page of an index takes, however it is packed. */
+const letters = (length: number) => Array.from({ length }, (_, at) => mix(7, at).toString(36).slice(-1)).join("");
+const saying = (claims: { sub: string; name: string }) => ({
+  ...{ claims, header: { alg: "RS256", kid: "k" }, text: null, query: `code=c&state=${own}` },
+  ...{ token: { access_token: "a", token_type: "Bearer", id_token: "" }, person: { sub: claims.sub, groups: ["ops"] } },
+});
 
 /** Inputs that were bugs once, each with what came of it. */
 const found: [target: string, was: string, input: unknown][] = [
@@ -46,6 +57,33 @@ const found: [target: string, was: string, input: unknown][] = [
   ["addresses", "a message of 100,000 characters", `redis+${"x".repeat(100_000)}://h`],
   ["terminal-text", "half of a character, and a line too wide", { text: "\0\0\0\u{2fffe}", width: 3 }],
   ["payloads", "a stack overflow for who reads it", deep(3_000)],
+  ["cron-words", "words that were too long to be read", { text: "10-50/10 8-18 1-7 */3 8 1-7 */3", zone: "UTC" }],
+  [
+    "calendars",
+    "a hang",
+    event("DTSTART:20260501T100000", "RRULE:FREQ=MONTHLY;BYDAY=-1MO;BYMONTH=201T000000Z;INTERVAL=2"),
+  ],
+  [
+    "provider-claims",
+    "a TypeError",
+    { options: { ...provider, rules: [{ claim: "g", role: "admin", in: Object.create(null) }] }, said: {} },
+  ],
+  ["provider-claims", "a TypeError", { options: { ...provider, rules: new Array(1) }, said: {} }],
+  ["client-answers", "a SyntaxError", { status: 200, text: "<html>", after: null }],
+  ["client-answers", "a TypeError", { status: 502, text: "null", after: null }],
+  ["client-answers", "a TypeError", { status: 404, text: '{"code":"TASK_UNKNOWN","detail":5}', after: null }],
+  ["payload-schemas", "a RangeError", { schema: { anyOf: [{ $ref: "#" }] }, payload: "x" }],
+];
+
+/** By what a server whose sign-in provider says anything was brought to answer 500. */
+const ofSignIns: [target: string, was: string, input: unknown][] = [
+  ["provider-answers", "the store cannot keep a NUL", saying({ sub: "9\0", name: "nul" })],
+  ["provider-answers", "the store's index cannot keep so much", saying({ sub: letters(6_000), name: "long" })],
+  [
+    "http-bytes",
+    "an address that is none",
+    `GET http://[x/v1/sign-in/provided?state=${own} HTTP/1.1\r\n${begun}\r\n\r\n`,
+  ],
 ];
 
 describe("an input that was a bug once is none any more", () => {
@@ -53,6 +91,17 @@ describe("an input that was a bug once is none any more", () => {
     const target = targets.find((one) => one.name === name);
     await target?.feed(input);
     expect(target).toBeDefined();
+  });
+
+  it("sign-ins: each is a refusal that was meant", async () => {
+    const targetOf = (name: string) => targets.find((one) => one.name === name);
+    const close = await targetOf("provider-answers")?.open?.();
+    try {
+      for (const [name, , input] of ofSignIns) await targetOf(name)?.feed(input);
+    } finally {
+      await close?.();
+    }
+    expect(close).toBeDefined();
   });
 
   it("kubernetes: aliases of aliases, and depth, are told as problems", () => {

@@ -7,7 +7,7 @@ import { oddNumbers, oddTexts, spoiltTexts } from "../mutation.ts";
 import { target } from "../target.ts";
 
 /** Every command with nothing behind it, and told to nobody: what is fed is the reading of the words. */
-function quiet(): Command {
+export function quiet(): Command {
   const program = commands(new Terminal({ json: true, colour: false }), () => undefined);
   const silence = (command: Command): void => {
     command.configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined });
