@@ -14,7 +14,8 @@ import { Definitions } from "./definitions.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { Engine } from "./engine/engine.ts";
 import { Reconciler } from "./engine/reconciler.ts";
-import { checkEnqueueOptions, type EnqueueOptions, writeOfEnqueue } from "./enqueue-options.ts";
+import { EnqueueCall } from "./enqueue-call.ts";
+import type { EnqueueOptions } from "./enqueue-options.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, messageOf } from "./errors.ts";
 import { checkGroupLimit } from "./group-store.ts";
@@ -28,7 +29,7 @@ import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } f
 import { type Log, standardErrorLog } from "./log.ts";
 import { Measuring } from "./metrics/measuring.ts";
 import { madeName } from "./node-name.ts";
-import { payloadText, saidSchema } from "./payload.ts";
+import { saidSchema } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
 import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
@@ -92,6 +93,7 @@ export class Carillon {
   readonly #defined = new DefinedTasks();
   readonly #service: CoordinationService;
   readonly #locks: Locks;
+  readonly #enqueues: EnqueueCall;
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
@@ -130,6 +132,16 @@ export class Carillon {
     });
     const open = async () => this.#service.locks((await this.open()).store);
     this.#locks = new Locks({ ...shared, open, drainMs, owner });
+    this.#enqueues = new EnqueueCall({
+      defined: this.#defined,
+      now: () => this.#storeClock.now(),
+      open: async () => {
+        const { store } = await this.open();
+        const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
+        const taskId = (task: string) => this.#defined.taskId(task, this.#registry(store, definitions));
+        return { runs: store.runs, enqueuer, tracing, taskId };
+      },
+    });
   }
 
   /**
@@ -194,12 +206,12 @@ export class Carillon {
    * Asks for a run. Resolves once it is in the store for good.
    * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
    */
-  async enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
-    return this.#enqueue(task, payload, options, "enqueue");
+  enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
+    return this.#enqueues.enqueue(task, payload, options, "enqueue");
   }
 
-  async run(task: string, payload?: unknown): Promise<RunHandle> {
-    return this.#enqueue(task, payload, {}, "manual");
+  run(task: string, payload?: unknown): Promise<RunHandle> {
+    return this.#enqueues.enqueue(task, payload, {}, "manual");
   }
 
   /**
@@ -447,6 +459,7 @@ export class Carillon {
     if (!this.#opening) return;
     const { store, embedded } = await this.#opening;
     this.#opening = undefined;
+    this.#enqueues.close();
     await store.close();
     await embedded?.release();
   }
@@ -463,19 +476,6 @@ export class Carillon {
 
   #change({ author = this.#node, reason = "" }: Why): Change {
     return { author, reason, nowMs: this.#storeClock.now() };
-  }
-
-  async #enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual") {
-    checkEnqueueOptions(options);
-    const text = await payloadText(this.#defined.get(task)?.schema, payload, task);
-    const { store } = await this.open();
-    const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
-    const taskId = await this.#defined.taskId(task, this.#registry(store, definitions));
-    const nowMs = this.#storeClock.now();
-    const write = { taskId, payload: text, source, ...writeOfEnqueue(options, nowMs) };
-    const { tx } = options;
-    const send = (write: EnqueueWrite) => (tx ? store.runs.enqueueIn(tx, write, nowMs) : enqueuer.add(write));
-    return tracing ? tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
   /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */

@@ -90,6 +90,11 @@ export class DefinedTasks {
     return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
   }
 
+  /** The task's number, where this process has asked for it. */
+  known(name: string): number | undefined {
+    return this.#taskIds.get(name);
+  }
+
   /** The task's number. One defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);

@@ -19,15 +19,15 @@ export interface EnqueueOptions {
   tx?: SqlClient;
 }
 
+const names = ["in", "at", "key", "limitKey", "priority", "tx"];
+
 /** @throws OPTION_INVALID */
-export function checkEnqueueOptions({ in: delay, at, key, limitKey, priority, tx, ...rest }: EnqueueOptions): void {
-  const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined) {
-    throw optionInvalid(
-      `enqueue has no option ${JSON.stringify(unknown)}`,
-      "It has in, at, key, limitKey, priority, tx.",
-    );
+export function checkEnqueueOptions(options: EnqueueOptions): void {
+  for (const name of Object.keys(options)) {
+    if (!names.includes(name))
+      throw optionInvalid(`enqueue has no option ${JSON.stringify(name)}`, `It has ${names.join(", ")}.`);
   }
+  const { in: delay, at, key, limitKey, priority, tx } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
   if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
     throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`);
@@ -57,11 +57,3 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
 }
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });
-
-/** What these options say of the run. */
-export const writeOfEnqueue = (options: EnqueueOptions, nowMs: number) => ({
-  dueMs: dueOfEnqueue(options, nowMs),
-  key: options.key ?? null,
-  limitKey: options.limitKey ?? null,
-  priority: options.priority ?? null,
-});

@@ -23,10 +23,13 @@ export async function validatePayload(schema: StandardSchemaV1, value: unknown, 
   );
 }
 
+/** What it is called in errors. */
+export const payloadName = (task: string): string => `the payload of task ${task}`;
+
 /** What is enqueued, as the store keeps it: the value itself, once the schema has nothing against it. @throws PAYLOAD_… */
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
   if (schema) await validatePayload(schema, value, task);
-  return jsonText(value, `the payload of task ${task}`);
+  return jsonText(value, payloadName(task));
 }
 
 interface Speaking {

@@ -6,6 +6,7 @@ import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { unlimitedGroupSql } from "./group-limits.ts";
 import { growthOfRuns } from "./growth.ts";
+import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
 import { RunIds } from "./run-ids.ts";
 import { notifyReadySql } from "./signals.ts";
 import { sourceNumber } from "./sources.ts";
@@ -20,8 +21,6 @@ interface Shape {
   keyed: boolean;
   /** A worker of this process takes what is due at once. */
   here: boolean;
-  /** Of one task only, without keys and for no worker here: they stay in the order of their calls unsorted. */
-  plain?: boolean;
 }
 
 /**
@@ -32,7 +31,7 @@ interface Shape {
  * pauses or edits a task holds its plan's row: a share of that lock sees to it that they find the claim, and ask it
  * back, or else that it is not made; where somebody has the row just now, the run is left for a claim of its own.
  */
-const insertSql = (s: string, { keyed, here, plain }: Shape) => `
+const insertSql = (s: string, { keyed, here }: Shape) => `
   with bounded as materialized (
     select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $11) as yes
   ), i as (
@@ -68,7 +67,7 @@ const insertSql = (s: string, { keyed, here, plain }: Shape) => `
            ${here ? `, case when mine then $12::bigint end, case when mine then nextval('${s}.fence') end, case when mine then $7::bigint end, mine::int` : ""}
     from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $14 and i.place <= $15 as mine) m" : ""}
     where (select count(*) from t) = cardinality($10::int[]) and not (select yes from bounded)
-    ${plain ? "" : "order by i.place"}
+    order by i.place
     ${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}
     returning id, task_id, due_ms, state, group_id, fence, version, priority
   ), told as (
@@ -107,12 +106,12 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
   const s = database.schema;
   // One text for each shape, made once: with a name it is compared at each call with what the connection has prepared.
   const inserts = {
-    "run-insert-plain": insertSql(s, { keyed: false, here: false, plain: true }),
     "run-insert": insertSql(s, { keyed: false, here: false }),
     "run-insert-keyed": insertSql(s, { keyed: true, here: false }),
     "run-insert-here": insertSql(s, { keyed: false, here: true }),
     "run-insert-keyed-here": insertSql(s, { keyed: true, here: true }),
   };
+  const plainInsert = plainInsertSql(s);
   const runIds = new RunIds(database);
   const enqueuedMore = growthOfRuns(database);
   return {
@@ -206,20 +205,20 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     local: LocalClaims | undefined,
   ): Promise<(Enqueued | null)[] | "bounded"> {
     const here = local !== undefined && local.room > 0;
+    const plain = here ? null : plainValues(writes, ids, nowMs);
+    if (plain) {
+      const [row] = await database.query<PlainMade>("run-insert-plain", plainInsert, plain);
+      return madeAll(row, row?.held ? [writes[0]?.taskId as number] : [], ids, writes, nowMs, local);
+    }
     const keyed = writes.some(({ key }) => key !== null);
     const values = insertValues(writes, nowMs, ids);
     if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
     // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
-    const plain = !keyed && !here && writes.every(({ taskId }) => taskId === writes[0]?.taskId);
-    const insert = plain ? "run-insert-plain" : (`run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const);
+    const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
     const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
     if (!keyed && !here) {
       const [row] = await database.query<{ made: number; held: number[] | null; bounded: boolean }>(name, text, values);
-      if (row?.bounded) return "bounded";
-      if (row?.held) await admit(row.held, nowMs);
-      if (row?.made !== ids.length) throw removed();
-      local?.made([], Math.min(...writes.map(({ dueMs }) => dueMs)));
-      return ids.map((runId) => ({ runId, created: true }));
+      return madeAll(row, row?.held ?? [], ids, writes, nowMs, local);
     }
     const rows = await database.query<Made>(name, text, values);
     if (rows[0]?.bounded) return "bounded";
@@ -231,6 +230,22 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       Math.min(...rows.map(({ state }, i) => (state === ready ? (writes[i] as EnqueueWrite).dueMs : Infinity))),
     );
     return rows.map(({ id, created }) => (id === null ? null : { runId: id, created }));
+  }
+
+  /** The answer of a statement that makes all or none. */
+  async function madeAll(
+    row: { made: number; bounded: boolean } | undefined,
+    held: number[],
+    ids: number[],
+    writes: EnqueueWrite[],
+    nowMs: number,
+    local: LocalClaims | undefined,
+  ): Promise<Enqueued[] | "bounded"> {
+    if (row?.bounded) return "bounded";
+    if (held.length > 0) await admit(held, nowMs);
+    if (row?.made !== ids.length) throw removed();
+    local?.made([], Math.min(...writes.map(({ dueMs }) => dueMs)));
+    return ids.map((runId) => ({ runId, created: true }));
   }
 
   /** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
@@ -278,6 +293,11 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
   };
 }
 
-const places = (answers: (Enqueued | null)[]) => answers.flatMap((answer, place) => (answer === null ? [place] : []));
+/** Of those without an answer. */
+function places(answers: (Enqueued | null)[]): number[] {
+  const open: number[] = [];
+  for (let place = 0; place < answers.length; place++) if (answers[place] === null) open.push(place);
+  return open;
+}
 
 const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");

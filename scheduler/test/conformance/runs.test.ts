@@ -33,6 +33,24 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       }
     });
 
+    it("keeps each payload and time as it was given, whichever statement made the run", async () => {
+      const task = await stage.task("kept", { priority: 3 });
+      const payloads = [0, -1.5, "", 'quo"te,\\ {}', "\u2028é𝄞", null, true, [[], {}], { a: [null], "": "NULL" }];
+      const plain = payloads.map((payload, i) =>
+        stage.write(task, { payload: JSON.stringify(payload), dueMs: stage.nowMs + i, source: "manual" }),
+      );
+      const none = payloads.map((_, i) => stage.write(task, { payload: null, dueMs: stage.nowMs + i }));
+      const large = plain.map((write) => ({ ...write, payload: JSON.stringify([write.payload, "x".repeat(600_000)]) }));
+      for (const writes of [plain, none, [...plain, ...none], large]) {
+        const made = await stage.store.runs.enqueue(writes, stage.nowMs);
+        for (const [i, write] of writes.entries())
+          expect(await stage.store.runs.find((made[i] as { runId: number }).runId)).toMatchObject({
+            payload: write.payload === null ? null : JSON.parse(write.payload),
+            ...{ dueMs: write.dueMs, source: write.source, priority: 3, state: "ready" },
+          });
+      }
+    });
+
     it("is quick for a large batch also after many small ones", async () => {
       const task = await stage.task("quick");
       for (let i = 0; i < 10; i++) await stage.store.runs.enqueue([stage.write(task)], stage.nowMs);
