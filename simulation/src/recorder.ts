@@ -55,14 +55,15 @@ export class Recorder {
   /** @returns what was claimed */
   ran(who: string, { name, values }: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
     if (!kept.has(name)) return [];
-    const rows = told(name, given);
+    const rows = told(name, given, values);
     this.applied.push({ atMs: this.#universe.nowMs, storeMs, who, name, values, rows });
     return name === "claim" ? rows : [];
   }
 }
 
-/** A claim's runs come in one row, as columns. */
-function told(name: string, rows: Record<string, unknown>[]): Record<string, unknown>[] {
+/** A claim's runs come in one row, as columns, their times told from that of the claim, which is its last value. */
+function told(name: string, rows: Record<string, unknown>[], values: unknown[]): Record<string, unknown>[] {
   if (name === "session-beat") return [];
-  return name === "claim" ? claimedRuns(rows[0] as ClaimedColumns | undefined).map((run) => ({ ...run })) : rows;
+  if (name !== "claim") return rows;
+  return claimedRuns(rows[0] as ClaimedColumns | undefined, Number(values[5])).map((run) => ({ ...run }));
 }

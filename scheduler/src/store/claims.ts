@@ -11,7 +11,7 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
-import { endedEachSql, lateSql, settledSql, settledValues } from "./settle.ts";
+import { type EndedTogether, endedEachSql, fencesOf, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
@@ -66,8 +66,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
           and ${unlimitedRunSql(s, "g.group_id", "task_id")}
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive) limit $5
-    ), taken as (${takeSql})
-    ${columnsSql}`;
+    ), taken as (${takeSql})${columnsSql("$6")}`;
 
   return {
     finishIn,
@@ -79,15 +78,16 @@ export function claimStore(database: Database): ClaimStore & Endings {
       // First, for they take no more than their limits, and not all, for these may be large.
       const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
       const left = limit - first.runs.length;
+      const now = Math.round(nowMs);
       const [columns] = await database.query<ClaimedColumns>("claim", claimSql, [
         request.sessionId,
         groupIds,
         request.exceptTaskIds,
         until,
         left,
-        Math.round(nowMs),
+        now,
       ]);
-      const rows = claimedRuns(columns);
+      const rows = claimedRuns(columns, now);
       const runs = [...first.runs, ...(await toStart(rows, nowMs))];
       // A full batch says that there is more; asking when would be a wasted question.
       if (rows.length >= left) {
@@ -325,8 +325,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
     const done: number[] = [];
     for (const alike of byKeeping(plain)) {
       const { name, text, values } = finishing(s, alike);
-      const [told] = await database.query<{ fences: number[]; linked: number[] | null }>(name, text, values);
-      for (const fence of told?.fences ?? []) done.push(fence);
+      const [told] = await database.query<EndedTogether>(name, text, values);
+      for (const fence of fencesOf(told, alike)) done.push(fence);
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
       const tasks = told?.linked ?? [];
       if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));

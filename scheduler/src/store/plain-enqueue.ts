@@ -14,7 +14,7 @@ const payloadsLengthMax = 4_000_000;
  * FROM they do; payloads as elements of one JSON are read once, as an array's their quotes are taken off first; and it has a
  * plan that is good for any number, so that it is kept.
  *
- * $1 numbers, $2 due times, $3 payloads, $4 now, $5 task, $6 the first that was drawn ahead, $7 the earliest due time, $8 source
+ * $1 numbers, $2 due times from now on, $3 payloads, $4 now, $5 task, $6 the first that was drawn ahead, $7 the earliest due time, $8 source
  */
 export const plainInsertSql = (s: string) => `
   with bounded as materialized (
@@ -25,9 +25,9 @@ export const plainInsertSql = (s: string) => `
     from ${s}.task t where t.id = $5 and t.deleted_ms is null and not (select yes from bounded)
   ), made as (
     insert into ${s}.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, payload, limit_key)
-    select i.id, t.id, t.group_id, t.version, t.state, i.due_ms, $4::bigint, t.priority, t.gate, false, $8::smallint, i.payload, t.limit_key
+    select i.id, t.id, t.group_id, t.version, t.state, i.due_in + $4::bigint, $4::bigint, t.priority, t.gate, false, $8::smallint, i.payload, t.limit_key
     from t cross join (
-      select unnest($1::bigint[]) as id, unnest($2::bigint[]) as due_ms, jsonb_array_elements($3::jsonb) as payload) i
+      select unnest($1::bigint[]) as id, unnest($2::bigint[]) as due_in, jsonb_array_elements($3::jsonb) as payload) i
     returning true
   )
   select (select count(*) from made) as made, bounded.yes as bounded, t.state = 0 as held,
@@ -44,6 +44,7 @@ export interface PlainMade {
 export function plainValues(writes: readonly EnqueueWrite[], ids: readonly number[], nowMs: number): unknown[] | null {
   const { taskId, source, payload: first } = writes[0] as EnqueueWrite;
   const payloads: string[] = [];
+  const now = Math.round(nowMs);
   const due: number[] = [];
   let [soonest, length, own] = [Number.POSITIVE_INFINITY, 0, null as number | null];
   for (let i = 0; i < writes.length; i++) {
@@ -52,7 +53,7 @@ export function plainValues(writes: readonly EnqueueWrite[], ids: readonly numbe
       return null;
     if (write.limitKey != null || (write.payload === null) !== (first === null)) return null;
     const dueMs = Math.round(write.dueMs);
-    due.push(dueMs);
+    due.push(dueMs - now);
     if (dueMs < soonest) soonest = dueMs;
     if (write.payload !== null) {
       payloads.push(write.payload);
@@ -66,7 +67,7 @@ export function plainValues(writes: readonly EnqueueWrite[], ids: readonly numbe
     numbers(ids),
     numbers(due),
     first === null ? null : `[${payloads.join(",")}]`,
-    Math.round(nowMs),
+    now,
     taskId,
     own,
     soonest,

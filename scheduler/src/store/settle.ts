@@ -18,9 +18,9 @@ const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
  */
 export const finishSql = (s: string, more = "", answer = endedSql, kept = true) => `
   with i as (
-    select id, fence, coalesce(outcome, 0::smallint) as outcome, started_ms, ended_ms, result, error
+    select id, fence, coalesce(outcome, 0::smallint) as outcome, started_in + $8::bigint as started_ms, ended_in + $8::bigint as ended_ms, result, error
     from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::smallint[]), (select $4::bigint[]),
-                (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_ms, ended_ms, result, error)
+                (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_in, ended_in, result, error)
   ), gone as (
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
@@ -38,8 +38,20 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   )${more}
   ${answer}`;
 
-/** All in one row: which ended, and of which tasks that count their places or plan from an end. */
-const endedSql = `select coalesce(array_agg(fence), '{}') as fences, array_agg(distinct task_id) filter (where linked) as linked from gone`;
+/** All in one row: how many ended, which where it is not all of them, and of which tasks that count their places or plan from an end. */
+const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
+    array_agg(distinct task_id) filter (where linked) as linked from gone`;
+
+export interface EndedTogether {
+  ended: number;
+  fences: number[] | null;
+  linked: number[] | null;
+}
+
+/** Of those that were to end, who did. */
+export function fencesOf(told: EndedTogether | undefined, asked: readonly Settlement[]): number[] {
+  return told?.ended === asked.length ? asked.map(({ fence }) => fence) : (told?.fences ?? []);
+}
 
 /*
  * Other runs read the rows of children, of what they go on from, and of what they come after: those are kept all the same.
@@ -61,14 +73,17 @@ export function finishValues(
   items: (Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> })[],
 ): unknown[] {
   const outcomes = items.map(({ verdict }) => outcomeNumbers[verdict.outcome]);
+  // Times travel as what they are from one of them: of full ones most of the work was to write and read their digits.
+  const sinceMs = Math.round(items[0]?.endedMs ?? 0);
   return [
     numbers(items.map(({ runId }) => runId)),
     numbers(items.map(({ fence }) => fence)),
     outcomes.some((outcome) => outcome !== 0) ? numbers(outcomes) : null,
-    numbers(items.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs)))),
-    numbers(items.map(({ endedMs }) => Math.round(endedMs))),
+    numbers(items.map(({ startedMs }) => (startedMs === null ? null : Math.round(startedMs) - sinceMs))),
+    numbers(items.map(({ endedMs }) => Math.round(endedMs) - sinceMs)),
     texts(items.map(({ verdict }) => verdict.result)),
     texts(items.map(({ verdict }) => verdict.error)),
+    sinceMs,
   ];
 }
 
