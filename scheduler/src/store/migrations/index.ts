@@ -18,6 +18,7 @@ import { alarms } from "./0017-alarms.ts";
 import { namespaces } from "./0018-namespaces.ts";
 import { secrets } from "./0019-secrets.ts";
 import { runSpan } from "./0021-run-span.ts";
+import { keyRoom } from "./0022-key-room.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -47,4 +48,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 18, name: "namespaces", sql: namespaces },
   { number: 19, name: "secrets", sql: secrets },
   { number: 21, name: "run-span", sql: runSpan },
+  { number: 22, name: "key-room", sql: keyRoom },
 ];
