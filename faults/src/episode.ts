@@ -76,7 +76,8 @@ function judge(cluster: Cluster, history: History): Violation | undefined {
     ({ what }) => / error (?:unexpected: |.*(?:a service failed|by a bug))/.test(what) && !/disk is full/.test(what),
   );
   const [surprise = broken] = cluster.surprises;
-  // What broke first says more than that it did not recover from it.
   const violation = firstViolation(history);
-  return violation ?? (surprise && { invariant: "16: it recovers, and nothing unexpected happens", ...surprise });
+  // What broke first says more than what came of it, such as that it did not recover.
+  const isFirst = surprise && (violation?.atMs ?? Number.POSITIVE_INFINITY) > surprise.atMs;
+  return isFirst ? { invariant: "16: it recovers, and nothing unexpected happens", ...surprise } : violation;
 }

@@ -109,7 +109,7 @@ export class Poller {
     } else if (!request.join) {
       // What is given again is among those that it has places for.
       const left = () => Math.max(0, (request.want ?? 0) - runs.length);
-      runs.push(...session.ungiven.splice(0, left()));
+      runs.push(...(await this.#ungiven(session, left())));
       const answerNow = runs.length + refused.length + found.lost.length > 0 || Object.keys(heard).length > 0;
       runs = runs.concat(await this.#runsFor(session, { ...request, want: left() }, gone, answerNow));
     }
@@ -158,7 +158,25 @@ export class Poller {
     });
     if (want > 0 && !poll.over) this.#lanes.wait(session, poll);
     const given = await poll.ended;
-    return given.concat(session.ungiven.splice(0, Math.max(0, want - given.length)));
+    return given.concat(await this.#ungiven(session, want - given.length));
+  }
+
+  /**
+   * What no answer carried, and is still its claim: its worker may have learned of it by another server's copy of the book,
+   * and be through with it. What it ends while this is asked it leaves out of the answer itself.
+   */
+  async #ungiven(session: Attached, most: number): Promise<ClaimedRun[]> {
+    const runs = session.ungiven.splice(0, Math.max(0, most));
+    if (runs.length === 0) return runs;
+    try {
+      const standings = await this.#look(session, runs);
+      const over = runs.filter(({ fence }) => standings.get(fence)?.standing !== "held");
+      for (const { fence } of over) session.drop(fence);
+      return runs.filter((run) => !over.includes(run));
+    } catch (error) {
+      session.ungiven.push(...runs);
+      throw error;
+    }
   }
 
   // ---- sessions

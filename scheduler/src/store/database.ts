@@ -76,7 +76,12 @@ export class Database {
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveAfterMs,
     });
-    this.#pool.on("connect", (client) => this.#connections.watch(client));
+    this.#pool.on("connect", (client) => {
+      this.#connections.watch(client);
+      // One that the server ends in the same breath as it lets it in breaks before whoever waits for it has it, and
+      // hears this event; unheard, it would end the process. The next query on it tells.
+      client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
+    });
     // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
   }

@@ -430,7 +430,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
 
   /** Asks back what is claimed; passes over rows that someone is writing, and comes again until none is left. */
   async function recallClaimed(taskId: number): Promise<number[]> {
-    const recalled: number[] = [];
+    const recalled = new Set<number>();
     for (;;) {
       const rows = await database.query<{ id: number }>(
         "task-recall",
@@ -439,18 +439,20 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
          returning id`,
         [taskId],
       );
-      recalled.push(...rows.map(({ id }) => id));
-      const [left] = await database.query<{ left: boolean }>(
-        "task-recall-left",
-        `select exists (select from ${s}.run where task_id = $1 and state = 3 and recall = 0 and started_ms is null) as left`,
+      for (const { id } of rows) recalled.add(id);
+      const open = await database.query<{ id: number; asked: boolean }>(
+        "task-recall-open",
+        `select id, recall > 0 as asked from ${s}.run where task_id = $1 and state = 3 and started_ms is null`,
         [taskId],
       );
-      if (!left?.left) break;
+      // Also what was asked back before, by a cancellation or a newer run: until it is answered, that may start.
+      for (const { id, asked } of open) if (asked) recalled.add(id);
+      if (open.every(({ asked }) => asked)) break;
       // Someone ends it in a transaction of their own, which may take its time.
       await pause(database.clock, recallAgainMs);
     }
-    if (recalled.length > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);
-    return recalled;
+    if (recalled.size > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);
+    return [...recalled];
   }
 }
 

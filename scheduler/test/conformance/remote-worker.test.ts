@@ -4,8 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Run } from "../../src/handler.ts";
 import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/remote-worker.ts";
+import type { GivenRun } from "../../src/worker-protocol.ts";
 import { StoreProxy } from "../support/proxy.ts";
-import { RemoteStage } from "../support/remote-stage.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
 const stage = new RemoteStage();
@@ -289,4 +290,22 @@ describe("a worker that cannot begin", () => {
     const [listed] = (await stage.store.workers.keys()).filter(({ name }) => name === "mine");
     expect(JSON.stringify(listed)).not.toContain("hash");
   });
+});
+
+test("a server gives nothing that its worker had from another one, and is through with", async () => {
+  const session = await stage.join(key, { timeoutMs: 1_500, tasks: ["echo"] });
+  const other = stage.servers[1];
+  for (const payload of ["one", "two"]) await enqueue("echo", payload);
+  const claimed = (await stage.poll(key, { session, want: 2 }, other)).runs;
+  expect(claimed).toHaveLength(2);
+  // The first server finds both on the book, where it put none, and offers one: there is a place for no more.
+  let offered: GivenRun[] = [];
+  await until("the first server offers one", async () => {
+    offered = (await stage.poll(key, { session, want: 1, waitMs: 250 })).runs;
+    return offered.length > 0;
+  });
+  const [done] = claimed.filter(({ fence }) => fence !== offered[0]?.fence) as [GivenRun];
+  await stage.poll(key, { session, verdicts: [said(done)] }, other);
+  expect((await stage.poll(key, { session, want: 1 })).runs).toEqual([]);
+  await stage.poll(key, { session, verdicts: offered.map((run) => said(run)), leave: true });
 });

@@ -229,6 +229,20 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       },
     );
 
+    it.each(["pause", "remove"] as const)(
+      "%s waits also for what was asked back before, and may start",
+      async (act) => {
+        const task = await alone(`asked-before-${act}`);
+        const runId = await stage.enqueue(task);
+        const [run] = (await stage.claim(session, [task])) as [ClaimedRun];
+        expect(await stage.store.runs.cancel(runId, "enough", stage.nowMs)).toBe("asked");
+        expect(await stage.store.tasks[act](`asked-before-${act}`, change(stage.nowMs))).toEqual({ recalled: [runId] });
+        expect(await stage.store.runs.recallsOpen([runId])).toEqual([runId]);
+        await settle(run, { kind: "ended", outcome: "cancelled", result: null, error: null });
+        expect(await stage.store.runs.recallsOpen([runId])).toEqual([]);
+      },
+    );
+
     it("a claimed run that has started answers so, and goes on", async () => {
       const task = await alone("goes-on");
       await stage.enqueue(task);

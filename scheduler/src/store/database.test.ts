@@ -1,0 +1,46 @@
+import { createServer, type Server } from "node:net";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../clock.ts";
+import { silentLog } from "../log.ts";
+import { systemRandom } from "../random.ts";
+import { Database } from "./database.ts";
+
+const message = (kind: string, body: Buffer) => {
+  const head = Buffer.alloc(5);
+  head.write(kind);
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+};
+const [letIn, ready] = [message("R", Buffer.alloc(4)), message("Z", Buffer.from("I"))];
+const ended = message("E", Buffer.from("SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"));
+
+let server: Server;
+let database: Database;
+
+/** A server that lets everybody in, and ends the connection with the same packet. */
+beforeEach(async () => {
+  server = createServer((socket) => {
+    socket.on("error", () => undefined); // the other side may have gone first
+    socket.once("data", () => socket.end(Buffer.concat([letIn, ready, ended])));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  database = new Database({
+    url: `postgres://somebody:secret@127.0.0.1:${port}/any`,
+    schema: "any",
+    ...{ clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 2 },
+  });
+});
+afterEach(async () => {
+  await database.close();
+  server.close();
+});
+
+const one = "select 1";
+it.each([
+  ["a transaction", () => database.transaction((client) => client.query(one))],
+  ["a question", () => database.ask("one", one)],
+  ["a statement", () => database.query("one", one)],
+])("takes a connection that ends as it is made for a store that is away: %s", async (_, act) => {
+  await expect(act()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+});
