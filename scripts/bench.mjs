@@ -12,6 +12,7 @@ import { nodeOfLine } from "./node-line.mjs";
 import { fail, installDependencies, npm, ready, requireNode, root, say, Trouble } from "./ready.mjs";
 import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
+import { showsUsage, usageOf } from "./usage.mjs";
 
 /** What other questions are put to; all that are not named to PostgreSQL. */
 const servers = new Map([
@@ -84,10 +85,17 @@ async function main() {
     .filter((name) => name.endsWith(".ts"))
     .map((name) => basename(name, ".ts"));
   if (!questions.includes(question)) {
-    throw new Trouble(
-      `usage: npm run bench -- QUESTION [ARGUMENT…]; the questions: ${questions.join(", ") || "none yet"}`,
-    );
+    const asks = (/** @type {string} */ name) => usageOf(`bench/${name}.ts`).split("\n")[0];
+    const text = [
+      "npm run bench -- QUESTION [ARGUMENT…], of these questions; QUESTION --help tells its arguments and what it measures",
+      "",
+      ...questions.map((name) => `  ${name.padEnd(12)}  ${asks(name)}`),
+    ].join("\n");
+    if (question !== "" && !question.startsWith("-")) throw new Trouble(`There is no question ${question}. ${text}`);
+    process.stdout.write(`${text}\n`);
+    return;
   }
+  if (showsUsage(`bench/${question}.ts`)) return;
   if (newerNode.has(question) && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
     requireNode();
     installDependencies();

@@ -3,8 +3,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, ready, root, Trouble } from "./ready.mjs";
+import { showsUsage } from "./usage.mjs";
 
 async function main() {
+  if (showsUsage("examples/demo/main.ts")) return;
   ready();
   const program = join(root, "examples/dist/demo/main.js");
   if (!existsSync(program)) throw new Trouble("examples/demo/main.ts is missing: the clone is incomplete.");

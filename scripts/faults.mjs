@@ -10,11 +10,13 @@ import { copyFile, linkPackages } from "./compiled.mjs";
 import { nodeOfLine } from "./node-line.mjs";
 import { fail, installDependencies, ready, requireNode, root, Trouble } from "./ready.mjs";
 import { foreground, kinds, obtain } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 const peersNeedNode = 22;
 
 async function main() {
   const peers = process.argv.includes("--peers");
+  if (showsUsage(peers ? "faults/src/peers/main.ts" : "faults/src/main.ts")) return;
   if (peers && Number(process.versions.node.split(".")[0]) < peersNeedNode) {
     requireNode();
     installDependencies();

@@ -8,8 +8,10 @@ import { pathToFileURL } from "node:url";
 import { linkPackages } from "./compiled.mjs";
 import { fail, ready, root, Trouble } from "./ready.mjs";
 import { startServers } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 async function main() {
+  if (showsUsage("fuzz/src/main.ts")) return;
   ready();
   const program = join(root, "fuzz/dist/fuzz/src/main.js");
   if (!existsSync(program)) throw new Trouble("fuzz/src/main.ts was not compiled: the clone is incomplete.");

@@ -10,6 +10,7 @@ import { basename, join } from "node:path";
 import { fail, requireNode, root, say, Trouble } from "./ready.mjs";
 import { freePort } from "./servers/server.mjs";
 import { startServers } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 const withoutRights = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
@@ -85,6 +86,9 @@ async function answered(url, patienceMs) {
 }
 
 async function main() {
+  if (showsUsage("scripts/image.mjs")) return;
+  if (process.argv.length > 2)
+    throw new Trouble(`npm run image takes no arguments, not ${process.argv.slice(2).join(" ")}.`);
   requireNode();
   const top = mkdtempSync(join(tmpdir(), "carillon-image-"));
   const servers = await startServers(["postgres"]);

@@ -22,9 +22,12 @@ export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** A Trouble becomes one line, a bug keeps its stack; the exit code will be 1. @param {unknown} error */
+/** A Trouble, and an option that there is not, become one line, a bug keeps its stack; the exit code will be 1. @param {unknown} error */
 export function fail(error) {
-  say(error instanceof Trouble ? `✗ ${error.message}` : String(error instanceof Error ? error.stack : error));
+  const { code, message, stack } = error instanceof Error ? /** @type {NodeJS.ErrnoException} */ (error) : {};
+  if (error instanceof Trouble) say(`✗ ${message}`);
+  else if (code?.startsWith("ERR_PARSE_ARGS_")) say(`✗ ${message?.split(". ")[0]}. --help says what there is.`);
+  else say(stack ?? String(error));
   process.exitCode = 1;
 }
 

@@ -10,6 +10,7 @@ import { pathToFileURL } from "node:url";
 import { copyFile, linkPackages } from "./compiled.mjs";
 import { fail, npm, ready, root, say, stalePackage, Trouble } from "./ready.mjs";
 import { kinds, obtain } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 const migrations = "scheduler/src/store/migrations";
 
@@ -84,6 +85,7 @@ function linkDependencies(folder) {
 }
 
 async function main() {
+  if (showsUsage("faults/src/rolling/main.ts")) return;
   const args = process.argv.slice(2);
   const at = args.indexOf("--from");
   const [, ref] = at < 0 ? [] : args.splice(at, 2);

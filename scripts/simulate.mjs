@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { linkPackages } from "./compiled.mjs";
 import { fail, ready, root, Trouble } from "./ready.mjs";
 import { startServers } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 const memory = "/dev/shm";
 const roomBytes = 4e9;
@@ -20,6 +21,7 @@ function stayInMemory() {
 }
 
 async function main() {
+  if (showsUsage("simulation/src/main.ts")) return;
   ready();
   const program = join(root, "simulation/dist/simulation/src/main.js");
   if (!existsSync(program)) throw new Trouble("simulation/src/main.ts was not compiled: the clone is incomplete.");

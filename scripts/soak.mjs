@@ -7,8 +7,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { linkPackages } from "./compiled.mjs";
 import { fail, ready, root, Trouble } from "./ready.mjs";
+import { showsUsage } from "./usage.mjs";
 
 async function main() {
+  if (showsUsage("simulation/src/soak/main.ts")) return;
   ready();
   const program = join(root, "simulation/dist/simulation/src/soak/main.js");
   if (!existsSync(program)) throw new Trouble("simulation/src/soak/main.ts was not compiled: the clone is incomplete.");

@@ -21,6 +21,7 @@ import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 import { chromium } from "./servers/chromium.mjs";
 import { foreground, interruptedExit, obtain, startServers, testServers } from "./servers.mjs";
+import { showsUsage } from "./usage.mjs";
 
 /** @param {string[]} args @returns {{ nodes: readonly string[], rest: string[] }} */
 function read(args) {
@@ -183,6 +184,7 @@ async function main() {
   }
 }
 
+if (showsUsage("scripts/test.mjs")) process.exit();
 try {
   await main();
 } catch (error) {

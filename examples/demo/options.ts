@@ -11,17 +11,7 @@ export interface Options {
   json: boolean;
   /** null: a throw-away folder. */
   directory: string | null;
-  help: boolean;
 }
-
-export const usage = `Carillon's demo: two processes on an embedded PostgreSQL, one of them killed with -9 half-way.
-
-  npm run demo                            until Ctrl-C; the kill comes after 15 s
-  npm run demo -- --seconds 20            ends by itself
-  npm run demo -- --seconds 20 --json     the figures as one JSON line on stdout, the live view on stderr
-  npm run demo -- --directory FOLDER      keeps the store there, instead of in a folder that is removed at the end
-
-Exit code: 0 all accounted for; 1 something was lost or doubled, or it could not be checked.`;
 
 /** @throws Trouble */
 export function readOptions(args: string[]): Options {
@@ -41,12 +31,11 @@ function parse(args: string[]) {
         seconds: { type: "string" },
         json: { type: "boolean", default: false },
         directory: { type: "string" },
-        help: { type: "boolean", default: false },
       },
     });
-    const { seconds, json, directory, help } = values;
-    return { seconds, json, directory: directory ?? null, help };
+    const { seconds, json, directory } = values;
+    return { seconds, json, directory: directory ?? null };
   } catch (error) {
-    throw new Trouble(`${(error as Error).message}\n\n${usage}`);
+    throw new Trouble(`${(error as Error).message}. \`npm run demo -- --help\` says what there is.`);
   }
 }
