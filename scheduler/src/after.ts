@@ -47,17 +47,30 @@ interface Following {
 export function inOrder<Definition extends Following>(definitions: readonly Definition[]): Definition[] {
   const byName = new Map(definitions.map((definition) => [definition.name, definition]));
   const ordered = new Set<Definition>(definitions.filter(({ after }) => !after));
-  const place = (definition: Definition, path: string[]): void => {
-    if (ordered.has(definition)) return;
-    const { name, after } = definition;
-    if (path.includes(name)) throw circle([...path.slice(path.indexOf(name)), name]);
-    for (const upstream of after?.tasks ?? []) {
-      const one = byName.get(upstream);
-      if (one) place(one, [...path, name]);
+  // Without recursion: a chain of tasks may be as long as there are tasks.
+  for (const first of definitions) {
+    const path = [{ definition: first, at: 0 }];
+    const within = new Set([first.name]);
+    for (let last = path.at(-1); last; last = path.at(-1)) {
+      const { definition, at } = last;
+      const upstream = ordered.has(definition) ? undefined : definition.after?.tasks[at];
+      if (upstream === undefined) {
+        ordered.add(definition);
+        within.delete(definition.name);
+        path.pop();
+        continue;
+      }
+      last.at += 1;
+      const next = byName.get(upstream);
+      if (!next || ordered.has(next)) continue;
+      if (within.has(upstream)) {
+        const names = path.map((step) => step.definition.name);
+        throw circle([...names.slice(names.indexOf(upstream)), upstream]);
+      }
+      within.add(upstream);
+      path.push({ definition: next, at: 0 });
     }
-    ordered.add(definition);
-  };
-  for (const definition of definitions) place(definition, []);
+  }
   return [...ordered];
 }
 

@@ -40,7 +40,7 @@ const errors = [...invalidTask, "TASK_DUPLICATE", "OPTION_INVALID"] as const;
 /** Tasks as code: see docs/as-code.md. */
 export const bundleRoutes = {
   planBundle: route({
-    ...{ ...shared, path: "/v1/bundles/{bundle}/plan", policy: "viewer" },
+    ...{ ...shared, path: "/v1/bundles/{bundle}/plan", policy: "viewer", asks: true },
     summary: "What would have to be done so that a bundle's tasks are these; changes nothing",
     body: z.strictObject(asked),
     answer: z.strictObject({

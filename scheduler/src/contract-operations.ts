@@ -89,7 +89,7 @@ export const operationRoutes = {
     errors: ["OPERATION_UNKNOWN"],
   }),
   previewOperation: route({
-    ...{ touches: "body", method: "POST", path: "/v1/operations/preview", noun, policy: "operator" },
+    ...{ touches: "body", method: "POST", path: "/v1/operations/preview", noun, policy: "operator", asks: true },
     summary: "What an operation would act on: how many, and the first of them",
     body: z.strictObject(asked),
     answer: z.strictObject({ total: z.int(), first: z.array(z.string()) }),

@@ -32,6 +32,8 @@ export interface RouteShape {
   readonly secret?: true;
   /** This field of the body is kept nowhere, not even as part of a hash. */
   readonly unseen?: string;
+  /** It changes nothing, and is no GET because its question is too long for one: no answer to it is kept. */
+  readonly asks?: true;
   /** A request may be larger than others. */
   readonly large?: true;
   /** By which codes it is refused, beside those that every route may give. */
@@ -40,8 +42,10 @@ export interface RouteShape {
 
 export const route = <const Shape extends RouteShape>(shape: Shape): Shape => shape;
 
-/** Whether it changes anything: then it takes an Idempotency-Key and is put down in the audit. */
+/** Whether it is asked for as one that changes something is: from the own page, by the right to. */
 export const writes = ({ method }: Pick<RouteShape, "method">): boolean => method !== "GET";
+/** Whether it takes an Idempotency-Key: whoever may only look keeps nothing in the store. */
+export const isKept = (shape: Pick<RouteShape, "method" | "asks">): boolean => writes(shape) && shape.asks !== true;
 
 // ---- words
 

@@ -311,7 +311,15 @@ export const taskRoutes = {
     errors: unknown,
   }),
   checkPayload: route({
-    ...{ touches: "task", method: "POST", path: "/v1/tasks/{task}/payload", noun, policy: "viewer", params },
+    ...{
+      touches: "task",
+      method: "POST",
+      path: "/v1/tasks/{task}/payload",
+      noun,
+      policy: "viewer",
+      params,
+      asks: true,
+    },
     summary: "What a task's payload schema has against a payload, and where; changes nothing",
     body: z.strictObject({ payload: json }),
     answer: z.strictObject({

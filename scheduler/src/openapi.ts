@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 page of the API, made from the contract. Checked in as docs/openapi.json; a test keeps that up to date. */
 import { z } from "zod";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
-import { type RouteShape, writes } from "./contract-route.ts";
+import { isKept, type RouteShape, writes } from "./contract-route.ts";
 import { statusOf } from "./problem-status.ts";
 import { problem } from "./worker-protocol.ts";
 
@@ -109,7 +109,11 @@ const whereOf = ({ touches }: RouteShape): string =>
 
 function refusalsOf(shape: RouteShape): object {
   // Whatever changes something may come with an idempotency key.
-  const statuses = new Set([...always, ...(writes(shape) ? [409, 413, 422] : []), ...shape.errors.map(statusOf)]);
+  const statuses = new Set([
+    ...always,
+    ...(isKept(shape) ? [409, 413, 422] : writes(shape) ? [413] : []),
+    ...shape.errors.map(statusOf),
+  ]);
   return Object.fromEntries(
     [...statuses]
       .sort()
@@ -122,7 +126,7 @@ function headersOf(shape: RouteShape): object[] {
     ...{ name, in: "header", required, description, schema: { type: "string" } },
   });
   return [
-    ...(writes(shape)
+    ...(isKept(shape)
       ? [header("idempotency-key", false, "Repeated with the same key, the request is done once and answered as then.")]
       : []),
     ...(shape.etag === "demands"

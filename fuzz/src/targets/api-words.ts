@@ -15,7 +15,19 @@ import { expect, expectLater, hold, same } from "../expected.ts";
 import { oddJson, oddTexts, oddValues, spoiltTexts, spoiltValues, wordSalad } from "../mutation.ts";
 import { target } from "../target.ts";
 
-const places: readonly unknown[] = [["settle"], [7], [1_900_000_000_000, 42], [], ["a", 1], "x", { a: 1 }, null];
+const places: readonly unknown[] = [
+  ["settle"],
+  ["1800000000000(0,1)"],
+  ["1(4294967296,65536)"],
+  ["ended", 1, 1],
+  [7],
+  [1_900_000_000_000, 42],
+  [],
+  ["a", 1],
+  "x",
+  { a: 1 },
+  null,
+];
 
 /** As a list gives them, as somebody makes them, and texts that are none. */
 export const cursors: fc.Arbitrary<string> = fc.oneof(

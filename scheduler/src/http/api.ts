@@ -4,7 +4,7 @@ import { checkPolicy, type Principal, Reach } from "../access.ts";
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { Clock } from "../clock.ts";
 import { type RouteId, routeIds, shapeOf } from "../contract.ts";
-import { type RouteShape, writes } from "../contract-route.ts";
+import { isKept, type RouteShape, writes } from "../contract-route.ts";
 import type { Enqueuer } from "../enqueuer.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { eventText } from "../event-reader.ts";
@@ -192,7 +192,7 @@ export class Api {
     };
     const key = request.headers["idempotency-key"];
     const who = request.shown?.who;
-    if (key === undefined || !writes(shape) || !who) return send(request, reply, await act(drawnByNone));
+    if (key === undefined || !isKept(shape) || !who) return send(request, reply, await act(drawnByNone));
     const asked = { route: routeId, given: seenOf(shape, given), ifVersion };
     const { again, ...answered } = await this.#repeated.once(
       {

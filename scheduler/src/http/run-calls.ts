@@ -49,8 +49,10 @@ const recent = (run: RunRecord) => {
 export const placeText = ({ atMs, lies }: { atMs: number; lies: string }) => `${atMs}${lies}`;
 
 export function readPlace(text: string): { atMs: number; lies: string } {
-  const [, atMs, lies] = /^(\d{1,15})(\(\d{1,10},\d{1,5}\))$/.exec(text) ?? [];
-  if (atMs !== undefined && lies !== undefined) return { atMs: Number(atMs), lies };
+  const [, atMs, lies, block, line] = /^(\d{1,15})(\((\d{1,10}),(\d{1,5})\))$/.exec(text) ?? [];
+  // The store has no others.
+  if (atMs !== undefined && lies !== undefined && Number(block) < 2 ** 32 && Number(line) < 2 ** 16)
+    return { atMs: Number(atMs), lies };
   throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
 }
 

@@ -262,6 +262,8 @@ describe("runs", () => {
     const last = second.items[0]?.id as string;
     expect(await messages({ order: "newest", beside: last, limit: 1 })).toEqual(["two"]);
     expect(await messages({ beside: first.items[0]?.id as string })).toEqual(["two", "three"]);
+    for (const beside of ["1(4294967296,1)", "1(1,65536)", "x"])
+      await expect(messages({ beside })).rejects.toMatchObject({ code: "REQUEST_INVALID" });
     expect(await messages({ find: "T" })).toEqual(["two", "three"]);
     expect(await messages({ find: "HRE", level: "info" })).toEqual(["three"]);
     expect(await messages({ level: "error" })).toEqual([]);

@@ -20,6 +20,15 @@ describe("a bundle, by the API", () => {
     const given = { bundle: "b", tasks: tasks("b-1", "b-2") };
     const { plan, steps } = await stage.client("viewer").planBundle(given);
     expect(kinds(steps)).toEqual(["create b-1", "create b-2"]);
+    // Who may only look keeps nothing under a key.
+    for (const some of [given.tasks, []]) {
+      const how = {
+        token: stage.tokens.viewer,
+        headers: { "idempotency-key": "look" },
+        body: JSON.stringify({ tasks: some }),
+      };
+      expect((await stage.ask("POST", "/v1/bundles/b/plan", how)).body).toMatchObject({ bundle: "b" });
+    }
     expect(steps[0]?.definition).toMatchObject({ name: "b-1", ...options });
     const again = { idempotencyKey: "apply-b" };
     const done = await api.applyBundle({ ...given, plan, reason: "begin" }, again);
