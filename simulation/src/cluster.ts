@@ -10,6 +10,7 @@ import type { SimulatedCoordination } from "./coordination.ts";
 import { Dice } from "./dice.ts";
 import type { Execution, Operation } from "./history.ts";
 import { Doors, lineDriver } from "./line.ts";
+import { Contenders } from "./locks/contenders.ts";
 import { Machine } from "./machine.ts";
 import { type Cut, fairWeather, type Network } from "./network.ts";
 import type { Act, NodePlan, Plan } from "./plan.ts";
@@ -51,11 +52,16 @@ export class Cluster {
   readonly #nodes = new Map<string, Node>();
   readonly #runs: (number | undefined)[] = [];
   readonly #strikes: Extract<Act, { kind: "strike" }>[] = [];
+  /** Of a seed that plays locks: then its processes do nothing else. */
+  readonly contenders: Contenders | undefined;
   #healed = false;
   #operations = 0;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
+    const { seed, locks: played } = options.plan;
+    const onHeld = (name: string, forMs: number) => this.#struck("hold", name, forMs, undefined);
+    this.contenders = played ? new Contenders({ ...options, seed, played, onHeld }) : undefined;
   }
 
   start(): void {
@@ -154,6 +160,8 @@ export class Cluster {
       settings: { beatMs },
       postgres: {
         ...{ clock: machine, random },
+        // Those of this day are there, and those of others would only be gone through.
+        partitions: false,
         driver: lineDriver({ machine, network, server, doors: this.doors, note: (line) => universe.note(line) }),
       },
       openWitness: (options) => coordination.open(machine, options),
@@ -180,6 +188,10 @@ export class Cluster {
     const node: Node = { plan, life, machine, carillon, started: false, stopping: false };
     this.#nodes.set(plan.name, node);
     recorder.happened(`${plan.name} begins its life ${life}`);
+    if (this.contenders) {
+      this.contenders.begin({ name: plan.name, life, machine, carillon });
+      return;
+    }
     const believed = new Map<string, number>();
     carillon.onRun(({ kind, runId, attempt, startedMs }) => {
       if (kind === "started") believed.set(`${runId} ${attempt}`, startedMs);
@@ -254,9 +266,9 @@ export class Cluster {
       this.#struck("claim", who.split("#")[0] as string, aheadMs, undefined);
   }
 
-  #struck(at: "run" | "claim", node: string, lengthMs: number, task: string | undefined): void {
+  #struck(at: "run" | "claim" | "hold", node: string, lengthMs: number, task: string | undefined): void {
     const suits = (strike: { at: string; edited: boolean }) =>
-      strike.at === at && (at === "claim" || !strike.edited || lengthMs > editedRunMs);
+      strike.at === at && (at !== "run" || !strike.edited || lengthMs > editedRunMs);
     const place = this.#healed ? -1 : this.#strikes.findIndex(suits);
     const [strike] = place < 0 ? [] : this.#strikes.splice(place, 1);
     if (!strike) return;
@@ -308,6 +320,7 @@ export class Cluster {
   /** The system closes its connections, whatever was going on in them. */
   #kill({ machine }: Node): void {
     machine.kill();
+    this.contenders?.ended(machine);
     for (const client of [...this.doors.clients]) if (client.isOf(machine)) client.breaks(new Error("killed"));
   }
 

@@ -46,7 +46,7 @@ const unheard = (dice: Dice, untilMs: number): TimedAct => ({
 });
 
 /** Of a session: shorter than it lasts, or longer. */
-const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
+export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
 
 /** Processes go away while they have claims, and come back when others have begun to take them for dead, or are about to. */
 function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number): TimedAct[] {
@@ -84,7 +84,7 @@ function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number):
   return acts;
 }
 
-function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
+export function faultOf(dice: Dice, kind: string, node: string, forMs: number): Act {
   const way = dice.one(["to", "from", "both", "both"] as const);
   if ((kind === "crash" || kind === "pause" || kind === "cut") && dice.chance(0.6))
     return {

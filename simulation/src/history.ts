@@ -1,4 +1,5 @@
 import type { TaskDefinition } from "../../scheduler/src/task.ts";
+import type { LockHistory } from "./lock-history.ts";
 
 /** An attempt in its worker: told by the handler itself. `storeMs` is the server's clock, which no node can read so well. */
 export interface Execution {
@@ -125,6 +126,8 @@ export interface History {
   /** How often a statement had to wait for a lock. */
   readonly blocked: number;
   readonly dump: Dump;
+  /** Of a history in which locks were played. */
+  readonly locks?: LockHistory | null;
 }
 
 export interface Violation {

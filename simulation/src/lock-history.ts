@@ -4,6 +4,8 @@ export interface LockHistory {
   readonly grants: readonly Grant[];
   readonly giveUps: readonly GiveUp[];
   readonly looks: readonly Look[];
+  /** What a process did to its node, as the service carried it out. */
+  readonly acts: readonly Omit<Look, "permits" | "holding">[];
   /** In the order in which they reached what the lock protects. */
   readonly writes: readonly LockWrite[];
   readonly attempts: readonly Attempt[];

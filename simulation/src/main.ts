@@ -11,6 +11,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { type Figures, playSeeds } from "./campaign.ts";
+import { lockFigures } from "./check/locks/figures.ts";
 import { plant } from "./mutants.ts";
 import { planOf } from "./plan.ts";
 import { tell } from "./report.ts";
@@ -105,10 +106,11 @@ async function one(seed: number): Promise<void> {
     say(tell(plan, shown, places));
     if (values.trace) say(shown.trace.join(""));
     if (values.seed === undefined) return;
-    const { violation, hash, statements } = shown;
-    process.stdout.write(
-      `${JSON.stringify({ seeds: 1, violations: violation ? 1 : 0, seed, hash, statements, ...(violation ? { broken: [violation] } : {}) })}\n`,
-    );
+    const { violation, hash, statements, history } = shown;
+    const locks = history.locks ? { locks: lockFigures(history.locks) } : {};
+    const broken = violation ? { broken: [violation] } : {};
+    const line = { seeds: 1, violations: violation ? 1 : 0, seed, hash, statements, ...locks, ...broken };
+    process.stdout.write(`${JSON.stringify(line)}\n`);
     if (violation) process.exitCode = 1;
   } finally {
     await stages.close();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { playSeeds } from "./campaign.ts";
 import { claimMutants } from "./mutants/claims.ts";
+import { lockMutants } from "./mutants/locks.ts";
 import { membershipMutants } from "./mutants/membership.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { planningMutants } from "./mutants/planning.ts";
@@ -14,6 +15,7 @@ export const allMutants: readonly Mutant[] = [
   ...workerMutants,
   ...membershipMutants,
   ...planningMutants,
+  ...lockMutants,
 ];
 
 /** Of this program's compiled files: the simulation and the scheduler in it. */

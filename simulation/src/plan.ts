@@ -2,6 +2,7 @@ import type { TaskDefinition } from "../../scheduler/src/task.ts";
 import { operations } from "./asked.ts";
 import { Dice } from "./dice.ts";
 import { faults } from "./faults.ts";
+import { type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
 
 export { Dice } from "./dice.ts";
@@ -14,9 +15,16 @@ export type Act =
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
    * The same to the next node that begins a run of some length, in the midst of it, or that claims one before its time,
-   * between the two. `edited`: meanwhile its task loses its grace.
+   * between the two, or that gets a lock, while it has it. `edited`: meanwhile its task loses its grace.
    */
-  | { kind: "strike"; how: "crash" | "pause" | "cut"; at: "run" | "claim"; edited: boolean; way: Cut; forMs: number }
+  | {
+      kind: "strike";
+      how: "crash" | "pause" | "cut";
+      at: "run" | "claim" | "hold";
+      edited: boolean;
+      way: Cut;
+      forMs: number;
+    }
   | { kind: "weather"; weather: Weather; forMs: number }
   /** Every process stands still, as when their machine does. */
   | { kind: "standstill"; forMs: number }
@@ -46,12 +54,22 @@ export interface NodePlan {
  * What a seed is mostly about. `mixed`: of everything something; `doubt`: processes that are away for about as long as a
  * session lasts, in the midst of runs and of claims; `stops`: pauses, edits and cancellations close to when runs are due;
  * `outage`: all of it stands still for longer than is planned ahead; `night`: crons about the hour in which the clocks are
- * changed; `crowd`: many runs at once for few places.
+ * changed; `crowd`: many runs at once for few places; `locks`: no tasks at all, and processes that pass locks around.
  */
-export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd"] as const;
+export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd", "locks"] as const;
 export type Sort = (typeof sorts)[number];
 /** How often, of so many in all. */
-const shares: Readonly<Record<Sort, number>> = { mixed: 8, doubt: 3, stops: 3, outage: 2, night: 2, crowd: 2 };
+const shares: Readonly<Record<Sort, number>> = {
+  mixed: 8,
+  doubt: 3,
+  stops: 3,
+  outage: 2,
+  night: 2,
+  crowd: 2,
+  locks: 0,
+};
+/** Drawn beside the others. */
+const locksShare = 1 / 12;
 const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort]).fill(sort));
 
 /** Everything that a seed decides before it begins. */
@@ -67,6 +85,8 @@ export interface Plan {
   readonly longRuns: number;
   /** All processes begin at the same moment. */
   readonly together: boolean;
+  /** null: none. */
+  readonly locks: LocksPlayed | null;
   readonly acts: TimedAct[];
   readonly healMs: number;
   readonly endMs: number;
@@ -77,7 +97,8 @@ export const recoveryMs = 60_000;
 /** What is watched after that. */
 const watchedMs = 60_000;
 
-export const sortOf = (seed: number): Sort => new Dice(seed ^ 0x50f7).one(drawn);
+export const sortOf = (seed: number): Sort =>
+  new Dice(seed ^ 0x10c5).chance(locksShare) ? "locks" : new Dice(seed ^ 0x50f7).one(drawn);
 
 /** Pure: the same seed, the same plan. @param lengthMs virtual time in all */
 export function planOf(seed: number, lengthMs = 600_000): Plan {
@@ -98,13 +119,18 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
   );
   const names = nodes.map(({ name }) => name);
   const sessionTimeoutMs = sort === "doubt" && dice.chance(0.6) ? 6_000 : dice.one([6_000, 12_000, 20_000, 20_000]);
-  const coordination = dice.chance(sort === "doubt" ? 0.2 : 0.3);
-  const acts: TimedAct[] = [
-    ...operations(dice, sort, names, lengthMs - watchedMs),
-    ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs),
-  ].sort((a, b) => a.atMs - b.atMs);
+  const coordination = dice.chance(sort === "doubt" ? 0.2 : sort === "locks" ? 0 : 0.3);
+  const locks = sort === "locks" ? locksPlayed(dice) : null;
+  const acts: TimedAct[] = (
+    locks
+      ? lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs)
+      : [
+          ...operations(dice, sort, names, lengthMs - watchedMs),
+          ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs),
+        ]
+  ).sort((a, b) => a.atMs - b.atMs);
   return {
-    ...{ seed, sort, nodes, coordination, sessionTimeoutMs, acts, healMs, endMs: lengthMs },
+    ...{ seed, sort, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },
     beatMs: sessionTimeoutMs === 6_000 ? 3_500 : sessionTimeoutMs / 2,
     concurrency: dice.one(sort === "crowd" ? [5, 20, 20] : [2, 5, 20]),
     longRuns: sort === "doubt" ? 0.4 : 0.25,

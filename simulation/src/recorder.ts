@@ -1,5 +1,6 @@
 import { type ClaimedColumns, claimedRuns } from "../../scheduler/src/store/claimed-columns.ts";
 import type { Applied, Execution, Happening, Operation } from "./history.ts";
+import { lockStatements } from "./locks/seen.ts";
 import type { Statement } from "./server.ts";
 import type { Universe } from "./universe.ts";
 
@@ -18,6 +19,7 @@ const kept = new Set([
     "session-resign",
   ],
   ...["settle-finish", "session-beat"],
+  ...lockStatements,
 ]);
 
 /** Writes down what happens, in the order in which it does. */

@@ -1,8 +1,12 @@
 import { seeded } from "../../scheduler/src/random.ts";
 import { firstViolation } from "./check/checkers.ts";
+import { firstLockViolation } from "./check/locks/checkers.ts";
 import { Cluster } from "./cluster.ts";
 import { SimulatedCoordination } from "./coordination.ts";
 import { type Dump, dumped, type History, type Violation } from "./history.ts";
+import type { LockHistory } from "./lock-history.ts";
+import type { Contenders } from "./locks/contenders.ts";
+import { serviceOf } from "./locks/seen.ts";
 import { Network } from "./network.ts";
 import { type Plan, recoveryMs } from "./plan.ts";
 import { Recorder } from "./recorder.ts";
@@ -63,14 +67,23 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
     happenings: recorder.happenings,
     blocked: server.waited - waitedBefore,
     dump: await dump(stage),
+    locks: plan.locks && cluster.contenders ? locksOf(plan, cluster.contenders, recorder) : null,
   };
   let violation: Violation | undefined;
   const [surprise] = recorder.surprises;
   if (surprise) violation = { invariant: "nothing unexpected", what: surprise.what, atMs: surprise.atMs };
-  violation ??= firstViolation(history);
+  violation ??= history.locks ? firstLockViolation(history.locks) : firstViolation(history);
   return {
     ...{ seed: plan.seed, hash: universe.hash(), statements: server.statements - before },
     ...{ violation, history, trace: universe.trace },
+  };
+}
+
+function locksOf(plan: Plan, { lives, looks, writes, attempts }: Contenders, { applied }: Recorder): LockHistory {
+  const { healMs, endMs, locks } = plan;
+  return {
+    ...serviceOf(applied, lives, locks?.graceMs ?? 0),
+    ...{ looks, writes, attempts, calmFromMs: healMs + recoveryMs, endMs, slackMs: 0, forgotMs: [] },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { History } from "./history.ts";
+import type { Grant } from "./lock-history.ts";
 
 /** What must come about in some seed, or the seeds do not try what they are for. */
 const paths: Record<string, (history: History) => boolean> = {
@@ -25,9 +26,19 @@ const paths: Record<string, (history: History) => boolean> = {
   "a run waits for a decision": ({ dump }) => dump.run.some(({ state }) => state === 4),
   "a claim was given to a run twice": ({ executions }) =>
     executions.some(({ run, fence }) => executions.some((other) => other.run === run && other.fence > fence)),
+  "a late write under a lock was refused": ({ locks }) => locks?.writes.some(({ accepted }) => !accepted) ?? false,
+  "a release of a lock came too late": ({ locks }) => locks?.giveUps.some(({ changed }) => !changed) ?? false,
+  "a grace lock was taken back": ({ locks }) => passed(locks, (before, next) => before.owner === next.owner),
+  "a grace lock was another's after the grace": ({ locks }) =>
+    passed(locks, (before, next) => before.owner !== next.owner),
   "a statement waited for a lock": ({ blocked }) => blocked > 0,
 };
 
+/** From a holder that vanished. */
+const passed = (locks: History["locks"], how: (before: Grant, next: Grant) => boolean): boolean => {
+  const grants = locks?.grants.filter(({ graceMs }) => graceMs !== null) ?? [];
+  return grants.some((next, i) => grants[i - 1]?.ended === "vanished" && how(grants[i - 1] as Grant, next));
+};
 const saw = (happenings: History["happenings"], what: RegExp) => happenings.some((one) => what.test(one.what));
 
 /** Of the paths, those that this history took. */

@@ -2,6 +2,7 @@ import pg from "pg";
 import { silentLog } from "../../scheduler/src/log.ts";
 import { types } from "../../scheduler/src/store/columns.ts";
 import { openPostgres } from "../../scheduler/src/store/postgres.ts";
+import { loadLocks } from "./locks/load.ts";
 import { toldState } from "./wire.ts";
 
 /** Of the partitions, those of the day before, of the day and of the day after: whatever reads history goes through all. */
@@ -34,6 +35,7 @@ export class Stage {
     await client.query(`drop schema if exists ${schema} cascade`);
     const store = await openPostgres({ url, schema, log: silentLog });
     await store.history.rotate(epochMs, null);
+    await loadLocks(store);
     await store.close();
     // In place of pg_notify: heard by the one who tells it alone (see Server), as a notice.
     await client.query(
@@ -58,7 +60,9 @@ export class Stage {
       `select ${this.#sequences.map(({ name, start }) => `setval('${name}', ${start}, false)`).join(", ")}`,
     );
     await this.#client.query(`update ${this.schema}.leadership set term = 0, session_id = null`);
-    await this.#client.query(`update ${this.schema}.cluster set coordination = null, id = '${fixedCluster}'`);
+    await this.#client.query(
+      `update ${this.schema}.cluster set coordination = null, lock_era = 0, id = '${fixedCluster}'`,
+    );
     await this.#client.query(`vacuum ${this.schema}.leadership, ${this.schema}.cluster`);
   }
 

@@ -9,6 +9,7 @@ interface Story {
   grants: Mutable<Grant>[];
   giveUps: Mutable<GiveUp>[];
   looks: Mutable<Look>[];
+  acts: LockHistory["acts"];
   writes: Mutable<LockWrite>[];
   attempts: Mutable<Attempt>[];
   forgotMs: number[];
@@ -65,6 +66,7 @@ function story(): Story {
       endedMs: givenMs + 5,
       fence,
     })),
+    acts: [],
     forgotMs: [],
   };
 }

@@ -27,6 +27,17 @@ it("breaks nothing in the seeds that found faults", () => {
   expect(simulate("--seed", String(replyAfterRejoin))).toMatchObject({ violations: 0 });
 });
 
+/** A holder of a lock stands still between looking and writing, and writes when another has had it. */
+const stoppedHolder = 108;
+
+it("has late writes under a lock refused, and says what would have come of them without fences", () => {
+  const { violations, locks } = simulate("--seed", String(stoppedHolder));
+  expect({ violations, locks }).toMatchObject({
+    violations: 0,
+    locks: { unfenced: expect.stringMatching(/under fence/), overlaps: 0 },
+  });
+});
+
 it("finds a bug that was planted", () => {
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "8", "--minutes", "4")).toMatchObject({
     mutants: 1,

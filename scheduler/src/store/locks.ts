@@ -88,7 +88,7 @@ export function lockStore(database: Database): LockStore {
     async end(id, beat) {
       await database.ask(
         "lock-session-end",
-        `delete from ${s}.lock_session where id = $1 and ($2::bigint is null or beat = $2)`,
+        `delete from ${s}.lock_session where id = $1 and ($2::bigint is null or beat = $2) returning id`,
         [id, beat],
       );
     },

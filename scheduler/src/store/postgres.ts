@@ -44,6 +44,8 @@ export interface PostgresOptions {
   migrate?: boolean;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
+  /** Make the partitions that the first writer needs. Default true; false: they are there. */
+  partitions?: boolean;
   signal?: AbortSignal;
 }
 
@@ -73,7 +75,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
       const nowMs = await clock();
       await migrate(database, nowMs, options.migrate);
       // Makes what the first writer needs. What is old is the leader's to drop: whoever only looks may know no retention.
-      await history.rotate(nowMs, null);
+      if (options.partitions !== false) await history.rotate(nowMs, null);
     };
     await (options.failFast ? prepare() : database.persist(prepare, options.signal));
   } catch (error) {

@@ -1,19 +1,21 @@
-import type { LockChecker } from "../../lock-history.ts";
+import { byLock, type LockChecker } from "../../lock-history.ts";
 
 /** Nobody keeps a lock for longer, nor stays away from it. */
 const boundMs = 45_000;
 
-/** With everything in order nobody waits for ever, and nothing that is gone is waited for. */
+/** With everything in order nobody waits for ever. A grace lock is nobody's turn: there somebody has to get it. */
 export const locksGoOn: LockChecker = {
   invariant: "16: with everything in order, locks go round",
-  check({ attempts, calmFromMs, endMs, slackMs }) {
-    for (const { lock, process, askedMs, endedMs } of attempts) {
-      const fromMs = Math.max(askedMs, calmFromMs);
-      if ((endedMs ?? endMs) - fromMs > boundMs + slackMs)
-        return {
-          what: `${lock}: ${process} waited for it for ${Math.round((endedMs ?? endMs) - fromMs)} ms`,
-          atMs: fromMs,
-        };
+  check({ attempts, grants, calmFromMs, endMs, slackMs }) {
+    const graced = new Set(grants.filter(({ graceMs }) => graceMs !== null).map(({ lock }) => lock));
+    for (const [lock, own] of byLock(attempts)) {
+      const wentRound = own.some(({ fence, endedMs }) => fence !== null && endedMs !== null && endedMs > calmFromMs);
+      for (const { process, askedMs, endedMs } of graced.has(lock) && wentRound ? [] : own) {
+        const fromMs = Math.max(askedMs, calmFromMs);
+        const waitedMs = (endedMs ?? endMs) - fromMs;
+        if (waitedMs > boundMs + slackMs)
+          return { what: `${lock}: ${process} waited for it for ${Math.round(waitedMs)} ms`, atMs: fromMs };
+      }
     }
     return undefined;
   },

@@ -1,0 +1,254 @@
+import type { Carillon } from "../../../scheduler/src/carillon.ts";
+import { pause } from "../../../scheduler/src/clock.ts";
+import type { Lock } from "../../../scheduler/src/locks.ts";
+import { mix } from "../../../scheduler/src/random.ts";
+import { Dice } from "../dice.ts";
+import type { Attempt, LockWrite, Look } from "../lock-history.ts";
+import type { Machine } from "../machine.ts";
+import type { Network } from "../network.ts";
+import type { Recorder } from "../recorder.ts";
+import type { Universe } from "../universe.ts";
+import { gpuPermits, type LocksPlayed } from "./plan.ts";
+
+type GraceLock = Awaited<ReturnType<Carillon["graceLock"]>>;
+
+/** One life of a process that uses locks, and nothing else. */
+export interface Contender {
+  readonly name: string;
+  readonly life: number;
+  readonly machine: Machine;
+  readonly carillon: Carillon;
+}
+
+/** Something that a process has in its hand, or had: it may be asked at any time what it says of itself. */
+interface InHand {
+  readonly contender: Contender;
+  readonly permits: number;
+  readonly holding: string;
+  /** Whether nobody else can have it, by its own word. */
+  believes(): boolean;
+  /** Of the node that it says it has. */
+  fence(): bigint | undefined;
+}
+
+export interface ContendersOptions {
+  readonly universe: Universe;
+  readonly network: Network;
+  readonly recorder: Recorder;
+  readonly seed: number;
+  readonly played: LocksPlayed;
+  /** It has a lock now, for so long. */
+  readonly onHeld: (name: string, forMs: number) => void;
+}
+
+/** What ends without a bug: the store is away, others have it, the process stops, the lock was lost. */
+const expected = new Set([
+  "STORE_UNREACHABLE",
+  "LOCK_BUSY",
+  "STOPPED",
+  "LOCK_NOT_HELD",
+  "CLOSED",
+  "NOT_HELD",
+  "ABORTED",
+]);
+const over = new Set(["STOPPED", "CLOSED"]);
+
+/**
+ * Processes that pass locks around. Each looks whether it has the lock, thinks, and writes to a place that takes no fence
+ * below the highest; whoever stands still between looking and writing writes all the same. Whenever one gets a lock, all who
+ * had it are asked what they believe, also those that stand still.
+ */
+export class Contenders {
+  readonly looks: Look[] = [];
+  readonly writes: LockWrite[] = [];
+  readonly attempts: Attempt[] = [];
+  /** Since when each life has been. */
+  readonly lives: { name: string; life: number; fromMs: number }[] = [];
+  readonly #options: ContendersOptions;
+  readonly #hands = new Map<string, Set<InHand>>();
+  readonly #highest = new Map<string, number>();
+  #holdings = 0;
+
+  constructor(options: ContendersOptions) {
+    this.#options = options;
+  }
+
+  begin(contender: Contender): void {
+    const { universe, played, seed, recorder } = this.#options;
+    const { name, life, carillon } = contender;
+    this.lives.push({ name, life, fromMs: universe.nowMs });
+    const dice = (lock: number) => new Dice(mix(mix(mix(seed, life), name.charCodeAt(1)), lock));
+    const loops = [
+      ...(played.ledger ? [this.#pass(contender, carillon.lock("ledger"), 1, dice(1))] : []),
+      ...(played.gpu
+        ? [this.#pass(contender, carillon.semaphore("gpu", { permits: gpuPermits }), gpuPermits, dice(2))]
+        : []),
+      ...(played.nightly ? [this.#passNightly(contender, dice(3))] : []),
+    ];
+    for (const loop of loops)
+      loop.catch((error) => recorder.unexpected(`${name} and its locks: ${error?.stack ?? error}`));
+  }
+
+  /** It was killed: it waits for nothing any more. */
+  ended(machine: Machine): void {
+    for (const hands of this.#hands.values())
+      for (const hand of hands) if (hand.contender.machine === machine) hands.delete(hand);
+    for (const attempt of this.attempts)
+      if (attempt.process.startsWith(`${machine.name} `)) attempt.endedMs ??= this.#options.universe.nowMs;
+  }
+
+  async #pass(contender: Contender, lock: Lock, permits: number, dice: Dice): Promise<void> {
+    const { machine } = contender;
+    for (;;) {
+      await pause(machine, dice.between(10, dice.one([500, 8_000])));
+      const limit = dice.one([undefined, undefined, "2s", "30s"] as const);
+      const isPatient = dice.chance(0.7);
+      const ask = async () => (isPatient ? await lock.acquire({ wait: limit }) : await lock.tryAcquire());
+      const held = await this.#attempt(lock.name, contender, ask);
+      if (held === "over") return;
+      if (!held) continue;
+      const hand = this.#take(lock.name, {
+        contender,
+        permits,
+        believes: () => held.held,
+        fence: () => (held.held ? held.fence : undefined),
+      });
+      this.#says(lock.name, hand, held.fence); // whoever is given a lock is told that it has it
+      await this.#use(lock.name, hand, () => held.fence, dice, permits === 1);
+      await held.release();
+      this.#options.universe.note(`${contender.name} gave up ${lock.name} ${held.fence}`);
+    }
+  }
+
+  async #passNightly(contender: Contender, dice: Dice): Promise<void> {
+    const { machine } = contender;
+    const name = "nightly";
+    const lock = await this.#open(name, contender);
+    if (!lock) return;
+    for (;;) {
+      await pause(machine, dice.between(10, dice.one([1_000, 10_000])));
+      const isPatient = dice.chance(0.5);
+      const use = await this.#attempt(name, contender, () => (isPatient ? lock.lock() : lock.tryLock()));
+      if (use === "over") return;
+      if (use) {
+        const its = {
+          contender,
+          permits: 1,
+          believes: () => use.held,
+          fence: () => (use.held ? lock.fence : undefined),
+        };
+        const hand = this.#take(name, its);
+        await this.#use(
+          name,
+          hand,
+          () => use.fence,
+          dice,
+          true,
+          () => use.note(`of ${contender.name}`),
+        );
+        if ((await this.#quietly(() => use.end())) === "over") return;
+      }
+      // Also where it is not held: then nothing may come of it.
+      if (dice.chance(0.6) && (await this.#quietly(() => lock.release())) === "over") return;
+    }
+  }
+
+  /** @returns undefined: its process stops */
+  async #open(name: string, { carillon, machine }: Contender): Promise<GraceLock | undefined> {
+    for (;;) {
+      const lock = await this.#quietly(() => carillon.graceLock(name, { grace: `${this.#options.played.graceMs}ms` }));
+      if (lock === "over") return undefined;
+      if (lock) return lock;
+      await pause(machine, 1_000);
+    }
+  }
+
+  /** @returns undefined: not to be had */
+  async #attempt<T extends { readonly fence: bigint }>(
+    lock: string,
+    { name, life }: Contender,
+    ask: () => Promise<T | undefined>,
+  ): Promise<T | "over" | undefined> {
+    const { universe } = this.#options;
+    const attempt: Attempt = {
+      ...{ lock, process: processOf(name, life), askedMs: universe.nowMs, endedMs: null, fence: null },
+    };
+    this.attempts.push(attempt);
+    const got = await this.#quietly(ask);
+    attempt.endedMs = universe.nowMs;
+    if (got === undefined || got === "over") return got;
+    attempt.fence = Number(got.fence);
+    universe.note(`${name} has ${lock} ${got.fence}`);
+    return got;
+  }
+
+  async #quietly<T>(work: () => Promise<T>): Promise<T | "over" | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code === undefined || !expected.has(code)) throw error;
+      return over.has(code) ? "over" : undefined;
+    }
+  }
+
+  #take(lock: string, its: Omit<InHand, "holding">): InHand {
+    const hand = { ...its, holding: `${its.contender.name} ${++this.#holdings}` };
+    const hands = this.#hands.get(lock) ?? new Set();
+    this.#hands.set(lock, hands.add(hand));
+    for (const one of hands) if (!this.#look(lock, one) && one !== hand) hands.delete(one);
+    return hand;
+  }
+
+  /** Asks it now, and writes down what it says. */
+  #look(lock: string, hand: InHand): boolean {
+    const fence = hand.fence();
+    const isHeld = hand.believes();
+    if (isHeld || fence !== undefined) this.#says(lock, hand, fence);
+    return isHeld;
+  }
+
+  #says(lock: string, { contender, permits, holding }: InHand, fence: bigint | undefined): void {
+    const { nowMs: atMs } = this.#options.universe;
+    const process = processOf(contender.name, contender.life);
+    this.looks.push({ lock, permits, process, holding, fence: fence === undefined ? null : Number(fence), atMs });
+  }
+
+  async #use(
+    lock: string,
+    hand: InHand,
+    fence: () => bigint,
+    dice: Dice,
+    writes: boolean,
+    note?: () => Promise<unknown>,
+  ): Promise<void> {
+    const { name, machine } = hand.contender;
+    const thinkMs = Array.from({ length: dice.whole(1, 4) }, () =>
+      dice.between(5, dice.one([50, 1_000, 4_000, 9_000])),
+    );
+    this.#options.onHeld(
+      name,
+      thinkMs.reduce((sum, ms) => sum + ms, 0),
+    );
+    for (const ms of thinkMs) {
+      if (!this.#look(lock, hand)) return;
+      const own = fence();
+      await pause(machine, ms);
+      if (writes) this.#write(lock, hand.contender, Number(own));
+      if (note && dice.chance(0.3)) await this.#quietly(note);
+    }
+  }
+
+  /** To a place beside the store, over the same weather. */
+  #write(lock: string, { name, life }: Contender, fence: number): void {
+    const { network, universe } = this.#options;
+    network.send(`${name} place`, "to", network.latency(), () => {
+      const accepted = fence >= (this.#highest.get(lock) ?? 0);
+      if (accepted) this.#highest.set(lock, fence);
+      this.writes.push({ lock, process: processOf(name, life), fence, atMs: universe.nowMs, accepted });
+      universe.note(`${name} writes under ${lock} ${fence}: ${accepted ? "taken" : "refused"}`);
+    });
+  }
+}
+
+export const processOf = (name: string, life: number): string => `${name} life ${life}`;

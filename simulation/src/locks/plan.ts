@@ -1,0 +1,80 @@
+import type { Dice } from "../dice.ts";
+import { awhile, faultOf } from "../faults.ts";
+import { fairWeather, type Weather } from "../network.ts";
+import type { TimedAct } from "../plan.ts";
+
+/** Which locks a seed plays. */
+export interface LocksPlayed {
+  readonly ledger: boolean;
+  readonly gpu: boolean;
+  readonly nightly: boolean;
+  /** Of the grace lock. */
+  readonly graceMs: number;
+}
+
+export const gpuPermits = 2;
+
+export function locksPlayed(dice: Dice): LocksPlayed {
+  const left = dice.one(["ledger", "gpu", "nightly", "nightly", "none"] as const);
+  return {
+    ...{
+      ledger: left !== "ledger",
+      gpu: left !== "gpu" && left !== "none",
+      nightly: left !== "nightly" || dice.chance(0.6),
+    },
+    graceMs: dice.one([3_000, 10_000, 10_000]),
+  };
+}
+
+/** Much is on its way for longer than a margin. */
+const slow = (dice: Dice): Weather => ({
+  ...fairWeather,
+  ...{
+    mostMs: 20,
+    slowChance: dice.one([0.1, 0.3]),
+    slowMostMs: dice.one([1_500, 4_900]),
+    replyLost: dice.one([0, 0.02]),
+  },
+});
+
+/** Holders are struck in the midst of it, for about as long as a session lasts or with the grace upon it; and clocks jump. */
+export function lockFaults(
+  dice: Dice,
+  nodes: string[],
+  untilMs: number,
+  timeoutMs: number,
+  graceMs: number,
+): TimedAct[] {
+  const acts: TimedAct[] = [];
+  if (dice.chance(0.4)) acts.push({ atMs: 2_000, act: { kind: "weather", forMs: untilMs, weather: slow(dice) } });
+  const kinds = [
+    "crash",
+    "restart",
+    "pause",
+    "pause",
+    "cut",
+    "cut",
+    "weather",
+    "store down",
+    "standstill",
+    "store clock",
+  ];
+  const chosen = Array.from({ length: dice.whole(2, 5) }, () => dice.one(kinds));
+  for (let left = dice.whole(8, 18); left > 0; left--) {
+    const atMs = dice.between(5_000, untilMs);
+    const graced = dice.chance(0.3) ? graceMs * dice.between(0.2, 1.5) : 0;
+    // About when others take it for dead is when most can go wrong.
+    const sessions = dice.chance(0.5) ? dice.between(0.75, 1.4) : awhile(dice);
+    const forMs = Math.min(timeoutMs * sessions + graced, untilMs - atMs);
+    const how = dice.one(["crash", "pause", "pause", "cut", "cut"] as const);
+    const way = dice.one(["to", "from", "both", "both"] as const);
+    const strike = { kind: "strike", how, way, forMs, at: "hold", edited: false } as const;
+    const plain = faultOf(dice, dice.one(chosen), dice.one(nodes), forMs);
+    acts.push({ atMs, act: dice.chance(0.6) ? strike : plain });
+  }
+  for (let left = dice.whole(0, 10); left > 0; left--) {
+    const stepMs = dice.one([dice.between(-20_000, 20_000), dice.between(-86_400_000, 86_400_000)]);
+    acts.push({ atMs: dice.between(5_000, untilMs), act: { kind: "wall", node: dice.one(nodes), stepMs } });
+  }
+  return acts;
+}
