@@ -61,6 +61,7 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
   let fed = 0;
   let partNow = seed;
   let saidMs = began;
+  let present: unknown;
   const alive = () => {
     if (performance.now() - saidMs < sayAfterMs) return;
     saidMs = performance.now();
@@ -69,6 +70,7 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
   const timed = async (input: unknown): Promise<void> => {
     alive();
     onInput?.(input);
+    present = input;
     const answer = await inTime(() => target.feed(input), target.withinMs);
     slowestMs = Math.max(slowestMs, answer);
   };
@@ -79,9 +81,16 @@ export async function feed(target: Target, { seed, inputs, onPart, onInput }: Fe
       const partSeed = mix(seed, part) >>> 1;
       partNow = partSeed;
       alive();
-      const bug = await unhandled(() => search(target, timed, { seed: partSeed, numRuns }));
+      const escaped: { error: unknown; input: unknown }[] = [];
+      const bug = await unhandled(
+        () => search(target, timed, { seed: partSeed, numRuns }),
+        (error) => escaped.push({ error, input: present }),
+      );
       fed += numRuns;
       if (bug) found.push(bug);
+      // Of this input, or of one before it: what nobody waits for may come later.
+      for (const { error, input } of escaped.slice(0, 1))
+        found.push(told(target, stackOf(error), shown(input), `--seed ${seed} --inputs ${inputs}`));
       if (keptBytes === undefined && isLong(inputs) && fed >= inputs / 4) keptBytes = heapBytes();
     }
     if (found.length === 0) {
@@ -164,22 +173,17 @@ async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Prom
   throw new Broken(`it took ${Math.round(leastMs)} ms`);
 }
 
-/** What nobody waited for is a bug of whatever was being fed. */
-async function unhandled<T>(work: () => Promise<T>): Promise<T> {
-  let escaped: unknown;
-  const note = (error: unknown) => {
-    escaped ??= error;
-  };
-  process.on("unhandledRejection", note);
-  process.on("uncaughtException", note);
+/** @param onEscaped told of what nobody waited for: a bug of whatever was being fed */
+async function unhandled<T>(work: () => Promise<T>, onEscaped: (error: unknown) => void): Promise<T> {
+  process.on("unhandledRejection", onEscaped);
+  process.on("uncaughtException", onEscaped);
   try {
     const value = await work();
     await new Promise(setImmediate);
-    if (escaped !== undefined) throw escaped;
     return value;
   } finally {
-    process.off("unhandledRejection", note);
-    process.off("uncaughtException", note);
+    process.off("unhandledRejection", onEscaped);
+    process.off("uncaughtException", onEscaped);
   }
 }
 

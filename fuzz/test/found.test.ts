@@ -20,6 +20,23 @@ const saying = (claims: { sub: string; name: string }) => ({
   ...{ token: { access_token: "a", token_type: "Bearer", id_token: "" }, person: { sub: claims.sub, groups: ["ops"] } },
 });
 
+const answer = (run: object) =>
+  JSON.stringify({
+    ...{ session: 7, nowMs: Date.now(), tookMs: 0, sureForMs: 5_000, recalls: [], refused: [], lost: [] },
+    runs: [
+      {
+        ...{ runId: 1, fence: 1, task: "settle", attempt: 1, dueInMs: 0, dueMs: Date.now(), slotMs: null },
+        ...{ priority: 5, key: null, payload: null, shard: null, state: null, ...run },
+      },
+    ],
+    tasks: [
+      {
+        ...{ task: "settle", taskId: 1, version: 1, timeoutMs: null },
+        ...{ graceMs: 1, onWorkerLost: "retry", retry: null },
+      },
+    ],
+  });
+
 /** Inputs that were bugs once, each with what came of it. */
 const found: [target: string, was: string, input: unknown][] = [
   ["calendars", "an error of the library's", event("DTSTART:20260502T100000Z", "RECURRENCE-ID:\u000020260501T100000")],
@@ -98,6 +115,18 @@ describe("an input that was a bug once is none any more", () => {
     const close = await targetOf("provider-answers")?.open?.();
     try {
       for (const [name, , input] of ofSignIns) await targetOf(name)?.feed(input);
+    } finally {
+      await close?.();
+    }
+    expect(close).toBeDefined();
+  });
+
+  it("workers: a server's answer whose run cannot wait for its turn ends no process", async () => {
+    const target = targets.find(({ name }) => name === "worker-client");
+    const close = await target?.open?.();
+    try {
+      for (const run of [{ priority: 99 }, { priority: 0.5 }, { dueMs: "x" }])
+        await target?.feed({ status: 200, texts: [answer(run)] });
     } finally {
       await close?.();
     }

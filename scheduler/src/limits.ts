@@ -39,9 +39,9 @@ export const limits = {
   /** A calendar's file; and what its rules may give, counted before anything is left out. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,
-  /** Of a processor's time in one piece, while nothing else goes on: for a calendar's file, and for a payload that is checked. */
-  icsMs: 1_000,
-  payloadCheckMs: 100,
+  /** In one piece, while nothing else goes on, a third of a session's timeout at most: for a calendar's file, and for a payload. */
+  icsMs: 2_000,
+  payloadCheckMs: 500,
   /** Windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */

@@ -142,6 +142,7 @@ function checked(value: unknown): PollAnswer {
   const isWhole =
     [session, nowMs, tookMs, sureForMs].every((number) => Number.isFinite(number)) &&
     [runs, recalls, refused].every((list) => Array.isArray(list) && list.every(isClaim)) &&
+    runs.every(isRun) &&
     Array.isArray(tasks) &&
     tasks.every((task) => Number.isInteger((task as { taskId?: unknown } | null)?.taskId)) &&
     Array.isArray(lost) &&
@@ -155,6 +156,15 @@ const isClaim = (given: unknown): boolean => {
   const { runId, fence } = (given ?? {}) as { runId?: unknown; fence?: unknown };
   return Number.isInteger(runId) && Number.isInteger(fence);
 };
+
+/** By what a run waits for its turn in this process: what is none would end the process when the turn comes. */
+const isRun = ({ task, attempt, dueMs, priority }: PollAnswer["runs"][number]): boolean =>
+  typeof task === "string" &&
+  Number.isInteger(attempt) &&
+  Number.isFinite(dueMs) &&
+  Number.isInteger(priority) &&
+  priority >= 0 &&
+  priority <= 9;
 
 function pack(plain: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { CutOff, cutOffAfter } from "./cut-off.ts";
+
+test("work that never ends is ended, and what follows goes on", () => {
+  const endless = () => {
+    for (;;);
+  };
+  expect(() => cutOffAfter(20, endless)).toThrow(CutOff);
+  // A try within it holds nothing up.
+  const caught = () => {
+    for (;;)
+      try {
+        endless();
+      } catch {
+        // Never reached: it is ended from outside.
+      }
+  };
+  expect(() => cutOffAfter(20, caught)).toThrow(CutOff);
+  expect(() => cutOffAfter(20, () => /^(a+)+$/.test(`${"a".repeat(60)}!`))).toThrow(CutOff);
+  expect(cutOffAfter(1_000, () => ["a"])).toEqual(["a"]);
+});
+
+test("what it throws is thrown as it is", () => {
+  const error = new RangeError("x");
+  expect(() =>
+    cutOffAfter(1_000, () => {
+      throw error;
+    }),
+  ).toThrow(error);
+});
