@@ -38,24 +38,25 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
       return exitCodes.ok;
     }
     if (open.length === 0) terminal.line(`no alarm is open in ${cluster.place}`);
-    terminal.table(
-      [
-        { title: "ALARM" },
-        { title: "TASK", least: 12 },
-        { title: "TIMES", align: "right" },
-        { title: "SINCE" },
-        { title: "LAST" },
-        { title: "", least: 16 },
-      ],
-      open.map((alarm) => {
-        const { rule, subject, count, openedMs, lastMs, text } = alarm;
-        return [
-          { text: ruleWords[rule] ?? plain(rule), paint: terminal.style.bad },
-          ...[plain(subject), count === 0 ? "" : String(count), ageText(openedMs, now), ageText(lastMs, now)],
-          `${quietText(alarm)}${plain(text)}`,
-        ];
-      }),
-    );
+    else
+      terminal.table(
+        [
+          { title: "ALARM" },
+          { title: "TASK", least: 12 },
+          { title: "TIMES", align: "right" },
+          { title: "SINCE" },
+          { title: "LAST" },
+          { title: "", least: 16 },
+        ],
+        open.map((alarm) => {
+          const { rule, subject, count, openedMs, lastMs, text } = alarm;
+          return [
+            { text: ruleWords[rule] ?? plain(rule), paint: terminal.style.bad },
+            ...[plain(subject), count === 0 ? "" : String(count), ageText(openedMs, now), ageText(lastMs, now)],
+            `${quietText(alarm)}${plain(text)}`,
+          ];
+        }),
+      );
     if (messages.length === 0) return exitCodes.ok;
     terminal.line();
     terminal.table(
@@ -70,7 +71,7 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
       messages.map(({ id, channel, rule, kind, createdMs, sentMs, error, attempts }) => [
         ...[String(id), plain(channel), plain(rule), plain(kind), ageText(createdMs, now)],
         sentMs === null
-          ? plain(`not yet, after ${attempts} tries${error === null ? "" : `: ${error}`}`)
+          ? plain(`not yet, after ${attempts} ${attempts === 1 ? "try" : "tries"}${error === null ? "" : `: ${error}`}`)
           : ageText(sentMs, now),
       ]),
     );

@@ -1,4 +1,6 @@
+import { existsSync } from "node:fs";
 import { cronOfPhrase } from "../cron-phrase.ts";
+import { CarillonError, isCarillonError } from "../errors.ts";
 import { compileSchedule, cron, nextSlots, type ScheduleSpec } from "../schedule.ts";
 import { zoneOf } from "../zone.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -13,11 +15,7 @@ export interface CronOptions extends CommonOptions {
 
 /** A cron is put into words, words into a cron; either way with what it means next. */
 export async function cronWords(words: string[], options: CronOptions, terminal: Terminal): Promise<ExitCode> {
-  const text = words.join(" ").trim();
-  const found = isCron(text) ? { expression: text, zone: null } : cronOfPhrase(text);
-  const spec = cron(found.expression, { zone: found.zone ?? options.zone ?? localZone().name }) as ScheduleSpec & {
-    type: "cron";
-  };
+  const spec = specOf(words, options.zone ?? localZone().name);
   const zone = zoneOf(spec.zone);
   const next = nextSlots(spec, Date.now(), options.count);
   const said = compileSchedule(spec).words();
@@ -34,6 +32,21 @@ export async function cronWords(words: string[], options: CronOptions, terminal:
   terminal.line(`  ${said}`);
   for (const ms of next) terminal.line(`  ${terminal.style.dim(timeText(ms, zone))}`);
   return exitCodes.ok;
+}
+
+function specOf(words: string[], zone: string): ScheduleSpec & { type: "cron" } {
+  const text = words.join(" ").trim();
+  try {
+    const found = isCron(text) ? { expression: text, zone: null } : cronOfPhrase(text);
+    return cron(found.expression, { zone: found.zone ?? zone }) as ScheduleSpec & { type: "cron" };
+  } catch (cause) {
+    if (words.length === 1 || !isCarillonError(cause, "CRON_INVALID") || !words.some((word) => existsSync(word)))
+      throw cause;
+    throw new CarillonError(cause.code, cause.message, {
+      hint: 'There are names of files in it: the shell puts them where a * stands. Quote it: carillon cron "0 9 * * 1-5".',
+      cause,
+    });
+  }
 }
 
 /** "@daily", or five to seven fields of what stands in fields: no word of English is a month or a day in all of them. */

@@ -31,7 +31,7 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
             `carillon ${version}`,
             [...stores, ...services].join(", "),
             ...leads().map(nodeText),
-            ...towers.flatMap(({ listening }) => (listening === null ? [] : [`workers at http://${listening}`])),
+            ...towers.flatMap(({ listening }) => (listening === null ? [] : [`console at http://${listening}`])),
           ],
           store: [...stores].join(", "),
           coordination: [...services].join(", ") || null,

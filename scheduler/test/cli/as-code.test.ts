@@ -127,13 +127,14 @@ describe("simulate, cron", () => {
     );
     const span = ["--from", "2027-03-14T00:00:00Z", "--to", "2027-03-15T00:00:00Z"];
     expect((await ask("apply", "sim.yaml")).code).toBe(0);
-    const [text, stored, words, back, refused] = (await Promise.all([
+    const [text, stored, words, back, refused, unquoted] = (await Promise.all([
       start(["simulate", "sim.yaml", ...span]).ended(),
       json("simulate", ...span),
       start(["cron", "every weekday at 9:30", "--zone", "Europe/Berlin", "--json"]).ended(),
       start(["cron", "0 9 * * 1-5", "-n", "2", "--zone", "UTC"]).ended(),
       start(["cron", "at", "9"]).ended(),
-    ])) as [Ended, Record<string, unknown>, Ended, Ended, Ended];
+      start(["cron", "0", "9", "sim.yaml", "sim.yaml", "1-5"]).ended(),
+    ])) as [Ended, Record<string, unknown>, Ended, Ended, Ended, Ended];
     expect(text.stdout).toMatch(/^2027-03-14 03:30:00 -04:00 +ny +02:30 does not exist: shifted by 1 h$/m);
     expect(text.stdout).toMatch(/^3 slots of 2 tasks$/m);
     expect(text.stderr).toContain("not shown: slow: its slots follow from the ends of its runs");
@@ -152,5 +153,6 @@ describe("simulate, cron", () => {
       2,
       expect.stringMatching(/at 9 could be two times\n {2}hint: Say "at 09:00" or "at 21:00"\./),
     ]);
+    expect([unquoted.code, unquoted.stderr]).toEqual([2, expect.stringMatching(/names of files in it.*Quote it/)]);
   });
 });
