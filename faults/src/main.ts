@@ -9,8 +9,8 @@
  *   … --minutes M                               begins nothing new after that, for each coordination
  *   … --pairs N                                 for each coordination; default: half as many as faults alone
  *   … --seed S                                  default a new one each time
- *   … --locks                                   instead: a lock whose holder is stopped, with fences that are looked at, and
- *                                               without; the second has to be found out
+ *   … --locks                                   instead: locks whose holders are stopped, cut off and killed, with fences
+ *                                               that are looked at, and without; the second has to be found out
  *   … --keep                                    what was written down is kept, also where nothing is broken
  *   … --list, --json
  *
@@ -96,7 +96,10 @@ async function locks(): Promise<void> {
   const coordination = values.coordination === "all" ? "postgres" : one(values.coordination);
   const servers = await Servers.start(coordination);
   try {
-    const [unfenced, fenced] = await Promise.all([contest(servers, false), contest(servers, true)]);
+    const [unfenced, fenced] = await Promise.all([
+      contest(servers, false),
+      contest(servers, true, values.rounds === "1" ? 0 : Number(values.rounds)),
+    ]);
     say(`unfenced: ${unfenced.violation?.what ?? "NOT FOUND OUT"}`);
     say(`fenced: ${fenced.violation?.what ?? `${fenced.refused} late writes refused, none taken`}`);
     process.stdout.write(`${JSON.stringify({ coordination, unfenced, fenced })}\n`);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { staleWrite } from "../src/locks/writes.ts";
+import { nodesOf } from "../src/locks/store-watch.ts";
+import { lockHistoryOf } from "../src/locks/told.ts";
 import type { Noted } from "../src/order.ts";
 import { executionsOf } from "../src/recorded.ts";
 
@@ -36,8 +37,48 @@ describe("what processes noted", () => {
   });
 });
 
-it("finds a write under a fence that is over, and none that is not", () => {
-  const writes = (...fences: number[]) => fences.map((fence, seq) => ({ seq, fence, writer: `of ${fence}` }));
-  expect(staleWrite(writes(1, 1, 2, 2, 5))).toBeUndefined();
-  expect(staleWrite(writes(1, 2, 1))?.what).toBe("of 1 wrote under fence 1, after of 2 under fence 2");
+describe("what the store shows of locks", () => {
+  const line = (at_ms: number, was: string[] | null, now: string[], fences: number[]) => ({
+    ...{ at_ms, what: "lock" as const },
+    ...{ was: was && row({ line: was }), now: row({ line: now, fences }) },
+  });
+  const row = (over: object) => ({
+    ...{ id: 0, name: "lock:ledger", line: [], fences: [], holder: null, fence: 0, record: { owner: "a" } },
+    ...over,
+  });
+
+  it("has a token there from its entry to its leave, or to the end of its session", () => {
+    const nodes = nodesOf([
+      line(1, null, ["7.1"], [10]),
+      line(2, ["7.1"], ["7.1", "8.1"], [10, 11]),
+      { at_ms: 3, what: "lock_session", was: row({ id: 8 }), now: null },
+      line(4, ["7.1", "8.1"], ["8.1"], [11]),
+    ]);
+    expect(nodes).toMatchObject([
+      { lock: "ledger", fence: 10, session: "7", givenMs: 1, endedMs: 4 },
+      { lock: "ledger", fence: 11, session: "8", givenMs: 2, endedMs: 3 },
+    ]);
+  });
+
+  it("takes a grace lock's node for released where its holder had asked for that, and for vanished otherwise", () => {
+    const held = (at_ms: number, was: string | null, now: string | null, fence: number) => ({
+      ...{ at_ms, what: "grace_lock" as const },
+      ...{ was: row({ name: "nightly", holder: was, fence }), now: row({ name: "nightly", holder: now, fence }) },
+    });
+    const nodes = nodesOf([held(1, null, "x", 1), held(5, "x", null, 1), held(6, null, "y", 2), held(9, "y", null, 2)]);
+    const its = { lock: "nightly", process: "a life 1" };
+    const { grants } = lockHistoryOf({
+      ...{ nodes, writes: [], graceMs: 2_000, endMs: 10, slackMs: 0, forgotMs: [] },
+      notes: [
+        { n: "look", ...its, holding: "1", fence: 1, atMs: 2 },
+        { n: "look", ...its, holding: "2", fence: 2, atMs: 7 },
+        { n: "releasing", ...its, fence: 2, atMs: 8 },
+        { n: "released", ...its, fence: 2, changed: true },
+      ],
+    });
+    expect(grants.map(({ fence, ended, process, owner }) => [fence, ended, process, owner])).toEqual([
+      [1, "vanished", "a life 1", "a"],
+      [2, "released", "a life 1", "a"],
+    ]);
+  });
 });

@@ -1,56 +1,132 @@
 /**
- * A process that wants a lock, and writes to a guarded place while it has it. It looks whether it has it, thinks, and then
+ * A process that wants locks, and writes to a guarded place while it has one. It looks whether it has it, thinks, and then
  * acts, as programs do: whoever is stopped between looking and acting acts when the lock is another's. What then saves the
  * guarded place is the fence alone.
  */
+import { openSync, writeSync } from "node:fs";
 import pg from "pg";
 import { Carillon } from "../../../scheduler/src/carillon.ts";
 import { pause, systemClock } from "../../../scheduler/src/clock.ts";
 import { silentLog } from "../../../scheduler/src/log.ts";
+import { type LockNote, machineMs } from "./notes.ts";
 
 export interface WriterOrder {
+  /** By lines of its own. */
   readonly store: string;
   readonly coordination: string | undefined;
+  /** The store without them: what the lock protects is reached in any case. */
+  readonly place: string;
   readonly schema: string;
   readonly name: string;
+  readonly life: number;
   readonly fenced: boolean;
   readonly sessionTimeoutMs: number;
+  /** null: no grace lock. */
+  readonly graceMs: number | null;
+  readonly log: string;
 }
 
-const { store, coordination, schema, name, fenced, sessionTimeoutMs } = JSON.parse(
-  process.argv[2] ?? "{}",
-) as WriterOrder;
+const order = JSON.parse(process.argv[2] ?? "{}") as WriterOrder;
+const { store, coordination, schema, name, life, fenced, sessionTimeoutMs, graceMs } = order;
 const thinkMs = 40;
 const writesEach = 15;
+const nightlyWrites = 60;
+const own = `${name} life ${life}`;
+const file = openSync(order.log, "a");
+const note = (one: LockNote) => writeSync(file, `${JSON.stringify(one)}\n`);
 
-const unguarded = `insert into ${schema}.accepted (fence, writer) values ($1, $2)`;
-const guarded = `with let_in as (update ${schema}.guard set highest = $1 where highest <= $1 returning 1)
-  insert into ${schema}.accepted (fence, writer) select $1, $2 from let_in`;
+const unguarded = `insert into ${schema}.accepted (lock, fence, writer) values ($3, $1, $2)`;
+const guarded = `with let_in as (update ${schema}.guard set highest = $1 where lock = $3 and highest <= $1 returning 1)
+  insert into ${schema}.accepted (lock, fence, writer) select $3, $1, $2 from let_in`;
 
 process.on("disconnect", () => process.exit(0));
 const tower = new Carillon({
-  store,
-  coordination,
-  schema,
-  name,
-  sessionTimeout: sessionTimeoutMs,
-  handleSignals: false,
-  log: silentLog,
+  ...{ store, coordination, schema, name, sessionTimeout: sessionTimeoutMs, handleSignals: false, log: silentLog },
 });
-const place = new pg.Client({ connectionString: store });
+const place = new pg.Client({ connectionString: order.place });
 await place.connect();
 await tower.open();
-const lock = tower.lock("ledger", { fair: true });
+const told = new Promise((resolve) => process.once("message", resolve));
 process.send?.("ready");
-for (;;) {
-  const held = await lock.acquire();
-  for (let i = 0; i < writesEach && held.held; i++) {
-    await pause(systemClock, thinkMs);
-    const values = [String(held.fence), name];
-    const { rowCount } = await place.query(fenced ? guarded : unguarded, values);
-    if (rowCount === 1) continue;
-    await place.query(`insert into ${schema}.refused (fence, writer) values ($1, $2)`, values);
-    break;
-  }
-  await held.release();
+await told;
+
+let holdings = 0;
+const holdingOf = () => `${own} ${++holdings}`;
+
+/** Asked after the clock was read: what it says was so at that moment at least. */
+function looks(lock: string, holding: string, held: () => boolean, fence: () => bigint | undefined): boolean {
+  const atMs = machineMs();
+  const node = fence();
+  if (!held()) return false;
+  note({ n: "look", lock, process: own, holding, fence: node === undefined ? null : Number(node), atMs });
+  return true;
 }
+
+/** @returns whether it was taken */
+async function write(lock: string, fence: bigint): Promise<boolean> {
+  const values = [String(fence), own, lock];
+  const { rowCount } = await place.query(fenced ? guarded : unguarded, values);
+  if (rowCount === 1) return true;
+  await place.query(`insert into ${schema}.refused (lock, fence, writer) values ($3, $1, $2)`, values);
+  return false;
+}
+
+async function release(lock: string, fence: bigint, work: () => Promise<boolean>): Promise<void> {
+  const its = { lock, process: own, fence: Number(fence) };
+  note({ n: "releasing", ...its, atMs: machineMs() });
+  note({ n: "released", ...its, changed: await work() });
+}
+
+async function pass(): Promise<never> {
+  const lock = tower.lock("ledger", { fair: true });
+  for (;;) {
+    const askedMs = machineMs();
+    const held = await lock.acquire();
+    const { fence } = held;
+    const holding = holdingOf();
+    note({ n: "got", lock: lock.name, process: own, holding, fence: Number(fence), askedMs, atMs: machineMs() });
+    const isHeld = () =>
+      looks(
+        lock.name,
+        holding,
+        () => held.held,
+        () => fence,
+      );
+    for (let i = 0; i < writesEach && isHeld(); i++) {
+      await pause(systemClock, thinkMs);
+      if (!(await write(lock.name, fence))) break;
+    }
+    await release(lock.name, fence, () => held.release());
+  }
+}
+
+/** The owner keeps it between its uses, and takes it back under one that is running. */
+async function passNightly(grace: number): Promise<never> {
+  const lock = await tower.graceLock("nightly", { grace: `${grace}ms` });
+  const kind = "nightly";
+  for (let turn = 0; ; turn++) {
+    await pause(systemClock, 100 + 100 * Math.random());
+    const askedMs = machineMs();
+    const use = await lock.tryLock();
+    if (!use) continue;
+    const holding = holdingOf();
+    note({ n: "got", lock: kind, process: own, holding, fence: Number(use.fence), askedMs, atMs: machineMs() });
+    const isHeld = () =>
+      looks(
+        kind,
+        holding,
+        () => use.held,
+        () => lock.fence,
+      );
+    for (let i = 0; i < nightlyWrites && isHeld(); i++) {
+      const { fence } = use;
+      await pause(systemClock, thinkMs);
+      if (!(await write(kind, fence))) break;
+    }
+    const { fence } = use;
+    await use.end();
+    if (turn % 2 === 0) await release(kind, fence, () => lock.release());
+  }
+}
+
+await Promise.all([pass(), ...(graceMs === null ? [] : [passNightly(graceMs)])]);

@@ -1,0 +1,89 @@
+import type pg from "pg";
+import type { Grant } from "../../../simulation/src/lock-history.ts";
+
+/** A node as the service has it: the grant without what only processes can tell of it. */
+export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
+  owner: string | null;
+  /** Only the lower half of the fence can be seen. */
+  half?: boolean;
+  endedMs: number | null;
+};
+
+interface Change {
+  readonly at_ms: number;
+  readonly what: "lock" | "lock_session" | "grace_lock";
+  readonly was: Row | null;
+  readonly now: Row | null;
+}
+interface Row {
+  id: number;
+  name: string;
+  line: string[];
+  fences: number[];
+  holder: string | null;
+  fence: number;
+  record: { owner: string };
+}
+
+/** Triggers write each change of a line, a row or a session down, in the transaction that makes it. @param schema quoted */
+export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<void> {
+  const tables = ["lock", "lock_session", "grace_lock"];
+  await sql.query(`
+    create table ${schema}.lock_seen (
+      seq bigint generated always as identity primary key, at_ms float8 not null, what text not null, was jsonb, now jsonb
+    );
+    create function ${schema}.see_lock() returns trigger language plpgsql as $see$
+    declare
+      was jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+      now jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+    begin
+      if tg_op <> 'UPDATE' or was - '{beat,seen_ms}'::text[] <> now - '{beat,seen_ms}'::text[] then
+        insert into ${schema}.lock_seen (at_ms, what, was, now)
+          values (extract(epoch from clock_timestamp()) * 1000, tg_table_name, was, now);
+      end if;
+      return null;
+    end $see$;
+    ${tables.map((table) => `create trigger see after insert or update or delete on ${schema}.${table} for each row execute function ${schema}.see_lock();`).join("\n")}`);
+}
+
+/** In the order of the store. */
+export async function readStoreLocks(sql: pg.Pool, schema: string): Promise<Node[]> {
+  const { rows } = await sql.query<Change>(`select at_ms, what, was, now from ${schema}.lock_seen order by seq`);
+  return nodesOf(rows);
+}
+
+export function nodesOf(changes: readonly Change[]): Node[] {
+  const nodes: Node[] = [];
+  const present = new Map<string, Node>();
+  const end = (key: string, atMs: number) => {
+    const node = present.get(key);
+    if (node) node.endedMs ??= atMs;
+    present.delete(key);
+  };
+  for (const { at_ms: atMs, what, was, now } of changes) {
+    const begin = (key: string, node: Omit<Node, "givenMs" | "endedMs">) => {
+      const one = { ...node, givenMs: atMs, endedMs: null };
+      present.set(key, one);
+      nodes.push(one);
+    };
+    if (what === "lock_session" && !now && was)
+      for (const [key, { session }] of present) if (session === String(was.id)) end(key, atMs);
+    if (what === "grace_lock" && (was?.holder ?? null) !== (now?.holder ?? null)) {
+      if (was?.holder) end(was.holder, atMs);
+      if (now?.holder)
+        begin(now.holder, { lock: now.name, fence: now.fence, session: now.holder, owner: now.record.owner });
+    }
+    if (what !== "lock") continue;
+    const { name, line = [], fences = [] } = now ?? {};
+    for (const token of was?.line ?? []) if (!line.includes(token)) end(token, atMs);
+    for (const [i, token] of line.entries())
+      if (!was?.line.includes(token))
+        begin(token, {
+          lock: String(name).replace(/^\w+:/, ""),
+          fence: fences[i] as number,
+          session: token.slice(0, token.indexOf(".")),
+          owner: null,
+        });
+  }
+  return nodes;
+}
