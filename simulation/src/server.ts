@@ -72,7 +72,7 @@ export class Server {
   readonly #backends = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
-  #kept: { backend: Backend; go: () => Promise<void> }[] = [];
+  #kept: { backend: Backend; go: () => void | Promise<void> }[] = [];
   readonly #texts = new Map<string, { asked: string; asksClock: boolean }>();
   #admin: pg.Client | undefined;
   #universe = new Universe();
@@ -98,8 +98,8 @@ export class Server {
    * its tables when it was made, and one that an earlier seed left gives rows in another order than one made now.
    * @param wallMs what its clock shows
    */
-  async begin(universe: Universe, wallMs: number, watch: Watch): Promise<void> {
-    for (const { wire } of this.#all) await wire.ask("discard plans", []);
+  begin(universe: Universe, wallMs: number, watch: Watch): void {
+    for (const { wire } of this.#all) wire.askNow("discard plans", []);
     this.#watch = watch;
     this.#universe = universe;
     this.#wallAheadMs = wallMs - universe.nowMs;
@@ -130,14 +130,24 @@ export class Server {
   }
 
   /**
-   * Runs one statement. Resolves when it has ended, or waits for a lock.
+   * Runs one statement. What it gives is waited for: until it has ended, or waits for a lock.
    * @param answered called when it has ended
    */
-  async execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): Promise<void> {
+  execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
     this.statements++;
+    const physical = backend.held ?? this.#idle.shift();
+    if (physical) return this.#on(physical, backend, given, answered);
+    return this.#open().then((opened) => this.#on(opened, backend, given, answered));
+  }
+
+  #on(
+    physical: Physical,
+    backend: Backend,
+    given: Statement,
+    answered: (answer: Answer) => void,
+  ): void | Promise<void> {
     const { text, values } = this.#onOurTime(given);
     const word = text.trimStart().slice(0, 8).toLowerCase();
-    const physical = backend.held ?? this.#idle.shift() ?? (await this.#open());
     physical.busy = true;
     if (word.startsWith("begin")) {
       backend.held = physical;
@@ -161,12 +171,7 @@ export class Server {
       this.#release(physical);
       return answered(nothing);
     }
-    let answer: Answer | undefined;
-    const running = physical.wire.ask(text, values).then((reply) => {
-      answer = reply;
-    });
-    const finish = async () => {
-      const ended = answer as Answer;
+    const finish = (answer: Answer) => {
       this.#blocked.delete(physical);
       backend.blocked = undefined;
       // A commit of a transaction that failed is a rollback; either way it is over.
@@ -174,14 +179,30 @@ export class Server {
         backend.held = undefined;
         this.#release(physical);
       }
-      if (!ended.error) this.#watch(backend.who, given, ended.rows, this.wallMs());
+      if (!answer.error) this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
         const told = [...physical.told];
         physical.told.clear();
-        if (!ended.error && ended.tag !== "ROLLBACK") for (const payload of told) this.#announce(payload);
+        if (!answer.error && answer.tag !== "ROLLBACK") for (const payload of told) this.#announce(payload);
       }
-      answered(ended);
+      answered(answer);
     };
+    if (!this.#isAlone(physical)) return this.#beside(physical, backend, physical.wire.ask(text, values), finish);
+    finish(physical.wire.askNow(text, values));
+    if (this.#kept.length > 0) return this.#letGo();
+  }
+
+  /** Runs one that may have to wait for another's lock. */
+  async #beside(
+    physical: Physical,
+    backend: Backend,
+    asked: Promise<Answer>,
+    finish: (answer: Answer) => void,
+  ): Promise<void> {
+    let answer: Answer | undefined;
+    const running = asked.then((reply) => {
+      answer = reply;
+    });
     const behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
     if (answer === undefined) {
       this.waited++;
@@ -191,17 +212,22 @@ export class Server {
         look: async () => {
           blocked.behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
           if (answer === undefined) return false;
-          await finish();
+          finish(answer);
           return true;
         },
       };
       this.#blocked.set(physical, blocked);
     } else {
-      await finish();
+      finish(answer);
       if (this.#blocked.size > 0 && this.#letsGo(physical, backend, (answer as Answer).error))
         await this.#lookAtBlocked();
     }
     if (this.#kept.length > 0) await this.#letGo();
+  }
+
+  /** There is nobody to wait for. */
+  #isAlone(physical: Physical): boolean {
+    return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
 
   /** While one waits, only those that it waits for, so that it ends. */
@@ -264,9 +290,6 @@ export class Server {
 
   /** Resolves when it has ended, or is known to wait for locks. @returns whose these are */
   async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
-    // Nobody to wait for.
-    const alone = !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
-    if (alone) await running;
     while (!ended()) {
       await tripwire.within(lockLookMs, running);
       if (ended()) break;

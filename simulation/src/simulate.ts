@@ -35,7 +35,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   const recorder = new Recorder(universe, traced);
   const before = server.statements;
   const waitedBefore = server.waited;
-  await server.begin(universe, stage.epochMs, (who, statement, rows, storeMs) => {
+  server.begin(universe, stage.epochMs, (who, statement, rows, storeMs) => {
     const claimed = recorder.ran(who, statement, rows, storeMs);
     if (claimed.length > 0) cluster.claimed(who, claimed);
   });

@@ -1,3 +1,4 @@
+import { readSync, writeSync } from "node:fs";
 import type { Socket } from "node:net";
 import pg from "pg";
 
@@ -17,32 +18,46 @@ interface Column {
 /** What a prepared statement gives, learned when it is prepared. */
 interface Prepared {
   readonly name: string;
+  readonly text: string;
   columns: Column[];
+}
+
+/** Of a socket's own, in Node's inside: nothing that is public reads from one without the event loop. */
+interface Handle {
+  readonly fd: number;
+  setBlocking(isBlocking: boolean): number;
+  readStart(): number;
+  readStop(): number;
 }
 
 /** SQLSTATE of the notices that are told to `heard`; see Stage. */
 export const toldState = "CN001";
+const nothing = Buffer.alloc(0);
 const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
  * One connection of the simulated server, as lean as it gets: half of a seed's time went into pg's client and into
  * planning again what was planned before. pg connects and signs in; from then on the bytes are read and written here. Each
- * text is prepared once; a statement is one write and one read; what it gives is described once.
+ * text is prepared once; a statement is one write and one read; what it gives is described once. Since time stands still
+ * meanwhile, the process itself stands still too where it may (`askNow`): the event loop costs more than the way.
  */
 export class Wire {
   readonly pid: number;
   readonly #client: pg.Client;
-  readonly #socket: Socket;
+  readonly #socket: Handle;
   readonly #parserOf: (oid: number) => (text: string) => unknown;
   readonly #prepared = new Map<string, Prepared>();
   #names = 0;
   readonly #tell: (payload: string) => void;
   #out = Buffer.allocUnsafe(1 << 16);
   #end = 0;
-  #in: Buffer = Buffer.alloc(0);
+  readonly #chunk = Buffer.allocUnsafe(1 << 16);
+  #in: Buffer = nothing;
   #current: { statement: Prepared; rows: Record<string, unknown>[]; tag: string; error: Error | undefined } | undefined;
   #awaited = 0;
-  #done: (reply: Reply) => void = () => undefined;
+  #reply: Reply = { rows: [], rowCount: 0, tag: "", error: undefined };
+  /** Of who did not stand still. */
+  #done: (() => void) | undefined;
   /** Of a transaction that has begun: sent with its first statement. */
   #before = "";
 
@@ -50,11 +65,14 @@ export class Wire {
     this.#client = client;
     const { connection, processID } = client as unknown as { connection: { stream: Socket }; processID: number };
     this.pid = processID;
-    this.#socket = connection.stream;
+    const { stream } = connection;
+    this.#socket = (stream as unknown as { _handle: Handle })._handle;
     this.#parserOf = (oid) => types.getTypeParser(oid, "text") as (text: string) => unknown;
     this.#tell = tell;
-    this.#socket.removeAllListeners("data");
-    this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    stream.removeAllListeners("data");
+    stream.on("data", (chunk: Buffer) => this.#read(chunk));
+    this.#socket.readStop();
+    this.#socket.setBlocking(true);
   }
 
   /** @param tell hears what a statement tells of, before its reply */
@@ -70,6 +88,7 @@ export class Wire {
   }
 
   end(): Promise<void> {
+    this.#socket.readStart();
     return this.#client.end();
   }
 
@@ -87,7 +106,31 @@ export class Wire {
     this.#before = "";
   }
 
+  /** @returns what came of it: the process stands still until then */
+  askNow(text: string, values: readonly unknown[]): Reply {
+    this.#send(text, values);
+    while (this.#current) {
+      const length = readSync(this.#socket.fd, this.#chunk);
+      if (length === 0) throw new Error("the server has closed the connection");
+      this.#read(this.#chunk.subarray(0, length));
+    }
+    return this.#reply;
+  }
+
+  /** The same for what may wait for others. */
   ask(text: string, values: readonly unknown[]): Promise<Reply> {
+    this.#send(text, values);
+    this.#socket.readStart();
+    return new Promise((resolve) => {
+      this.#done = () => {
+        this.#done = undefined;
+        this.#socket.readStop();
+        resolve(this.#reply);
+      };
+    });
+  }
+
+  #send(text: string, values: readonly unknown[]): void {
     if (this.#current) throw new Error("a connection was asked while it was at work");
     this.#awaited = 1;
     if (this.#before !== "") {
@@ -97,11 +140,11 @@ export class Wire {
     }
     let statement = this.#prepared.get(text);
     if (notPrepared.test(text)) {
-      statement = { name: "", columns: [] };
+      statement = { name: "", text, columns: [] };
       this.#simple(text);
     } else {
       if (statement === undefined) {
-        statement = { name: `s${++this.#names}`, columns: [] };
+        statement = { name: `s${++this.#names}`, text, columns: [] };
         this.#prepared.set(text, statement);
         this.#message(0x50, () => {
           this.#text((statement as Prepared).name);
@@ -116,15 +159,9 @@ export class Wire {
       this.#bind(statement.name, values);
     }
     this.#current = { statement, rows: [], tag: "", error: undefined };
-    this.#socket.write(Buffer.from(this.#out.subarray(0, this.#end)));
+    for (let sent = 0; sent < this.#end; )
+      sent += writeSync(this.#socket.fd, this.#out, sent, this.#end - sent);
     this.#end = 0;
-    return new Promise((resolve) => {
-      this.#done = (reply) => {
-        // One that could not be prepared is not there.
-        if (reply.error && statement.columns.length === 0) this.#prepared.delete(text);
-        resolve(reply);
-      };
-    });
   }
 
   // ---- what is sent
@@ -206,7 +243,7 @@ export class Wire {
       this.#hear(all[at] as number, all, at + 5, at + 1 + length);
       at += 1 + length;
     }
-    this.#in = at < all.length ? all.subarray(at) : Buffer.alloc(0);
+    this.#in = at < all.length ? Buffer.from(all.subarray(at)) : nothing;
   }
 
   #hear(type: number, all: Buffer, from: number, to: number): void {
@@ -233,9 +270,12 @@ export class Wire {
       case 0x5a: {
         if (--this.#awaited > 0) return;
         this.#current = undefined;
-        const { rows, tag, error } = current;
+        const { statement, rows, tag, error } = current;
         const rowCount = error ? 0 : Number(tag.slice(tag.lastIndexOf(" ") + 1)) || 0;
-        this.#done({ rows: error ? [] : rows, rowCount, tag, error });
+        // One that could not be prepared is not there.
+        if (error && statement.columns.length === 0) this.#prepared.delete(statement.text);
+        this.#reply = { rows: error ? [] : rows, rowCount, tag, error };
+        this.#done?.();
       }
     }
   }
