@@ -18,7 +18,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs, { kind: "enqueue", node: dice.one(nodes), task, inMs, key, limitKey });
     return runs++;
   };
-  for (const task of taskNames.slice(0, dice.whole(2, 4))) {
+  for (const task of taskNames.slice(0, dice.whole(1, 3))) {
     let atMs = dice.between(2_000, 60_000);
     // Most tasks keep these through their edits, so that more can be said of them.
     const traits = traitsOf(dice, sort);
@@ -26,7 +26,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
     const stops = sort === "stops";
     for (
-      let changes = stops ? dice.whole(4, 8) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, 4);
+      let changes = stops ? dice.whole(3, 6) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, 4);
       changes > 0;
       changes--
     ) {
@@ -47,7 +47,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       } else if (what < (stops ? 8 : 7)) {
         // While it is being paused, others ask for runs of it.
         if (dice.chance(0.4))
-          for (let left = 8; left > 0; left--) enqueue(atMs + dice.between(0, dice.one([15, 200])), task, 0);
+          for (let left = 5; left > 0; left--) enqueue(atMs + dice.between(0, dice.one([15, 200])), task, 0);
         add(atMs, { kind: "pause task", node, task });
         atMs += dice.between(500, 60_000);
         add(atMs, { kind: "resume task", node: dice.one(nodes), task });
@@ -58,7 +58,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       }
     }
   }
-  for (let left = dice.whole(2, 12); left > 0; left--) {
+  for (let left = dice.whole(2, 8); left > 0; left--) {
     const atMs = dice.between(10_000, untilMs);
     const inMs = dice.chance(0.5) ? 0 : dice.between(0, 90_000);
     const run = enqueue(atMs, dice.one(taskNames), inMs);
@@ -72,7 +72,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
   }
   // Many at once, from everywhere.
-  for (let left = sort === "crowd" ? 6 : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
+  for (let left = sort === "crowd" ? 4 : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
     // The last of them is still being worked off when everything is in order again.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
     const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(taskNames.slice(0, 3))];
@@ -86,7 +86,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
 export const cronZones = ["UTC", "America/New_York"] as const;
 
 /** Often, and at times that are known beforehand: the day begins with a slot of each. */
-const oftenMs = [15_000, 20_000];
+const oftenMs = [20_000, 30_000];
 const soonBeforeDue = (dice: Dice, atMs: number) => {
   const everyMs = dice.one(oftenMs);
   return Math.ceil(atMs / everyMs) * everyMs - dice.between(5, 950);
@@ -98,11 +98,11 @@ function scheduleOf(dice: Dice, sort: Sort): ScheduleSpec {
   if (sort === "crowd" && dice.chance(0.6)) return { type: "manual" };
   switch (sort === "night" && dice.chance(0.8) ? 3 : dice.whole(0, 6)) {
     case 0:
-      return every(dice.whole(12, 60) * 1_000, jitter);
+      return every(dice.whole(20, 90) * 1_000, jitter);
     case 1:
-      return every(dice.whole(5, 40) * 1_000, { mode: "delay" });
+      return every(dice.whole(10, 60) * 1_000, { mode: "delay" });
     case 2:
-      return cron(dice.one(["* * * * *", "*/20 * * * * *", "15,45 * * * * *"]), {
+      return cron(dice.one(["* * * * *", "*/30 * * * * *", "15,45 * * * * *"]), {
         zone: dice.one(cronZones),
         ...jitter,
       });
@@ -113,7 +113,7 @@ function scheduleOf(dice: Dice, sort: Sort): ScheduleSpec {
         ...(dice.chance(0.3) ? { overlap: dice.one(["first", "last", "both"] as const) } : {}),
       });
     case 4:
-      return every(dice.whole(15, 60) * 1_000);
+      return every(dice.whole(20, 90) * 1_000);
     case 5:
       return cron("*/30 * * * * *");
     default:

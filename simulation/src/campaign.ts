@@ -60,7 +60,7 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
       const order = (seed: number | null) => {
         clearTimeout(hung);
         if (seed !== null) hung = setTimeout(() => child.kill("SIGKILL"), hungMs);
-        child.send({ url, name: `${process.pid}_${i}`, lengthMs, seed } satisfies Order);
+        child.send({ url, player: i, lengthMs, seed } satisfies Order);
       };
       let lastSeed: number | null = null;
       child.on("message", (told: Told) => {

@@ -60,9 +60,9 @@ export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd", "lo
 export type Sort = (typeof sorts)[number];
 /** How often, of so many in all. */
 const shares: Readonly<Record<Sort, number>> = {
-  mixed: 8,
-  doubt: 3,
-  stops: 3,
+  mixed: 10,
+  doubt: 2,
+  stops: 2,
   outage: 2,
   night: 2,
   crowd: 2,
@@ -105,10 +105,10 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
   const dice = new Dice(seed);
   const sort = sortOf(seed);
   const healMs = lengthMs - recoveryMs - watchedMs;
-  // Two that may lead and a third process show nearly all that more do, for three quarters of the work.
-  const schedulers = dice.chance(0.15) ? 3 : 2;
+  // Two processes show nearly all that more do, for two thirds of the work.
+  const schedulers = dice.chance(0.1) ? 3 : 2;
   const nodes = Array.from(
-    { length: dice.chance(schedulers === 2 ? 0.65 : 0.3) ? schedulers + 1 : schedulers },
+    { length: schedulers === 2 && dice.chance(0.3) ? schedulers + 1 : schedulers },
     (_, i): NodePlan => ({
       name: `n${i + 1}`,
       scheduler: i < schedulers,
@@ -118,7 +118,8 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
     }),
   );
   const names = nodes.map(({ name }) => name);
-  const sessionTimeoutMs = sort === "doubt" && dice.chance(0.6) ? 6_000 : dice.one([6_000, 12_000, 20_000, 20_000]);
+  const sessionTimeoutMs =
+    sort === "doubt" && dice.chance(0.4) ? 6_000 : dice.one([6_000, 12_000, 20_000, 20_000, 20_000, 20_000]);
   const coordination = dice.chance(sort === "doubt" ? 0.2 : sort === "locks" ? 0 : 0.3);
   const locks = sort === "locks" ? locksPlayed(dice) : null;
   const acts: TimedAct[] = (

@@ -1,4 +1,5 @@
 /** A process that plays the seeds it is told, one after the other, and tells what came of each. */
+import { keepOnCore } from "./core.ts";
 import type { Violation } from "./history.ts";
 import { planOf } from "./plan.ts";
 import { taken } from "./sometimes.ts";
@@ -7,7 +8,8 @@ import { tripwire } from "./tripwire.ts";
 
 export interface Order {
   readonly url: string;
-  readonly name: string;
+  /** Which of them it is, from 0. */
+  readonly player: number;
   readonly lengthMs: number;
   /** null: there are no more. */
   readonly seed: number | null;
@@ -28,13 +30,16 @@ tripwire.install();
 // Errors are many here, and their stacks are read where one seed is told.
 Error.stackTraceLimit = 3;
 
-async function play({ url, name, lengthMs, seed }: Order): Promise<void> {
+async function play({ url, player, lengthMs, seed }: Order): Promise<void> {
   if (seed === null) {
     await stages?.close();
     process.disconnect();
     return;
   }
-  stages ??= await Stages.open(url, name);
+  if (!stages) {
+    keepOnCore(player, process.pid);
+    stages = await Stages.open(url, `${process.ppid}_${player}`, (pid) => keepOnCore(player, pid));
+  }
   const plan = planOf(seed, lengthMs);
   const { violation, statements, hash, history } = await stages.play(plan);
   const again = seed % replayEvery === 0 ? await stages.play(plan) : undefined;

@@ -32,6 +32,8 @@ export interface ServerOptions {
   readonly url: string;
   readonly schema: string;
   readonly types: pg.CustomTypesConfig;
+  /** Hears of each connection's process. */
+  readonly onConnection: (pid: number) => void;
 }
 
 interface Blocked {
@@ -273,9 +275,10 @@ export class Server {
   }
 
   async #open(): Promise<Physical> {
-    const { url, types } = this.#options;
+    const { url, types, onConnection } = this.#options;
     const told = new Set<string>();
     const wire = await Wire.open(url, sessionSettings, types, (payload) => told.add(payload));
+    onConnection(wire.pid);
     const physical: Physical = { wire, told, busy: true };
     this.#all.push(physical);
     return physical;

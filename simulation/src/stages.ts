@@ -17,13 +17,16 @@ export class Stages {
     this.#pairs = pairs;
   }
 
-  /** @param name of what is played, for the schemas: two that run at the same time have two */
-  static async open(url: string, name: string): Promise<Stages> {
+  /**
+   * @param name of what is played, for the schemas: two that run at the same time have two
+   * @param onConnection hears of the server's process of each connection that seeds are played on
+   */
+  static async open(url: string, name: string, onConnection: (pid: number) => void = () => undefined): Promise<Stages> {
     const near = await nearest(url);
     const pairs: { stage: Stage; server: Server }[] = [];
     for (const [i, epochMs] of epochs.entries()) {
       const stage = await Stage.make(near, `simulation_${name}_${i}`, epochMs);
-      pairs.push({ stage, server: new Server({ url: near, schema: stage.schema, types }) });
+      pairs.push({ stage, server: new Server({ url: near, schema: stage.schema, types, onConnection }) });
     }
     return new Stages(pairs);
   }

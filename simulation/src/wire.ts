@@ -159,8 +159,7 @@ export class Wire {
       this.#bind(statement.name, values);
     }
     this.#current = { statement, rows: [], tag: "", error: undefined };
-    for (let sent = 0; sent < this.#end; )
-      sent += writeSync(this.#socket.fd, this.#out, sent, this.#end - sent);
+    for (let sent = 0; sent < this.#end; ) sent += writeSync(this.#socket.fd, this.#out, sent, this.#end - sent);
     this.#end = 0;
   }
 
