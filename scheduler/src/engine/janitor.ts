@@ -24,8 +24,9 @@ const lookEveryMs = 60_000;
 const enqueuingMs = 600_000;
 
 /**
- * Makes true: there is always a partition for what is written, history older than the retention is gone, and counter
- * rows and ended sessions that anyone must look at stay few, and no run stays set aside for a pause that is over. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * Makes true: there is always a partition for what is written, history older than the retention is gone, counter rows and
+ * ended sessions that anyone must look at stay few, and no run stays set aside for a pause that is over. The leader's work;
+ * partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
