@@ -38,6 +38,8 @@ const takenAtOnce = 20;
 const giveUpAfterMs = 86_400_000;
 const lateTasks = 100;
 
+type Late = Finding & { worstMs: number };
+
 /**
  * Makes true: what is wrong is told once on each of its channels, and once when it is over, whichever process dies
  * meanwhile. The leader looks; where nobody leads, whoever notices looks for that alone. Messages wait in the store.
@@ -45,7 +47,7 @@ const lateTasks = 100;
 export class Alarms {
   readonly #options: AlarmsOptions;
   readonly #stopping = new AbortController();
-  readonly #late = new Map<string, Finding & { worstMs: number }>();
+  readonly #late = new Map<string, Late>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
   #running: Promise<void> | undefined;
@@ -60,12 +62,16 @@ export class Alarms {
     const lateMs = startedMs - dueMs;
     const { settings } = this.#options;
     if (kind !== "started" || attempt !== 1 || lateMs <= settings.lateMs || settings.rules.late.length === 0) return;
-    const before = this.#late.get(task);
+    this.#keep({ subject: task, count: 1, runId, worstMs: lateMs });
+  }
+
+  #keep({ subject, count, runId, worstMs: lateMs }: Pick<Late, "subject" | "count" | "runId" | "worstMs">): void {
+    const before = this.#late.get(subject);
     // Ten thousand starts of one task are one row; of more tasks than this, the first are told.
     if (!before && this.#late.size >= lateTasks) return;
     const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
     const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
-    this.#late.set(task, { rule: "late", subject: task, count: (before?.count ?? 0) + 1, text, runId, worstMs });
+    this.#late.set(subject, { rule: "late", subject, count: (before?.count ?? 0) + count, text, runId, worstMs });
   }
 
   async stop(): Promise<void> {
@@ -90,7 +96,13 @@ export class Alarms {
       if (this.#late.size > 0) {
         const findings = [...this.#late.values()];
         this.#late.clear();
-        await store.alarms.report(findings, storeClock.now());
+        try {
+          await store.alarms.report(findings, storeClock.now());
+        } catch (error) {
+          // With the next look, and what is noticed until then.
+          for (const one of findings) this.#keep(one);
+          throw error;
+        }
       }
       const rules = this.#rules();
       if (rules.length > 0) await store.alarms.look(rules, settings, settings.rules, storeClock.now());
@@ -130,11 +142,13 @@ export class Alarms {
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
+      // A receiver's answer may hold a NUL, which the store cannot.
+      const text = messageOf(error).replaceAll("\0", "\ufffd").slice(0, 500);
       const over = now - createdMs > giveUpAfterMs;
       const fields = { channel, alarm: id, attempts, error: messageOf(error) };
       if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
       else log.warn(fields, "an alarm could not be sent; it will be tried again");
-      await store.alarms.unsent(id, messageOf(error).slice(0, 500), over ? null : now + againAfterMs(attempts), {
+      await store.alarms.unsent(id, text, over ? null : now + againAfterMs(attempts), {
         ...{ attempt: attempts, atMs: now, node },
       });
     } finally {

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { alarmSettings } from "../alarm-options.ts";
+import { systemClock } from "../clock.ts";
+import { CarillonError } from "../errors.ts";
+import type { RunNotice } from "../handler.ts";
+import { Alarms, type AlarmsOptions } from "./alarms.ts";
+
+const quiet = () => undefined;
+
+/** One message waits; whatever is reported and told is kept, and the first report finds the store away. */
+function stage(answer: () => Promise<void>) {
+  const [reported, unsent]: [unknown[], unknown[]] = [[], []];
+  let away = true;
+  let pulse: (pulse: { led: boolean }) => void = quiet;
+  const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
+  const alarms = {
+    report: async (findings: unknown[]) => {
+      if (away) {
+        away = false;
+        throw new CarillonError("STORE_UNREACHABLE", "away");
+      }
+      reported.push(...findings);
+    },
+    look: async () => 0,
+    take: async () => waiting.splice(0),
+    unsent: async (...told: unknown[]) => void unsent.push(told),
+  };
+  const clock = { ...systemClock, monotonic: () => mono, after: systemClock.after.bind(systemClock) };
+  let mono = 1e6;
+  const own = new Alarms({
+    ...{ store: { alarms }, clock, storeClock: { now: () => 1_000 }, node: "atlas", channels: { ops: answer } },
+    membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => 1 },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules: { late: ["ops"] } }),
+  } as unknown as AlarmsOptions);
+  const look = async () => {
+    mono += 10_000;
+    pulse({ led: true });
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  };
+  const start = (lateMs: number) =>
+    own.notice({ kind: "started", attempt: 1, startedMs: lateMs, dueMs: 0, task: "a", runId: 7 } as RunNotice);
+  return { own, look, start, reported, unsent };
+}
+
+test("late starts that could not be told are told with the next ones", async () => {
+  const { own, look, start, reported } = stage(async () => undefined);
+  start(100_000);
+  start(200_000);
+  await look();
+  expect(reported).toEqual([]);
+  start(150_000);
+  await look();
+  expect(reported).toMatchObject([{ subject: "a", count: 3, text: "started up to 200 s late" }]);
+  await own.stop();
+});
+
+test("what a receiver answers is kept as the store can keep it", async () => {
+  const { own, look, unsent } = stage(async () => {
+    throw new Error("550 \0 no");
+  });
+  await look();
+  expect(unsent).toEqual([[1, "550 \ufffd no", expect.any(Number), expect.anything()]]);
+  await own.stop();
+});
