@@ -9,9 +9,9 @@ import { LimitedClaims, makesRoomSql, roomToldSql, unlimitedRunSql, unlimitedSql
 import { endLate } from "./late.ts";
 import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
-import { asEnded, retries, tasksOf } from "./retries.ts";
+import { allEnded, asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
-import { type EndedTogether, endedEachSql, fencesOf, lateSql, settledSql, settledValues } from "./settle.ts";
+import { byNumber, type EndedTogether, endedEachSql, fencesOf, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
 import { withdraw } from "./withdraw.ts";
@@ -130,20 +130,20 @@ export function claimStore(database: Database): ClaimStore & Endings {
     },
 
     async settle(sessionId, given, nowMs) {
-      // Whoever writes many runs does it in the order of their numbers, so that no two wait for each other.
-      const settlements = given.toSorted((a, b) => a.runId - b.runId);
+      const settlements = byNumber(given);
       const applied = await database.persist(async () => {
-        const done = new Set<number>();
         const retried = await retry(settlements, nowMs);
-        for (const fence of retried) done.add(fence);
         // A retry that was not taken is of a run or task that was stopped meanwhile, or is no longer ours.
-        const ended = settlements.flatMap((item) => asEnded(item, retried));
-        for (const fence of await finishAll(ended, nowMs)) done.add(fence);
-        for (const fence of await release(settlements, nowMs)) done.add(fence);
-        return done;
+        const ended = await finishAll(allEnded(settlements, retried), nowMs);
+        return [...retried, ...ended, ...(await release(settlements, nowMs))];
       });
-      const missing = settlements.filter(({ fence }) => !applied.has(fence));
-      return missing.length === 0 ? new Set<number>() : refused(sessionId, missing, nowMs);
+      if (applied.length === settlements.length) return new Set<number>();
+      const done = new Set(applied);
+      return refused(
+        sessionId,
+        settlements.filter(({ fence }) => !done.has(fence)),
+        nowMs,
+      );
     },
 
     async settleIn(client, _sessionId, settlement, nowMs) {
@@ -178,7 +178,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
     },
 
     async report(sessionId, given) {
-      const reports = given.toSorted((a, b) => a.runId - b.runId);
+      const reports = byNumber(given);
       await database.query(
         "claim-report",
         `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),

@@ -76,3 +76,9 @@ export function asEnded(item: Settlement, retried: Set<number>): Ended[] {
   // Matches only what `retry` passed over: a run whose cancellation was asked for, or whose task was removed.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }
+
+/** Of many verdicts. */
+export function allEnded(items: readonly Settlement[], retried: Set<number>): Ended[] {
+  if (items.every(({ verdict }) => verdict.kind === "ended")) return items as Ended[];
+  return items.flatMap((item) => asEnded(item, retried));
+}

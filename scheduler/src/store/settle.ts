@@ -6,6 +6,12 @@ import { notifyReadySql, notifySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
 
+/** Whoever writes many runs does it in the order of their numbers, so that no two wait for each other; of a backlog they come so. */
+export function byNumber<Item extends { readonly runId: number }>(given: Item[]): Item[] {
+  const rises = given.every(({ runId }, i) => i === 0 || runId >= (given[i - 1] as Item).runId);
+  return rises ? given : given.toSorted((a, b) => a.runId - b.runId);
+}
+
 /*
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.

@@ -303,14 +303,14 @@ export class Worker implements RunHost {
 
   /** Asks for runs and takes them, save what has ended here since the answer was true. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
-    return this.#ended.during(async (ended) => {
+    return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
       const { sessionId } = membership;
       const answer = await ask();
       await definitions.ensure(answer.runs);
       // Of a session that was lost meanwhile: what is left of its claims is told when they are moved to the new one.
       const stands = membership.sessionId === sessionId;
-      for (const claim of answer.runs) if (stands && !ended.has(claim.fence)) this.#take(claim);
+      for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
       this.#armDue();
       void this.#recalls.retry();
       return answer;
@@ -418,8 +418,8 @@ export class Worker implements RunHost {
       }
       this.#held.get(fence)?.on(refused.has(fence) ? "refused" : "acknowledged");
       this.#held.delete(fence);
-      this.#ended.add(fence);
     }
+    this.#ended.add(settlements);
     this.#idle.look();
     // Room again, and more than the last claim could hold.
     if (this.#behind && !this.#fetchTimer.armed && !this.#fetching) this.#fetch();
