@@ -47,6 +47,10 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
     }
     const history = await cluster.end(plan.settleMs);
     return { history, violation: judge(cluster, history), recoveries, schema: cluster.schema };
+  } catch (error) {
+    // Told before everything is closed, which may fail too, or never end.
+    process.stderr.write(`${(error as Error).stack}\n`);
+    throw error;
   } finally {
     await cluster.close();
   }

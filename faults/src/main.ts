@@ -78,6 +78,8 @@ async function main(): Promise<void> {
     process.exit(tally.violations > 0 || ended.interrupted ? 1 : 0);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));
+  // After a mistake of its own it may wait for what nothing will bring.
+  process.once("beforeExit", () => close({ interrupted: "nothing is left that could go on" }));
   const leftMs = new Map(chosen.map((coordination) => [coordination, Number(values.minutes ?? "Infinity") * 60_000]));
   try {
     for (const turn of turns) {

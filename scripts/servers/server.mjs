@@ -68,6 +68,8 @@ export async function prepare(program, args, user, cwd) {
   if (code !== 0) throw new Trouble(`${program} ended with ${code}:\n${output.trim()}`);
 }
 
+const seenMost = 10_000;
+
 /**
  * Starts a server and waits for the line that says it is ready; everything it prints goes to `log`.
  * @param {string} program @param {string[]} args
@@ -77,6 +79,7 @@ export async function launch(program, args, { user, cwd, log, ready, patienceMs 
   const child = spawn(program, args, { ...user, cwd, stdio: ["ignore", "pipe", "pipe"] });
   const file = createWriteStream(log);
   let seen = "";
+  let isReady = false;
   await new Promise((resolve, reject) => {
     const late = setTimeout(() => {
       child.kill("SIGKILL");
@@ -90,9 +93,11 @@ export async function launch(program, args, { user, cwd, log, ready, patienceMs 
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text) => {
         file.write(text);
-        if (seen.length > 100_000) return;
-        seen += text;
-        if (!ready.test(seen)) return;
+        if (isReady) return;
+        // Whoever knocks while it recovers may have it print any amount before that line.
+        seen = (seen + text).slice(-seenMost);
+        isReady = ready.test(seen);
+        if (!isReady) return;
         clearTimeout(late);
         resolve(undefined);
       });

@@ -1,0 +1,27 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+
+interface Script {
+  launch(program: string, args: string[], options: object): Promise<ChildProcess>;
+}
+
+/** PostgreSQL does so while it recovers and nine processes knock. */
+const talkative = `
+  process.stdout.write("not yet\\n".repeat(20_000), () => console.log("ready to accept connections"));
+  setInterval(() => undefined, 1_000);
+`;
+
+it("takes a server for ready, however much it printed before it said so", async () => {
+  const { launch } = (await import(new URL("../../scripts/servers/server.mjs", import.meta.url).href)) as Script;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-launch-"));
+  const options = { user: {}, cwd: folder, log: join(folder, "log"), ready: /ready to accept/, patienceMs: 10_000 };
+  const child = await launch(process.execPath, ["-e", talkative], options);
+  expect(child.exitCode).toBe(null);
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await gone;
+  rmSync(folder, { recursive: true });
+});
