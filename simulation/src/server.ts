@@ -137,7 +137,7 @@ export class Server {
    */
   execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
     this.statements++;
-    const physical = backend.held ?? this.#idle.shift();
+    const physical = backend.held ?? this.#free(/^\s*begin/i.test(given.text));
     if (physical) return this.#on(physical, backend, given, answered);
     return this.#open().then((opened) => this.#on(opened, backend, given, answered));
   }
@@ -225,6 +225,12 @@ export class Server {
         await this.#lookAtBlocked();
     }
     if (this.#kept.length > 0) await this.#letGo();
+  }
+
+  /** Apart from each other, transactions and what is outside of them: each statement is planned once by each connection. */
+  #free(forTransaction: boolean): Physical | undefined {
+    const at = forTransaction ? this.#idle.findIndex((idle) => idle !== this.#all[0]) : 0;
+    return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
   }
 
   /** There is nobody to wait for. */

@@ -17,11 +17,13 @@ export class Stage {
   readonly schema: string;
   readonly epochMs: number;
   readonly #client: pg.Client;
+  readonly #holder: pg.Client;
   #tables: string[] = [];
   #sequences: { name: string; start: number }[] = [];
 
-  private constructor(client: pg.Client, schema: string, epochMs: number) {
+  private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
     this.#client = client;
+    this.#holder = holder;
     this.schema = schema;
     this.epochMs = epochMs;
   }
@@ -42,13 +44,19 @@ export class Stage {
       `create function ${schema}.told(channel text, payload text) returns void language plpgsql volatile cost 1
        as $$ begin raise notice using errcode = '${toldState}', message = payload; end $$`,
     );
-    const stage = new Stage(client, schema, epochMs);
+    const holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    const stage = new Stage(client, holder, schema, epochMs);
     await stage.#learn();
     return stage;
   }
 
-  /** Empty again, as after the migrations. */
+  /**
+   * Empty again, as after the migrations. From then on nothing that is dead is cleared away: when it could be goes by what
+   * else is open in the whole server, other seeds' transactions among it, and so would the places of new rows.
+   */
   async reset(): Promise<void> {
+    await this.#holder.query("rollback");
     // By its file: of one whose rows are all gone again the places are left, and rows would come in another order.
     const { rows } = await this.#client.query(
       "select name from unnest($1::text[]) as name where pg_relation_size(name::regclass) > 0",
@@ -64,6 +72,8 @@ export class Stage {
       `update ${this.schema}.cluster set coordination = null, lock_era = 0, id = '${fixedCluster}'`,
     );
     await this.#client.query(`vacuum ${this.schema}.leadership, ${this.schema}.cluster`);
+    await this.#holder.query("begin isolation level repeatable read");
+    await this.#holder.query("select");
   }
 
   async query<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
@@ -71,8 +81,9 @@ export class Stage {
   }
 
   async close(): Promise<void> {
+    await this.#holder.query("rollback");
     await this.#client.query(`drop schema if exists ${this.schema} cascade`);
-    await this.#client.end();
+    await Promise.all([this.#client.end(), this.#holder.end()]);
   }
 
   /** Drops the partitions of other days, such as the real present's, which `openPostgres` makes, and remembers what there is. */
