@@ -8,6 +8,7 @@ import { realSurroundings, type Surroundings } from "../../scheduler/src/surroun
 import { taskNames } from "./asked.ts";
 import type { SimulatedCoordination } from "./coordination.ts";
 import { Dice } from "./dice.ts";
+import { followerName } from "./flow.ts";
 import type { Execution, Operation } from "./history.ts";
 import { Doors, lineDriver } from "./line.ts";
 import { Contenders } from "./locks/contenders.ts";
@@ -196,7 +197,7 @@ export class Cluster {
     carillon.onRun(({ kind, runId, attempt, startedMs }) => {
       if (kind === "started") believed.set(`${runId} ${attempt}`, startedMs);
     });
-    for (const task of taskNames)
+    for (const task of [...taskNames, followerName])
       carillon.task(task, {}, (run) => this.#work(node, run, believed.get(`${run.id} ${run.attempt}`) ?? Number.NaN));
     carillon.start().then(
       () => {

@@ -2,6 +2,7 @@ import type { TaskDefinition } from "../../scheduler/src/task.ts";
 import { operations } from "./asked.ts";
 import { Dice } from "./dice.ts";
 import { faults } from "./faults.ts";
+import { following } from "./flow.ts";
 import { type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
 
@@ -122,14 +123,14 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
     sort === "doubt" && dice.chance(0.4) ? 6_000 : dice.one([6_000, 12_000, 20_000, 20_000, 20_000, 20_000]);
   const coordination = dice.chance(sort === "doubt" ? 0.2 : sort === "locks" ? 0 : 0.3);
   const locks = sort === "locks" ? locksPlayed(dice) : null;
-  const acts: TimedAct[] = (
-    locks
+  const asked = locks ? [] : operations(dice, sort, names, lengthMs - watchedMs);
+  const acts: TimedAct[] = [
+    ...asked,
+    ...following(new Dice(seed ^ 0xf0110), names, asked),
+    ...(locks
       ? lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs)
-      : [
-          ...operations(dice, sort, names, lengthMs - watchedMs),
-          ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs),
-        ]
-  ).sort((a, b) => a.atMs - b.atMs);
+      : faults(dice, sort, names, healMs, coordination, sessionTimeoutMs)),
+  ].sort((a, b) => a.atMs - b.atMs);
   return {
     ...{ seed, sort, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },
     beatMs: sessionTimeoutMs === 6_000 ? 3_500 : sessionTimeoutMs / 2,

@@ -26,6 +26,7 @@ const paths: Record<string, (history: History) => boolean> = {
   "a run waits for a decision": ({ dump }) => dump.run.some(({ state }) => state === 4),
   "a claim was given to a run twice": ({ executions }) =>
     executions.some(({ run, fence }) => executions.some((other) => other.run === run && other.fence > fence)),
+  "a run came after another": ({ dump }) => dump.run_history.some(({ parent_id }) => parent_id !== null),
   "a late write under a lock was refused": ({ locks }) => locks?.writes.some(({ accepted }) => !accepted) ?? false,
   "a release of a lock came too late": ({ locks }) => locks?.giveUps.some(({ changed }) => !changed) ?? false,
   "a grace lock was taken back": ({ locks }) => passed(locks, (before, next) => before.owner === next.owner),

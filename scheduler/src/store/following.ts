@@ -113,7 +113,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
        order by follower, began, task_id, id desc
        on conflict (task_id, origin, upstream_id) do update set run_id = excluded.run_id, at_ms = excluded.at_ms
      ), told as (${told(s)})
-     select task_id, (select count(*) from told) from made where state = 0`,
+     select task_id, state, (select count(*) from told) from made`, // without a row, nobody would be told
     [
       ended.map(({ settlement }) => settlement.runId),
       ended.map(({ settlement }) => settlement.taskId),
@@ -123,7 +123,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
       now,
     ],
   );
-  return rows.map((row) => row.task_id as number);
+  return rows.filter(({ state }) => state === 0).map((row) => row.task_id as number);
 }
 
 /** A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. @returns whether it waits for a place */

@@ -6,7 +6,7 @@ import { defineTask, type TaskOptions } from "../../src/task.ts";
 import { edited } from "../../src/task-edits.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 const failedVerdict: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
 const cancelledVerdict: Verdict = { kind: "ended", outcome: "cancelled", result: null, error: null };
@@ -91,6 +91,21 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
           { runId: run.runId, relation: "parent" },
         ]);
       }
+    });
+
+    it("is told of to the workers at once, when it can be claimed", async () => {
+      const a = await task(`a${groups}`);
+      await task(`b${groups}`, { after: a.name });
+      const run = await begun(a);
+      const heard: string[] = [];
+      const listening = new AbortController();
+      const done = stage.store.signals.listen((signal) => void heard.push(signal.kind), listening.signal);
+      await until("listening", () => heard.length > 0);
+      heard.length = 0;
+      await settle(run);
+      await until("the workers are told", () => heard.includes("ready"));
+      listening.abort();
+      await done;
     });
 
     it("is made once, though the reply to the end's commit is lost, the verdict comes twice, or late", async () => {

@@ -5,6 +5,7 @@ import { audited } from "./audited.ts";
 import { claimedOrReclaimed } from "./claimed-or-reclaimed.ts";
 import { counters } from "./counters.ts";
 import { fencesRise } from "./fences-rise.ts";
+import { followedOnce } from "./followed-once.ts";
 import { handlersTold } from "./handlers-told.ts";
 import { limitsHeld } from "./limits-held.ts";
 import { lostWorkers } from "./lost-workers.ts";
@@ -24,7 +25,7 @@ import { verdictsFenced } from "./verdicts-fenced.ts";
 export const checkers: readonly Checker[] = [
   ...[oneRunASlot, fencesRise, trustKept, claimedOrReclaimed, verdictsFenced, limitsHeld, notEarly, stopped],
   ...[lostWorkers, attempts, handlersTold, timeouts],
-  ...[slotsAccounted, acknowledged, audited, counters, startLag, placesGiven, recovered, quiet],
+  ...[slotsAccounted, acknowledged, followedOnce, audited, counters, startLag, placesGiven, recovered, quiet],
 ];
 
 export function firstViolation(history: History): Violation | undefined {

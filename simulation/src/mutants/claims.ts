@@ -3,6 +3,13 @@ import type { Mutant } from "./mutant.ts";
 /** Of claims, verdicts and what takes claims back. */
 export const claimMutants: readonly Mutant[] = [
   {
+    name: "a failure begins what comes after a success",
+    file: "store/following.ts",
+    find: "f.ends in (e.outcome, 2)",
+    put: "f.ends in (e.outcome, 2, 0)",
+    breaks: "14",
+  },
+  {
     name: "a verdict without its fence",
     file: "store/settle.ts",
     find: "where r.id = i.id and r.fence = i.fence and r.state + 0 = 3",
