@@ -1,6 +1,7 @@
 /** The process that feeds: what hangs it, or kills it, is seen by the one who started it. */
 import { writeFileSync } from "node:fs";
-import { type Fed, feed, shown } from "./campaign.ts";
+import { type Fed, feed } from "./campaign.ts";
+import { shown } from "./found.ts";
 import { targets } from "./targets.ts";
 
 export interface Order {
@@ -11,7 +12,7 @@ export interface Order {
   readonly trace?: string;
 }
 
-export type Said = { readonly part: number } | { readonly fed: Fed } | { readonly failed: string };
+export type Said = { readonly inputs: number } | { readonly fed: Fed } | { readonly failed: string };
 
 const say = (said: Said) => void process.send?.(said);
 
@@ -21,7 +22,7 @@ process.on("message", async ({ target: name, seed, inputs, trace }: Order) => {
     if (!target) throw new Error(`there is no target ${name}`);
     const fed = await feed(target, {
       ...{ seed, inputs },
-      onPart: (part) => say({ part }),
+      onFed: (count) => say({ inputs: count }),
       ...(trace === undefined ? {} : { onInput: (input: unknown) => writeFileSync(trace, shown(input)) }),
     });
     say({ fed });
@@ -30,3 +31,5 @@ process.on("message", async ({ target: name, seed, inputs, trace }: Order) => {
   }
 });
 process.on("disconnect", () => process.exit());
+// Both are sent to whoever started it as well, who tells what was fed and ends it.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);

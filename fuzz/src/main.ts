@@ -3,15 +3,19 @@
  *
  *   npm run fuzz -- [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
  *   npm run fuzz -- TARGET --seed S --path P        one input again, as a failure told it
+ *
+ * The closing line tells what was really fed. Where a target was cut short (something was found, it hung, or the run was
+ * interrupted by SIGINT or SIGTERM) it stands there with what it was fed, and the run does not pass.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { mix } from "../../scheduler/src/random.ts";
-import { type Fed, type Found, replay } from "./campaign.ts";
+import { type Fed, replay } from "./campaign.ts";
+import { closing, lineOf } from "./closing.ts";
 import type { Order, Said } from "./feeder.ts";
+import { type Found, told } from "./found.ts";
 import { waitedMs } from "./processor.ts";
 import type { Target } from "./target.ts";
 import { targets } from "./targets.ts";
@@ -30,6 +34,8 @@ const { values, positionals } = parseArgs({
 const silentMs = 45_000;
 const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const inputs = Number(values.inputs);
+/** By a signal, which is its reason. */
+const interrupted = new AbortController();
 const say = (line: string) => {
   if (!values.json) process.stdout.write(`${line}\n`);
 };
@@ -43,7 +49,7 @@ if (values.path !== undefined) await again(chosen[0] as Target, values.path);
 else await campaign();
 
 async function again(target: Target, path: string): Promise<void> {
-  const found = await replay(target, seed, path, 1);
+  const found = await replay(target, seed, path);
   if (found) tell(found);
   else say("it holds now");
   process.stdout.write(`${JSON.stringify({ targets: 1, inputs: 1, found: found ? 1 : 0, seed, path })}\n`);
@@ -53,40 +59,30 @@ async function again(target: Target, path: string): Promise<void> {
 async function campaign(): Promise<void> {
   say(`${inputs} inputs, seed ${seed}`);
   const whole = chosen.reduce((sum, { share }) => sum + share, 0);
-  const queue = chosen
-    .map((target) => ({ target, inputs: Math.ceil((inputs * target.share) / whole) }))
+  const asked: Order[] = chosen
+    .map(({ name, share }) => ({ target: name, seed, inputs: Math.ceil((inputs * share) / whole) }))
     .toSorted((a, b) => b.inputs - a.inputs);
+  const queue = [...asked];
   const fed: Fed[] = [];
   const began = performance.now();
   const work = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
-      const one = await feedBeside({
-        target: next.target.name,
-        seed: mix(seed, nameNumber(next.target.name)) >>> 1,
-        inputs: next.inputs,
-      });
+      const one = await feedBeside(next);
       fed.push(one);
-      const { target, inputs: count, ms, slowestMs, waitedMs: waited, found } = one;
-      say(
-        `${found.length === 0 ? "✓" : "✗"} ${target.padEnd(20)} ${String(count).padStart(8)} inputs ${(ms / 1_000).toFixed(1).padStart(7)} s, the slowest ${Math.round(slowestMs)} ms, without a processor for ${(waited / 1_000).toFixed(1)} s`,
-      );
-      for (const bug of found) tell(bug);
+      say(lineOf(one));
+      for (const bug of one.found) tell(bug);
     }
   };
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => {
+      queue.length = 0;
+      interrupted.abort(signal);
+    });
   await Promise.all(Array.from({ length: Math.min(Number(values.processes), queue.length) }, work));
-  const found = fed.flatMap((one) => one.found);
-  const line = {
-    ...{ targets: fed.length, inputs: fed.reduce((sum, one) => sum + one.inputs, 0), found: found.length, seed },
-    ...{
-      seconds: Math.round((performance.now() - began) / 1_000),
-      slowest_ms: Math.round(Math.max(0, ...fed.map((one) => one.slowestMs))),
-      waited_s: Math.round(fed.reduce((sum, one) => sum + one.waitedMs, 0) / 1_000),
-    },
-    inputs_per_target: Object.fromEntries(fed.map((one) => [one.target, one.inputs])),
-    ...(found.length > 0 ? { bugs: found } : {}),
-  };
-  process.stdout.write(`${JSON.stringify(line)}\n`);
-  process.exit(found.length > 0 ? 1 : 0);
+  const { line, passes } = closing(fed, asked, { seed, ms: performance.now() - began });
+  const by: unknown = interrupted.signal.reason;
+  process.stdout.write(`${JSON.stringify({ ...line, ...(by === undefined ? {} : { interrupted: by }) })}\n`);
+  process.exit(passes ? 0 : 1);
 }
 
 function tell({ target, what, input, command }: Found): void {
@@ -95,38 +91,57 @@ function tell({ target, what, input, command }: Found): void {
 
 /** In a process of its own, which is ended when it falls silent. */
 async function feedBeside(order: Order): Promise<Fed> {
-  const { fed, hung, trouble } = await watch(order);
+  const began = performance.now();
+  const { fed, inputs: count, waitedMs: waited, trouble, hung } = await watch(order);
   if (fed) return fed;
-  const base = { target: order.target, inputs: 0, ms: 0, slowestMs: silentMs, waitedMs: 0 };
-  const bug = (what: string, input: string): Fed => ({
-    ...base,
-    found: [{ target: order.target, what, input, command: `npm run fuzz -- ${order.target} --seed ${order.seed}` }],
-  });
-  if (hung === undefined) return bug(trouble ?? "the process ended", "");
+  const base = { target: order.target, inputs: count, asked: order.inputs, ms: performance.now() - began };
+  const ended = (found: Found[], slowestMs = 0): Fed => ({ ...base, slowestMs, waitedMs: waited, found });
+  if (trouble === undefined) return ended([]);
+  const bug = (input: string) =>
+    ended([told({ name: order.target }, trouble, input, `--seed ${seed} --inputs ${order.inputs}`)], silentMs);
+  if (!hung) return bug("");
   // Again, a line for each input: the last one is the one.
   const trace = join(tmpdir(), `carillon-fuzz-${process.pid}-${order.target}`);
   try {
     await watch({ ...order, trace });
-    return bug(trouble ?? "it hangs", existsSync(trace) ? readFileSync(trace, "utf8") : "none was fed");
+    return bug(existsSync(trace) ? readFileSync(trace, "utf8") : "none was fed");
   } finally {
     rmSync(trace, { force: true });
   }
 }
 
-function watch(order: Order): Promise<{ fed?: Fed; hung?: number; trouble?: string }> {
+interface Watched {
+  readonly fed?: Fed;
+  /** That were fed as far as it is known. */
+  readonly inputs: number;
+  /** For a processor, until it was ended. */
+  readonly waitedMs: number;
+  /** Why it did not come to its end, other than by an interruption. */
+  readonly trouble?: string;
+  /** By an input, it seems: which one can be found out. */
+  readonly hung?: boolean;
+}
+
+function watch(order: Order): Promise<Watched> {
   return new Promise((resolve) => {
+    if (interrupted.signal.aborted) return resolve({ inputs: 0, waitedMs: 0 });
     const child: ChildProcess = fork(new URL("./feeder.js", import.meta.url), {
       stdio: ["ignore", 2, 2, "ipc"],
-      execArgv: ["--max-old-space-size=1024"],
+      // Else it waits for threads that collect its garbage, and how long those had no processor is not known.
+      execArgv: ["--max-old-space-size=1024", "--single-threaded-gc"],
     });
-    let part = order.seed;
+    let count = 0;
     let late: NodeJS.Timeout;
-    const done = (answer: { fed?: Fed; hung?: number; trouble?: string }) => {
+    const done = (answer: Partial<Watched>) => {
       clearTimeout(late);
+      interrupted.signal.removeEventListener("abort", stop);
       child.removeAllListeners();
+      const waited = waitedMs(child.pid);
       child.kill("SIGKILL");
-      resolve(answer);
+      resolve({ inputs: count, waitedMs: waited, ...answer });
     };
+    const stop = () => done({});
+    interrupted.signal.addEventListener("abort", stop);
     const silentFor = (ms: number) => {
       const waited = waitedMs(child.pid);
       clearTimeout(late);
@@ -134,23 +149,18 @@ function watch(order: Order): Promise<{ fed?: Fed; hung?: number; trouble?: stri
         const without = waitedMs(child.pid) - waited;
         // A moment's wait is no reason to give it another.
         if (without > 1_000) silentFor(without);
-        else done({ hung: part, trouble: `it hangs: nothing for ${silentMs} ms` });
+        else done({ hung: true, trouble: `it hangs: nothing for ${silentMs} ms` });
       }, ms);
     };
     const alive = () => silentFor(silentMs);
     child.on("message", (said: Said) => {
       if ("fed" in said) return done({ fed: said.fed });
       if ("failed" in said) return done({ trouble: said.failed });
-      part = said.part;
+      count = said.inputs;
       alive();
     });
-    child.on("exit", (code, signal) => done({ hung: part, trouble: `the process ended with ${signal ?? code}` }));
+    child.on("exit", (code, signal) => done({ hung: true, trouble: `the process ended with ${signal ?? code}` }));
     alive();
     child.send(order);
   });
-}
-
-/** The same inputs for a target whichever others are fed. */
-function nameNumber(name: string): number {
-  return [...name].reduce((sum, letter) => mix(sum, letter.charCodeAt(0)), 0);
 }

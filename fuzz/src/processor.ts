@@ -1,6 +1,6 @@
 /**
- * How long a thread stood ready and had no processor. On a machine that does other things, what is slow by the clock may have waited
- * for its turn alone; Linux counts that wait, and elsewhere it cannot be told.
+ * What a process had of processors, and how long a thread stood ready and had none. On a machine that does other things, what is slow
+ * by the clock may have waited for its turn alone; Linux counts that wait, and elsewhere it cannot be told.
  */
 import { readFileSync } from "node:fs";
 
@@ -18,4 +18,10 @@ export function waitedMs(pid: number | "self" = "self"): number {
 export function watch(): () => number {
   const [began, waited] = [performance.now(), waitedMs()];
   return () => performance.now() - began - (waitedMs() - waited);
+}
+
+/** What this process had of processors since it began, all its threads together. */
+export function spentMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }

@@ -1,0 +1,34 @@
+/** A bug as it is told: what failed, by which input, and the command that feeds it again. */
+import fc from "fast-check";
+import type { Target } from "./target.ts";
+
+export interface Found {
+  readonly target: string;
+  readonly what: string;
+  readonly input: string;
+  /** What replays it. */
+  readonly command: string;
+}
+
+/** @param how the options that make the input again */
+export const told = (target: Pick<Target, "name">, what: string, input: string, how: string): Found => ({
+  ...{ target: target.name, what, input, command: `npm run fuzz -- ${target.name} ${how}` },
+});
+
+export const stackOf = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);
+
+const shownLength = 4_000;
+
+/** As it can be pasted into a test. */
+export function shown(input: unknown): string {
+  let text: string;
+  try {
+    text = fc.stringify(input);
+  } catch (error) {
+    // It is nested too deep to be shown; the command makes it again.
+    if (!(error instanceof RangeError)) throw error;
+    text = "something deep";
+  }
+  return text.length <= shownLength ? text : `${text.slice(0, shownLength)}… (${text.length} characters)`;
+}

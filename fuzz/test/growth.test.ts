@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { readYaml } from "../../scheduler/src/task-files/read.ts";
+import { costsTooMuch, pumped, superlinear } from "../src/growth.ts";
+import { spentMs } from "../src/processor.ts";
+
+/** Whatever the clock says meanwhile. */
+const spend = (ms: number): void => {
+  const until = spentMs() + ms;
+  while (spentMs() < until);
+};
+const wait = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+const most = 64_000;
+const texts = ["x".repeat(most / 4), "x".repeat(most)] as const;
+const times = (text: string) => text.length / most;
+
+describe("what longer texts cost", () => {
+  it("is found where it is the square of their length, beside what is proportional to it", () => {
+    const read = (text: string) => spend(10 * times(text) + 80 * times(text) ** 2);
+    expect(costsTooMuch(read, ...texts)).toMatch(/^takes \d+ ms for 16000 characters and \d+ ms for 64000$/);
+  });
+
+  it("is found by its text, in a reader that begins at each space of a gap anew", () => {
+    const feed = (text: string) => void text.replace(/\s+$/, "");
+    const grown = { corpus: [`tasks:${" ".repeat(40)}x`], most: 16_000, feed };
+    expect(superlinear({ grown }, 7, () => undefined)?.input).toMatch(/" +", again and again/);
+  });
+
+  it("is found where each time but one the processor did something else besides", () => {
+    let reads = 0;
+    const read = (text: string) => spend(80 * times(text) ** 2 + (text.length < most && ++reads !== 2 ? 100 : 0));
+    expect(costsTooMuch(read, ...texts)).toBeDefined();
+  });
+
+  it("is as it should be where the long one waited, or was read by code that was not compiled yet", () => {
+    const late = (text: string) => {
+      spend(80 * times(text));
+      if (text.length === most) wait(200);
+    };
+    expect(costsTooMuch(late, ...texts)).toBeUndefined();
+    let cold = 4;
+    const slowAtFirst = (text: string) => spend(80 * times(text) + (text.length === most && --cold > 0 ? 400 : 0));
+    expect(costsTooMuch(slowAtFirst, ...texts)).toBeUndefined();
+  });
+
+  it("is as it should be for YAML that was told of once, on a machine that did other things", () => {
+    const flow = ["tasks:\n  a: { schedule: '0 2 * * *' }\n  b: &b { timeo", "ut: 1", "h }\n  c: *b\n"] as const;
+    const block = ["bundle: x\ntasks:", "\n  a:\n    slotPay", "load: |\n      text\n"] as const;
+    const read = (text: string) => void readYaml("tasks.yaml", text);
+    for (const parts of [flow, block])
+      expect(costsTooMuch(read, pumped(parts, most / 4), pumped(parts, most))).toBeUndefined();
+  });
+});
