@@ -5,8 +5,9 @@
  *   npm test -- scheduler/src/cron.test.ts    these tests, on the Node that runs this; arguments go to Vitest
  *   npm test -- --node 20|24|both …           choose the Node
  *
- * The second line of Node repeats them with fewer rounds, on the newest PostgreSQL alone, without what cannot differ between
- * lines, which vitest.config.ts names (CARILLON_TEST_BRIEF).
+ * With both lines, the first tests the store on the newest PostgreSQL, the second on the machine's. The second repeats the
+ * rest with fewer rounds, without what cannot differ between lines, which vitest.config.ts names (CARILLON_TEST_LINE). On a
+ * slow machine it repeats no more than there is time for, and the closing line says so.
  * When all of it runs and a few tests fail, their files run once more, alone: one that fails again has failed, one that
  * passes is told as unsteady, with what it failed of the first time above. An unsteady test is a fault to look into, but
  * no reason to throw away what the other thousands say.
@@ -71,8 +72,16 @@ function figures(path, exit) {
 const unsteadyMost = 4;
 
 const began = performance.now();
-/** All of it takes half of this. What hangs must end as a failure that is told, not by somebody's patience. */
+/** What hangs must end as a failure that is told, not by somebody's patience. */
 const limitMs = 27 * 60_000;
+/** The second line begins with nothing that would not be done by then. */
+const doneByMs = 24 * 60_000;
+/** What the second line may repeat, the most first, and how long that takes: as shares of the first line's time. */
+const repeats = [
+  { line: "second", share: 0.65, told: "" },
+  { line: "core", share: 0.35, told: " (units and conformance: this machine is slow)" },
+];
+const leastRepeated = { line: "units", share: 0, told: " (units alone: this machine is very slow)" };
 const total = { passed: 0, failed: 0 };
 /** @type {string[]} */
 const parts = [];
@@ -104,15 +113,15 @@ async function vitest(path, version, args, env, bounded) {
 
 /**
  * @param {string} path @param {string} version @param {string[]} rest @param {Record<string, string>} servers
- * @param {boolean} brief
+ * @param {{ line: string, told: string }} part "": all of it
  */
-async function testOn(path, version, rest, servers, brief) {
-  say(`\nNode ${version}`);
+async function testOn(path, version, rest, servers, { line, told }) {
+  say(`\nNode ${version}${told}`);
   const whole = rest.length === 0;
   // Tests start processes of their own: a plain `node` among them must be this one too.
   const env = {
     ...servers,
-    ...(brief ? { CARILLON_TEST_BRIEF: "1" } : {}),
+    CARILLON_TEST_LINE: line,
     PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}`,
   };
   const first = await vitest(path, version, rest, env, whole);
@@ -138,7 +147,7 @@ async function testOn(path, version, rest, servers, brief) {
   }
   total.passed += passed;
   total.failed += failed;
-  let part = `Node ${version}: ${passed} passed, ${failed} failed`;
+  let part = `Node ${version}${told}: ${passed} passed, ${failed} failed`;
   if (whole && skipped > 0) {
     total.failed += skipped;
     part += `, ${skipped} SKIPPED`;
@@ -153,6 +162,12 @@ async function testOn(path, version, rest, servers, brief) {
 function namesOfFailed({ name, assertionResults }) {
   const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
   return (tests.length > 0 ? tests : ["the file itself"]).map((test) => `${relative(root, name)}: ${test}`);
+}
+
+/** @param {number} firstMs how long the first line took */
+function repeatAfter(firstMs) {
+  const leftMs = doneByMs - (performance.now() - began);
+  return repeats.find(({ share }) => share * firstMs <= leftMs) ?? leastRepeated;
 }
 
 async function main() {
@@ -175,9 +190,12 @@ async function main() {
   }
   say(`✓ servers: ${servers.titles.join(", ")}`);
   try {
-    for (const [i, { path, version }] of runtimes.entries()) {
+    let part = { line: runtimes.length > 1 ? "first" : "", told: "" };
+    for (const { path, version } of runtimes) {
       const node = nodeForEveryone(path, servers.folder);
-      if ((await testOn(node, version, rest, servers.env, i > 0)) === interruptedExit) break;
+      const startedMs = performance.now();
+      if ((await testOn(node, version, rest, servers.env, part)) === interruptedExit) break;
+      part = repeatAfter(performance.now() - startedMs);
     }
   } finally {
     await servers.stop();

@@ -39,13 +39,17 @@ export function postgres(): TestServer {
   return server(variables.postgres);
 }
 
-/** A second line of Node repeats what the first has tested: once is enough there of what depends on the servers alone. */
-export const brief = process.env.CARILLON_TEST_BRIEF === "1";
+const line = process.env.CARILLON_TEST_LINE ?? "";
+/** A second line of Node repeats what the first has tested: fewer rounds are enough there. */
+export const brief = line !== "" && line !== "first";
 
-/** Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). */
+/**
+ * Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). Of two
+ * lines of Node that are tested together each takes one of them.
+ */
 export function everyPostgres(): readonly TestServer[] {
-  const newest = server(variables.embeddedPostgres);
-  return brief ? [newest] : [server(variables.postgres), newest];
+  const servers = [server(variables.postgres), server(variables.embeddedPostgres)];
+  return line === "" ? servers : servers.slice(...(brief ? [0, 1] : [1]));
 }
 
 /** The machine's Redis. A test that stops or wipes one starts its own: see redis-server.ts. */
