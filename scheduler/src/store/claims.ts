@@ -402,7 +402,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
     loose: LooseEnds,
   ): Promise<number[]> {
     if (released.length === 0) return [];
-    await lockPlans(client, s, tasksOf(released));
+    // A resume that came between what this reads and what it does would leave a run set aside for which nobody comes.
+    await lockPlans(client, s, [...new Set(released.map(({ taskId }) => taskId))], true);
     const { rows } = await client.query(
       `update ${s}.run r set state = case when r.recall = 1 then 3 else 2 end,
                 attempt = r.attempt - case when r.recall = 1 then 0 else 1 end, recall = case when r.recall = 1 then 1 else 0 end,

@@ -59,13 +59,12 @@ export async function settleGates(
 /**
  * The first lock of whoever will end runs of tasks that plan from an end, before runs and before gates: edits hold a
  * task's plan while they wait for its runs. Other tasks' plans are not touched by an end and are left to the planners.
+ * @param all of the other tasks too: as long as they are locked nothing is paused or resumed
  */
-export async function lockPlans(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
+export async function lockPlans(client: SqlClient, s: string, taskIds: number[], all = false): Promise<void> {
   if (taskIds.length === 0) return;
-  await client.query(
-    `select from ${s}.plan where task_id = any($1) and after_end_ms is not null order by task_id for update`,
-    [taskIds],
-  );
+  const which = all ? "" : "and after_end_ms is not null";
+  await client.query(`select from ${s}.plan where task_id = any($1) ${which} order by task_id for update`, [taskIds]);
 }
 
 /**

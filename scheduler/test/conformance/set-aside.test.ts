@@ -55,6 +55,35 @@ describe.each(everyPostgres())("what is set aside for a pause that is over, on $
     expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
   });
 
+  it("is nothing that is given back while the resume comes", async () => {
+    const task = await stage.task("late-release");
+    const runId = await stage.enqueue(task);
+    const session = await stage.session();
+    const [run] = await stage.claim(session, [task]);
+    if (!run) throw new Error("nothing was claimed");
+    await stage.store.tasks.pause("late-release", change(stage.nowMs));
+    // Holds the release between its look at the task and its end.
+    const client = await stage.sql.connect();
+    await client.query("begin");
+    await client.query(`select from ${stage.schema}.run where id = $1 for update`, [runId]);
+    const released = settlement(run, { kind: "released" as const }, stage.nowMs);
+    const releasing = stage.store.claims.settle(session, [released], stage.nowMs);
+    const waiting = `select count(*)::int as count from pg_stat_activity
+                     where wait_event_type = 'Lock' and query like $1`;
+    const at = (text: string) => async () => (await stage.one(waiting, [text])).count === 1;
+    await until("the release at the run", at(`update "${stage.schema}".run r set state = case when r.recall%`));
+    let isResumed = false;
+    const resuming = stage.store.tasks.resume("late-release", change(stage.nowMs)).then(() => {
+      isResumed = true;
+    });
+    const isAtPlan = at(`%"${stage.schema}".plan%for update%`);
+    await until("the resume done, or waiting", async () => isResumed || (await isAtPlan()));
+    await client.query("commit");
+    client.release();
+    await Promise.all([releasing, resuming]);
+    expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
+  });
+
   it("ends with its task when that was removed meanwhile", async () => {
     const task = await stage.task("late-removed");
     await stage.store.tasks.pause("late-removed", change(stage.nowMs));
