@@ -1,4 +1,5 @@
 import { createServer, type Server } from "node:net";
+import pg from "pg";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { systemClock } from "../clock.ts";
 import { silentLog } from "../log.ts";
@@ -44,3 +45,27 @@ it.each([
 ])("takes a connection that ends as it is made for a store that is away: %s", async (_, act) => {
   await expect(act()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
 });
+
+it.each(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS"])(
+  "tries again when there is nothing left to make a connection of: %s",
+  async (code) => {
+    let tries = 0;
+    const left = () => Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code });
+    const starved = new Database({
+      url: "postgres://somebody@127.0.0.1/any",
+      schema: "any",
+      ...{ clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 2 },
+      driver: {
+        client: (config) => new pg.Client(config),
+        pool: (config) => Object.assign(new pg.Pool(config), { connect: () => Promise.reject(left()) }),
+      },
+    });
+    await expect(starved.ask("one", one)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    const done = starved.persist(async () => {
+      tries++;
+      return tries === 2 ? "done" : starved.ask("one", one);
+    });
+    expect(await done).toBe("done");
+    await starved.close();
+  },
+);

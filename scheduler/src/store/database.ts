@@ -288,7 +288,10 @@ function storeError(error: unknown): unknown {
       "Nothing was changed: try again.",
     );
   const gone =
-    /^(ECONN|EPIPE|ENOTFOUND|ENOENT|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08|57P0|53[234])/.test(state) ||
+    // The last four: this process or its machine has no more descriptors, ports or memory for one; others still may.
+    /^(ECONN|EPIPE|ENOTFOUND|ENOENT|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08|57P0|53[234]|EMFILE|ENFILE|EADDRNOTAVAIL|ENOBUFS)/.test(
+      state,
+    ) ||
     /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/.test(
       text,
     ) ||
