@@ -111,7 +111,7 @@ export interface OperationStore {
   /** @returns its state from now on @throws OPERATION_UNKNOWN, OPERATION_STATE */
   stop(operationId: number, nowMs: number, by?: Pick<Change, "author" | "reason">): Promise<OperationState>;
   /**
-   * One ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it repeatable
+   * One ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it, two calls make one
    * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
    */
   rerun(runId: number, change: Change, made?: number): Promise<Enqueued>;

@@ -23,6 +23,9 @@ export function addAlarms({
   const alarms = add(program, "alarms", "See what is wrong now, and whom it was told.", "carillon alarms")
     .helpCommand(false)
     .action(doing((_, options) => listAlarms(options, terminal)));
+  add(alarms, "list", "The same: what is wrong now, and whom it was told.", "carillon alarms list").action(
+    doing((_, options) => listAlarms(options, terminal)),
+  );
   add(
     alarms,
     "acknowledge",

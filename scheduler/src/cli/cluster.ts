@@ -13,6 +13,7 @@ import type { SecretRecord } from "../secret-store.ts";
 import type {
   AttemptRecord,
   Counters,
+  Enqueued,
   Leadership,
   LogLine,
   Member,
@@ -137,6 +138,8 @@ export interface ClusterRuns {
   /** The oldest lines. */
   logs(runId: number, limit: number): Promise<LogLine[]>;
   cancel(runId: number, reason: string | undefined): Promise<"cancelled" | "stopping">;
+  /** One that ended, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  rerun(runId: number, reason: string): Promise<Enqueued>;
   decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
   /** Tells of each run that ends from now on, until `signal` aborts; goes on when the cluster was away, and tells of that. */
   follow(

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
+import type { OperationKind } from "../operations.ts";
 import { liveStates, outcomes } from "../run.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { late } from "./late.ts";
@@ -17,6 +18,7 @@ const backfillTask = late(() => import("./operations.ts"), "backfillTask");
 const beginOperation = late(() => import("./operations.ts"), "beginOperation");
 const listOperations = late(() => import("./operations.ts"), "listOperations");
 const showOperation = late(() => import("./operations.ts"), "showOperation");
+const rerunRuns = late(() => import("./runs.ts"), "rerunRuns");
 const stopOperation = late(() => import("./operations.ts"), "stopOperation");
 const waitForOperation = late(() => import("./operations.ts"), "waitForOperation");
 
@@ -44,6 +46,14 @@ const operationNumber = (text: string): number => {
     hint: "See carillon operations list.",
   });
 };
+
+export function runNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text))
+    throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of a run`, {
+      hint: "See carillon runs list.",
+    });
+  return Number(text);
+}
 
 const tasksOptions = (command: Command): Command =>
   command
@@ -95,21 +105,29 @@ export function byFilter(names: unknown[], options: BulkOptions): boolean {
   return names.length === 0;
 }
 
+/** What is named at once, else by a filter as an operation. */
+export const namedOr =
+  (kind: OperationKind, terminal: Terminal, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
+  ([given]: string[], options: BulkOptions): Promise<ExitCode> => {
+    const names = given as unknown as string[];
+    return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
+  };
+
 export function addOperations({ add, family, doing, tasks, runs, terminal }: CommandParts): void {
   acting(
     timesOptions(
       tasksOptions(
         add(
           runs,
-          "rerun",
-          "Run ended runs again: new runs with their payloads, keys and slots.",
+          "rerun [run...]",
+          "Run ended runs again, by number or by filter: new runs with their payloads, keys and slots.",
           "carillon runs rerun --task settle-accounts --state failed --since 1d",
         ).option("--task <NAME>", "runs of this task"),
       ).addOption(new Option("--state <STATE...>", "runs that ended so (default: failed)").choices([...outcomes])),
     ),
   )
     .option("--reason <TEXT>", "why, for those who look at the operation later")
-    .action(doing((_, options: BulkOptions) => beginOperation("rerun", options, terminal)));
+    .action(doing(namedOr("rerun", terminal, (runs, options) => rerunRuns(runs.map(runNumber), options, terminal))));
   add(
     tasks,
     "backfill <name>",

@@ -1,6 +1,5 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { CarillonError } from "../errors.ts";
-import type { OperationKind } from "../operations.ts";
 import { liveStates, outcomes } from "../run.ts";
 import { version } from "../version.ts";
 import { addAccess } from "./access-commands.ts";
@@ -9,7 +8,7 @@ import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import { addFileCommands, addImporters, tellsChanges } from "./file-commands.ts";
 import { late } from "./late.ts";
 import { logLevels } from "./log-levels.ts";
-import { addOperations, bulkOptions, byFilter } from "./operation-commands.ts";
+import { addOperations, bulkOptions, namedOr, runNumber } from "./operation-commands.ts";
 import type { BulkOptions } from "./operations.ts";
 import { partsToSet } from "./parts-to-set.ts";
 import { addSchemaCommands } from "./schema-commands.ts";
@@ -26,7 +25,6 @@ const revertTask = late(() => import("./edit-task.ts"), "revertTask");
 const importCrontabs = late(() => import("./import-crontab.ts"), "importCrontabs");
 const serve = late(() => import("./node-commands.ts"), "serve");
 const listNodes = late(() => import("./nodes.ts"), "listNodes");
-const beginOperation = late(() => import("./operations.ts"), "beginOperation");
 const serveRemote = late(() => import("./remote-worker.ts"), "serveRemote");
 const showRun = late(() => import("./run-card.ts"), "showRun");
 const cancelRuns = late(() => import("./runs.ts"), "cancelRuns");
@@ -149,14 +147,6 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   const family = (name: string, summary: string): Command =>
     program.command(name).description(summary).helpCommand(false);
 
-  /** What is named at once, else by a filter as an operation. */
-  const namedOr =
-    (kind: OperationKind, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
-    ([given]: string[], options: BulkOptions) => {
-      const names = given as unknown as string[];
-      return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
-    };
-
   const coordinationOption = (command: Command): Command =>
     command.option(
       "--coordination <URL>",
@@ -262,7 +252,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     "tasks",
   )
     .option("--reason <TEXT>", "why, for those who look at the task later")
-    .action(doing(namedOr("pause", (names, options: BulkOptions) => pauseTasks(names, options, terminal))));
+    .action(doing(namedOr("pause", terminal, (names, options: BulkOptions) => pauseTasks(names, options, terminal))));
   bulkOptions(
     add(
       tasks,
@@ -273,7 +263,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     "tasks",
   )
     .option("--reason <TEXT>", "why, for those who look at the task later")
-    .action(doing(namedOr("resume", (names, options: BulkOptions) => resumeTasks(names, options, terminal))));
+    .action(doing(namedOr("resume", terminal, (names, options: BulkOptions) => resumeTasks(names, options, terminal))));
 
   add(
     tasks,
@@ -335,7 +325,9 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   )
     .option("--reason <TEXT>", "why, for those who look at the run later")
     .action(
-      doing(namedOr("cancel", (runs, options: BulkOptions) => cancelRuns(runs.map(runNumber), options, terminal))),
+      doing(
+        namedOr("cancel", terminal, (runs, options: BulkOptions) => cancelRuns(runs.map(runNumber), options, terminal)),
+      ),
     );
   addOperations({ add, family, doing, tasks, runs, terminal });
   addFileCommands({ add, doing, program, terminal });
@@ -428,11 +420,3 @@ const wholeNumber = (least: number, most: number) => (text: string) => {
     throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
   return number;
 };
-
-function runNumber(text: string): number {
-  if (!/^\d{1,15}$/.test(text))
-    throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of a run`, {
-      hint: "See carillon runs list.",
-    });
-  return Number(text);
-}

@@ -133,16 +133,38 @@ export function cancelRuns(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
+  return withEach(ids, options, terminal, async ({ runs }, run) => {
+    const outcome = await runs.cancel(run, options.reason);
+    if (terminal.json) terminal.object({ run, outcome });
+    else
+      terminal.line(outcome === "cancelled" ? `run ${run} is cancelled` : `run ${run} is running and was told to stop`);
+  });
+}
+
+export function rerunRuns(
+  ids: number[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withEach(ids, options, terminal, async ({ runs }, run) => {
+    const { runId, created } = await runs.rerun(run, options.reason ?? "");
+    if (terminal.json) terminal.object({ run, again: runId, created });
+    else terminal.line(created ? `run ${run} runs again as ${runId}` : `run ${runId} has its key, and did not end yet`);
+  });
+}
+
+/** Goes on after one that cannot be, unless it is the only one. */
+function withEach(
+  ids: number[],
+  options: CommonOptions,
+  terminal: Terminal,
+  act: (cluster: Cluster, run: number) => Promise<void>,
+): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     let worst: ExitCode = exitCodes.ok;
     for (const run of ids) {
       try {
-        const outcome = await cluster.runs.cancel(run, options.reason);
-        if (terminal.json) terminal.object({ run, outcome });
-        else
-          terminal.line(
-            outcome === "cancelled" ? `run ${run} is cancelled` : `run ${run} is running and was told to stop`,
-          );
+        await act(cluster, run);
       } catch (error) {
         if (!(error instanceof CarillonError) || ids.length === 1) throw error;
         terminal.failure(error);

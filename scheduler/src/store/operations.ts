@@ -13,6 +13,7 @@ import { audited } from "./audit.ts";
 import { backfillSteps } from "./backfill.ts";
 import type { Database } from "./database.ts";
 import { type Batch, batchSteps, type OpenOperation, type Progress, runSteps } from "./operation-steps.ts";
+import { RunIds } from "./run-ids.ts";
 import { notifySql } from "./signals.ts";
 
 /** Whoever takes a batch has this long before another may think it dead and repeat the batch. */
@@ -58,6 +59,7 @@ export const asOperation = (row: OperationRow): OperationRecord => ({
 export function operationStore(database: Database, tasks: TaskStore, runs: RunStore): OperationStore {
   const s = database.schema;
   const made = runSteps(database, runs);
+  const runIds = new RunIds(database);
   const batched = batchSteps(database, tasks, runs);
   const backfill = backfillSteps(database, tasks, runs);
   const isBatched = (kind: OperationKind) => kind === "pause" || kind === "resume" || kind === "cancel";
@@ -136,9 +138,10 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
 
     async rerun(runId, change, drawn) {
       const now = Math.round(change.nowMs);
+      const [number] = drawn === undefined ? await runIds.take(1) : [drawn];
       return database.persist(() =>
         database.transaction(async (client) => {
-          const run = await made.one(client, runId, drawn, now);
+          const run = await made.one(client, runId, number, now);
           if (run.created) {
             await audited(client, s, {
               ...{ atMs: now, who: change.author, act: "rerun", about: "run", named: String(runId) },

@@ -66,9 +66,12 @@ describe("dead letters and operations", () => {
 
     const rerun = await ask("runs", "rerun", "--task", "order", "--state", "succeeded", "--since", "1h", "--wait");
     expect([rerun.code, rerun.stdout]).toEqual([0, expect.stringMatching(/^operation \d+ done: 3 of 3 done$/m)]);
+    const one = await ask("runs", "rerun", String(again.run));
+    expect([one.code, one.stdout]).toEqual([0, expect.stringMatching(/^run \d+ runs again as \d+\n$/)]);
+    expect(await code("runs", "rerun", String(again.run), "--task", "order")).toEqual([2, "USAGE"]);
     const cancel = await ask("runs", "cancel", "--task", "order", "--wait");
-    expect([cancel.code, cancel.stdout]).toEqual([0, expect.stringMatching(/3 of 3 done/)]);
-    expect((await ask("operations", "list")).stdout).toMatch(/^ +\d+ +cancel +done +3\/3 .* task order$/m);
+    expect([cancel.code, cancel.stdout]).toEqual([0, expect.stringMatching(/4 of 4 done/)]);
+    expect((await ask("operations", "list")).stdout).toMatch(/^ +\d+ +cancel +done +4\/4 .* task order$/m);
     expect(await code("operations", "stop", String(operation))).toEqual([1, "OPERATION_STATE"]);
   });
 

@@ -134,6 +134,9 @@ describe("a command", () => {
       ...{ code: 0, stdout: `run ${run} is cancelled\n` },
     });
     expect(await byServer("runs", "cancel", "999999")).toMatchObject({ code: 3 });
+    expect(await byServer("runs", "rerun", String(run))).toMatchObject({
+      ...{ code: 0, stdout: expect.stringMatching(/^run \d+ runs again as \d+\n$/) },
+    });
     const dry = await byServer("runs", "rerun", "--task", "order", "--since", "1d", "--dry-run");
     expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(/^1 run to run again/)]);
     expect(await jsonOf("dead", "redrive", "--task", "order", "--wait")).toMatchObject({ state: "done", done: 1 });

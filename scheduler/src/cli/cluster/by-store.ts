@@ -160,6 +160,7 @@ function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterR
     },
     logs: (runId, limit) => store.runs.logs(runId, limit),
     cancel: (runId, reason) => tower.cancel(runId, reason, author),
+    rerun: (runId, reason) => store.operations.rerun(runId, { author, reason, nowMs: nowMs() }),
     decide: (runId, how, reason) => tower.decide(runId, how, reason, author),
     async follow(task, known, listener, signal) {
       const since = Math.round(nowMs());

@@ -38,6 +38,10 @@ export function serverRuns(api: Client): ClusterRuns {
     async cancel(run, reason) {
       return (await once((key) => api.cancelRun({ run, ...why(reason) }, key))).outcome;
     },
+    async rerun(run, reason) {
+      const made = await once((key) => api.rerunRun({ run, ...why(reason) }, key));
+      return { runId: made.run, created: made.created };
+    },
     decide: async (run, how, reason) => void (await once((key) => api.decideRun({ run, how, ...why(reason) }, key))),
     follow: (task, known, listener, signal) => followEnds(api, list, { task, known, listener, signal }),
   };
