@@ -12,11 +12,12 @@
  * passes is told as unsteady, with what it failed of the first time above. An unsteady test is a fault to look into, but
  * no reason to throw away what the other thousands say.
  *
- * Ends with one line: N passed, N failed.
+ * Ends with what failed and why, a line each, and one line: N passed, N failed.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { buildConsole } from "./console.mjs";
 import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
@@ -43,7 +44,8 @@ function lint() {
 }
 
 /**
- * @typedef {{ name: string, status: string, assertionResults: { status: string, fullName: string }[] }} TestFile
+ * @typedef {{ status: string, fullName: string, failureMessages: string[] }} TestResult
+ * @typedef {{ name: string, status: string, message: string, assertionResults: TestResult[] }} TestFile
  * @typedef {{ passed: number, failed: number, skipped: number, files: TestFile[] }} Figures
  */
 
@@ -85,6 +87,9 @@ const leastRepeated = { line: "units", share: 0, told: " (units alone: this mach
 const total = { passed: 0, failed: 0 };
 /** @type {string[]} */
 const parts = [];
+/** What failed and why: read again at the end, where the last lines are all that somebody sees. @type {string[]} */
+const failures = [];
+const failuresTold = 60;
 
 /** @param {string} what @param {boolean} good */
 function check(what, good) {
@@ -125,8 +130,8 @@ async function testOn(path, version, rest, servers, { line, told }) {
     PATH: `${dirname(path)}${delimiter}${process.env.PATH ?? ""}`,
   };
   const first = await vitest(path, version, rest, env, whole);
-  let { passed, failed } = first.figures;
-  const { skipped, files } = first.figures;
+  let { passed, failed, files } = first.figures;
+  const { skipped } = first.figures;
   /** @type {string[]} */
   let unsteady = [];
   if (whole && files.length > 0 && failed <= unsteadyMost && first.exit !== interruptedExit) {
@@ -143,6 +148,7 @@ async function testOn(path, version, rest, servers, { line, told }) {
       failed = again.figures.failed;
       const stillFailing = again.figures.files.flatMap(namesOfFailed);
       unsteady = files.flatMap(namesOfFailed).filter((name) => !stillFailing.includes(name));
+      files = again.figures.files;
     }
   }
   total.passed += passed;
@@ -155,6 +161,7 @@ async function testOn(path, version, rest, servers, { line, told }) {
   for (const name of unsteady) say(`UNSTEADY on Node ${version}: ${name}`);
   if (unsteady.length > 0) part += `, ${unsteady.length} UNSTEADY`;
   parts.push(part);
+  failures.push(...files.flatMap(whyFailed).map((failure) => `Node ${version}: ${failure}`));
   return first.exit;
 }
 
@@ -162,6 +169,16 @@ async function testOn(path, version, rest, servers, { line, told }) {
 function namesOfFailed({ name, assertionResults }) {
   const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
   return (tests.length > 0 ? tests : ["the file itself"]).map((test) => `${relative(root, name)}: ${test}`);
+}
+
+/** @param {TestFile} file */
+function whyFailed({ name, message, assertionResults }) {
+  const tests = assertionResults.filter(({ status }) => status === "failed");
+  const each = tests.map(({ fullName, failureMessages }) => [fullName, failureMessages[0] ?? ""]);
+  return (each.length > 0 ? each : [["the file itself", message]]).map(([test, why = ""]) => {
+    const line = stripVTControlCharacters(why).trim().split("\n", 1)[0] ?? "";
+    return `${relative(root, name)}: ${test}: ${line.slice(0, 200)}`;
+  });
 }
 
 /** @param {number} firstMs how long the first line took */
@@ -209,6 +226,8 @@ try {
   fail(error);
   total.failed += 1;
 }
+if (failures.length > 0) say(`\nFailed:\n${failures.slice(0, failuresTold).join("\n")}`);
+if (failures.length > failuresTold) say(`and ${failures.length - failuresTold} more, above`);
 const seconds = Math.round((performance.now() - began) / 1_000);
 console.log(`\n${[...parts, `${seconds} s`].join(" · ")}\n${total.passed} passed, ${total.failed} failed`);
 if (total.failed > 0) process.exitCode = 1;
