@@ -28,8 +28,8 @@ const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } } as const;
  * starts when they have ended. Cluster tests measure the lateness of real processes, so nothing runs beside them and
  * their files run one by one.
  *
- * Files of one project share processes, and with them what is loaded (`isolate`): to load it anew for each took a tenth of
- * the time of all.
+ * Files of the projects that compute most share processes, and with them what is loaded (`isolate`): to load it anew for each
+ * took a tenth of the time of all. What they load keeps no state of a file and hooks into none (`hooksHold` in tidy).
  */
 const tests: TestProjectInlineConfiguration["test"][] = [
   {
@@ -61,7 +61,6 @@ const tests: TestProjectInlineConfiguration["test"][] = [
     globalSetup: [needServers],
     testTimeout: 120_000,
     hookTimeout: 60_000,
-    isolate: false,
     ...waiting,
   },
   {
@@ -80,7 +79,6 @@ const tests: TestProjectInlineConfiguration["test"][] = [
     exclude: onceOf(sameServer.map((name) => `scheduler/test/embedded/${name}.test.ts`)),
     testTimeout: 90_000,
     hookTimeout: 90_000,
-    isolate: false,
     ...waiting,
   },
   {

@@ -41,6 +41,16 @@ export const everyTestRuns: Rule = (files) =>
     .filter((file) => isCode(file) && isTest(file))
     .flatMap((file) => find(file, "code", switchedOff, "a test that may not run"));
 
+/** Test files here share a process: see vitest.config.ts. */
+const sharing = /^(?:scheduler\/test\/(?:conformance|support)|zookeeper\/test)\//;
+const looseHook = /^(?:before|after)(?:All|Each)\b/gm;
+
+/** A file that several tests load is loaded once: a hook at its top level would hold for the first of them alone. */
+export const hooksHold: Rule = (files) =>
+  files
+    .filter((file) => sharing.test(file.path) && !file.path.endsWith(".test.ts"))
+    .flatMap((file) => find(file, "code", looseHook, "a hook outside of a function that the test calls"));
+
 const leftOver = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
 const prose = /\.(?:md|sh|ya?ml|toml)$|^\.ci\//;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { errorCodes } from "../../src/errors.ts";
-import { everyTestRuns, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
 import { dependencyRule, importDirection } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
@@ -21,6 +21,7 @@ const rules: Record<string, Rule> = {
   "imports nothing from simulation, faults, test, bench or examples": importDirection,
   "takes time and chance as arguments": timeArrives,
   "runs every test": everyTestRuns,
+  "hooks into every file of tests": hooksHold,
   "leaves nothing unfinished": nothingLeftOver,
   "swallows no error": nothingSwallowed,
   "has files that one person can hold": smallFiles,

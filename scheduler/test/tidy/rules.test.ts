@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { importsOf, partsOf } from "./code.ts";
-import { everyTestRuns, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
 import { dependencyRule, importDirection } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
@@ -112,6 +112,19 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     ].map((text) => ({ "scheduler/src/task.test.ts": text })),
     kept: {
       "scheduler/src/task.test.ts": "it('a', () => expect(overlap.skip).toBe(1)); it.each([1])('it.only(x)', f);",
+    },
+  },
+  {
+    name: "hooksHold",
+    rule: hooksHold,
+    broken: [
+      { "scheduler/test/conformance/stage.ts": "afterEach(async () => close());" },
+      { "zookeeper/test/support/servers.ts": "let a = 1;\nbeforeAll(start);" },
+    ],
+    kept: {
+      "scheduler/test/conformance/stage.ts": "export function stage() {\n  afterEach(close);\n}",
+      "scheduler/test/conformance/runs.test.ts": "beforeAll(start);",
+      "scheduler/test/cli/process.ts": "beforeAll(start);",
     },
   },
   {
