@@ -84,7 +84,10 @@ export interface OperationRequest {
 export interface OperationRecord extends OperationRequest {
   operationId: number;
   state: OperationState;
-  /** What matched when it began. In the end it is done + passed + failed, unless the operation was stopped or failed. */
+  /**
+   * What matched when it began, and what was found beyond that, such as a task that was paused between the count and its turn.
+   * In the end it is done + passed + failed, unless the operation was stopped or failed.
+   */
   total: number;
   done: number;
   /** What needed nothing any more when its turn came. */

@@ -124,6 +124,9 @@ export interface Counters {
   retried: number;
 }
 
+/** @param client in the transaction of a change that is about to be made */
+export type IsWanted = (client: SqlClient) => Promise<boolean>;
+
 export interface TaskStore {
   /**
    * Creates the task, or stores a new version when the definition differs; what was planned for the old one and is not
@@ -151,9 +154,12 @@ export interface TaskStore {
   list(): Promise<TaskRecord[]>;
   /** Newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** Withdraws what is planned and not claimed. @returns runs claimed and not known to be started, now asked back */
-  pause(name: string, change: Change): Promise<{ recalled: number[] }>;
-  resume(name: string, change: Change): Promise<void>;
+  /**
+   * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
+   * whether it is still to be made @returns runs claimed and not known to be started, now asked back
+   */
+  pause(name: string, change: Change, isWanted?: IsWanted): Promise<{ recalled: number[] }>;
+  resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
   /** Of tasks changed since: what was set aside for a pause that was over, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */
@@ -305,8 +311,8 @@ export interface RunStore {
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /** Spans of runs, for those that these begin. One try. */
   leaveSpans(spans: { runId: number; context: string }[], nowMs: number): Promise<void>;
-  /** The same inside the caller's transaction. */
-  enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number): Promise<Enqueued>;
+  /** The same inside the caller's transaction. @param places of runs that wait for one: "later" is when the caller settles gates */
+  enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
   /** @param by whose wish it is, where it is a wish: put down in the audit */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;

@@ -6,6 +6,7 @@ import type { Schedule } from "../schedule.ts";
 import { plannedSchedule } from "../slot-rules.ts";
 import type { RunStore, SqlClient, TaskRecord, TaskStore } from "../store.ts";
 import type { Database } from "./database.ts";
+import { settleGates } from "./gates.ts";
 import { ensureLedger } from "./history.ts";
 import type { OpenOperation, Progress } from "./operation-steps.ts";
 
@@ -78,9 +79,11 @@ export function backfillSteps(database: Database, tasks: TaskStore, runs: RunSto
       for (const slotMs of slots.filter((one) => taken.has(one))) {
         const dueMs = perSecond === null ? now : paceMs + (made.length * 1_000) / perSecond;
         const write = { taskId: task.taskId, payload, dueMs, key: null, priority: null, source: "slot" as const };
-        made.push({ slotMs, runId: (await runs.enqueueIn(client, write, now)).runId });
+        made.push({ slotMs, runId: (await runs.enqueueIn(client, write, now, "later")).runId });
       }
       await link(client, task, made);
+      // Only now: who is skipped for want of a place is told as skipped in its slot's row.
+      if (made.length > 0) await settleGates(client, s, [task.taskId], now, false);
       const nextPaceMs = perSecond === null ? now : Math.round(paceMs + (made.length * 1_000) / perSecond);
       return {
         done: made.length,

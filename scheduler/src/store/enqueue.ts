@@ -153,14 +153,14 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       });
     },
 
-    async enqueueIn(client, write, nowMs) {
+    async enqueueIn(client, write, nowMs, places) {
       for (;;) {
         const { rows } = await client.query(
           inserts["run-insert-keyed"],
           insertValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
         );
         const made = rows[0] as unknown as Made;
-        if (made.state === 0) await settleGates(client, s, [write.taskId], nowMs, false);
+        if (made.state === 0 && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
         if (made.id !== null && made.created && write.context !== undefined)
           await client.query(originSql(s), originsOf([write], [made.id], nowMs));
         if (made.id !== null) return { runId: Number(made.id), created: made.created };

@@ -4,6 +4,7 @@ import { liveStates, outcomes } from "../run.ts";
 import type { Enqueued, RunStore, SqlClient, TaskStore } from "../store.ts";
 import type { Database } from "./database.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
+import { settleGates } from "./gates.ts";
 import { taskIdsSql, taskValues } from "./task-filter.ts";
 
 /** An operation as its row has it, while it is open. */
@@ -96,15 +97,25 @@ export function batchSteps(database: Database, tasks: TaskStore, runs: RunStore)
       return rows.map(({ id, name }) => ({ id: Number(id), name: String(name) }));
     },
 
-    /** Each may have been done by an earlier try whose process died: then it is found done, and counts as done. */
-    async carryOut(open: OpenOperation, items: BatchItem[], nowMs: number): Promise<Progress> {
+    /**
+     * Each may have been done by an earlier try whose process died: then it is found done, and counts as done. Whoever stood
+     * still and was taken for dead pauses and resumes nothing once the batch was counted: it may have been undone since.
+     */
+    async carryOut(open: OpenOperation, { items, steps }: Batch, nowMs: number): Promise<Progress> {
       const { kind, author } = open;
+      const isWanted = async (client: SqlClient) => {
+        const { rows } = await client.query(`select from ${s}.operation where id = $1 and steps = $2 for share`, [
+          open.id,
+          steps,
+        ]);
+        return rows.length > 0;
+      };
       const reason = open.reason || `operation ${open.id}`;
       const progress = { done: 0, passed: 0, failed: 0, error: null as string | null, left: true, nextMs: nowMs };
       const one = async (item: BatchItem): Promise<"done" | "passed"> => {
         if (kind === "cancel") return cancelOne(item.id, reason);
-        if (kind === "pause") await tasks.pause(item.name, { author, reason, nowMs });
-        else await tasks.resume(item.name, { author, reason, nowMs });
+        if (kind === "pause") await tasks.pause(item.name, { author, reason, nowMs }, isWanted);
+        else await tasks.resume(item.name, { author, reason, nowMs }, isWanted);
         return "done";
       };
       const cancelOne = async (runId: number, why: string) => {
@@ -197,9 +208,10 @@ export function runSteps(database: Database, runs: RunStore) {
       const { exists, taskId, payload, priority, key, slotMs } = past[0];
       if (!exists) throw new CarillonError("TASK_UNKNOWN", `the task of run ${runId} was removed`);
       const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const, runId: made };
-      const run = await runs.enqueueIn(client, write, now);
+      const run = await runs.enqueueIn(client, write, now, "later");
       if (!run.created) return run;
       await client.query(`update ${s}.run set slot_ms = $2 where id = $1`, [run.runId, slotMs]);
+      await settleGates(client, s, [taskId], now, false);
       await mark(client, past, new Map([[runId, run.runId]]), null, 1);
       return run;
     },
@@ -269,7 +281,7 @@ export function runSteps(database: Database, runs: RunStore) {
       }
       const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const };
       try {
-        const run = await runs.enqueueIn(client, write, now);
+        const run = await runs.enqueueIn(client, write, now, "later");
         if (run.created) made.set(id, run.runId);
         else error = `run ${id}: run ${run.runId} lives and has its key ${key}`;
       } catch (failure) {
@@ -285,6 +297,9 @@ export function runSteps(database: Database, runs: RunStore) {
         [slots.map(({ id }) => made.get(id)), slots.map(({ slotMs }) => slotMs)],
       );
     }
+    // After their slots are written: who is skipped for want of a place is told with its slot.
+    const taskIds = past.filter(({ id }) => made.has(id)).map(({ taskId }) => taskId);
+    if (taskIds.length > 0) await settleGates(client, s, taskIds, now, false);
     return { made, error };
   }
 

@@ -122,7 +122,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
           open = await take(client, now, operationId);
           return open && stepIn(client, open, now);
         });
-        if (open && batch) await settle(open.id, batch, await batched.carryOut(open, batch.items, nowMs), now);
+        if (open && batch) await settle(open.id, batch, await batched.carryOut(open, batch, nowMs), now);
       } catch (error) {
         if (!open || isPassing(error)) throw error;
         await breakOff(open.id, error, now);
@@ -249,6 +249,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
     await client.query(
       `update ${s}.operation set done = done + $2, failed = failed + $4, error = coalesce($5, error), cursor = $6, steps = steps + 1,
               passed = case when $8 = 'done' then greatest(passed + $3, total - done - failed - $2 - $4) else passed + $3 end,
+              total = greatest(total, done + passed + failed + $2 + $3 + $4),
               next_ms = $7, stepped_ms = $9, state = $8, started_ms = coalesce(started_ms, $9),
               ended_ms = case when $8 = 'done' then $9::bigint end
        where id = $1`,
@@ -271,7 +272,7 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
     await database.query(
       "operation-settle",
       `update ${s}.operation set done = done + $3, passed = passed + $4, failed = failed + $5, error = coalesce($6, error), cursor = $7,
-              batch = null, steps = steps + 1, next_ms = $8,
+              total = greatest(total, done + passed + failed + $3 + $4 + $5), batch = null, steps = steps + 1, next_ms = $8,
               state = case state when 'stopping' then 'stopped' else state end,
               ended_ms = case state when 'stopping' then $8::bigint end
        where id = $1 and steps = $2`,

@@ -4,7 +4,16 @@ import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { countSlots } from "../planning.ts";
 import { plannedSchedule, slotsPassed } from "../slot-rules.ts";
-import type { Change, Counters, SqlClient, TaskChange, TaskRecord, TaskStore, VersionRecord } from "../store.ts";
+import type {
+  Change,
+  Counters,
+  IsWanted,
+  SqlClient,
+  TaskChange,
+  TaskRecord,
+  TaskStore,
+  VersionRecord,
+} from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
 import { isKeyed, isRouted } from "../task-policies.ts";
@@ -143,13 +152,13 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       );
     },
 
-    async pause(name, change) {
-      const { taskId } = await stop(name, "paused", change, (client, id) =>
+    async pause(name, change, isWanted) {
+      const mark = (client: SqlClient, id: number) =>
         client.query(
           `update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`,
           [id, Math.round(change.nowMs), change.author, change.reason],
-        ),
-      );
+        );
+      const { taskId } = await stop(name, "paused", change, mark, null, isWanted);
       return { recalled: await recallClaimed(taskId) };
     },
 
@@ -159,11 +168,11 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       return { recalled: await recallClaimed(taskId) };
     },
 
-    async resume(name, change) {
+    async resume(name, change, isWanted) {
       const taskId = await database.transaction(async (client) => {
         const row = await lock(client, name);
         if (row.deleted_ms !== null) throw unknown(name);
-        if (row.paused_ms === null) return row.id;
+        if (row.paused_ms === null || (isWanted && !(await isWanted(client)))) return row.id;
         await auditedTask(client, s, "resume", row, change);
         await client.query(
           `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
@@ -411,12 +420,14 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     change: Change,
     mark: (client: SqlClient, taskId: number) => Promise<unknown>,
     expectedVersion: number | null = null,
+    isWanted?: IsWanted,
   ): Promise<{ taskId: number }> {
     return database.transaction(async (client) => {
       const row = await lock(client, name);
       if (row.deleted_ms !== null) throw unknown(name);
       if (expectedVersion !== null && expectedVersion !== row.version) throw await stale(name, expectedVersion, client);
       if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
+      if (isWanted && !(await isWanted(client))) return { taskId: row.id };
       const now = Math.round(change.nowMs);
       await account(client, row, now, `${how} before it could be planned`);
       await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);

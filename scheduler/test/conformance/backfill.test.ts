@@ -87,6 +87,18 @@ describe("backfill", () => {
     expect(await stage.store.operations.find(id)).toMatchObject({ state: "stopped", done: 8, total: 24 });
   });
 
+  it("tells of a slot whose run is skipped at once for want of a place, in its row and in history", async () => {
+    const task = await stage.task("skipping", { schedule: cron("0 * * * *"), overlap: "skip" });
+    const toMs = startMs + 2 * hourMs;
+    expect(await carryOut(await begin("skipping", { toMs }))).toMatchObject({ state: "done", done: 3 });
+    const { slots } = await stage.store.history.slots(task.taskId, startMs, toMs, 9);
+    expect(slots.map(({ outcome }) => outcome).sort()).toEqual(["run", "skipped", "skipped"]);
+    const skipped = await stage.rows("select slot_ms from $s.run_history where task_id = $1", [task.taskId]);
+    expect(skipped.map(({ slot_ms }) => slot_ms).sort()).toEqual(
+      slots.flatMap(({ outcome, slotMs }) => (outcome === "skipped" ? [slotMs] : [])).sort(),
+    );
+  });
+
   it("leaves what was missed or skipped as it was told, unless it is asked for", async () => {
     const task = await stage.task("told", { schedule: cron("0 * * * *") });
     const skippedMs = startMs + 3 * hourMs;

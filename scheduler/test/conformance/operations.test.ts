@@ -82,6 +82,42 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     ).toEqual(later);
   });
 
+  it("count what came to match between the count and its turn", async () => {
+    for (const name of ["late-a", "late-b"]) await stage.task(name);
+    const paused = { author: "test", reason: "", nowMs: stage.nowMs };
+    await stage.store.tasks.pause("late-a", paused);
+    const id = await begin({ kind: "resume", filter: { matching: "late-*" } });
+    await stage.store.tasks.pause("late-b", paused);
+    expect(await find(id)).toMatchObject({ total: 1 });
+    expect(await carryOut(id)).toMatchObject({ state: "done", total: 2, done: 2, passed: 0, failed: 0 });
+  });
+
+  it("undo nothing that was done after them: who stood still with a batch wakes too late", async () => {
+    const names = ["stood-a", "stood-b"];
+    for (const name of names) await stage.task(name);
+    const id = await begin({ kind: "pause", filter: { matching: "stood-*" } });
+    const slow = await stage.another();
+    const client = await stage.sql.connect();
+    let late: Promise<unknown> = Promise.resolve();
+    try {
+      // It has the batch, and comes to the first task when another has done and counted all of it, and somebody resumed them.
+      await client.query("begin");
+      await client.query(`select from ${stage.schema}.task where name = any($1) for update`, [names]);
+      late = step(id, 0, slow);
+      const batch = async () => (await stage.one("select batch from $s.operation where id = $1", [id])).batch;
+      await until("the batch is taken", async () => (await batch()) !== null);
+      const counted = `batch = null, done = 2, steps = steps + 1, cursor = '{"id": 1000000}', next_ms = created_ms`;
+      await client.query(`update ${stage.schema}.operation set ${counted} where id = $1`, [id]);
+      await client.query("commit");
+    } finally {
+      client.release();
+    }
+    await late;
+    const left = (await stage.store.tasks.list()).filter(({ name, paused }) => names.includes(name) && paused);
+    expect(left).toEqual([]);
+    expect(await carryOut(id)).toMatchObject({ state: "done", done: 2 });
+  });
+
   it("run again what ended, once each, with its payload", async () => {
     const task = await stage.task("rerun", { group: "rerun" });
     await stage.store.runs.enqueue(
