@@ -14,6 +14,7 @@ import { Doors, lineDriver } from "./line.ts";
 import { Contenders } from "./locks/contenders.ts";
 import { Machine } from "./machine.ts";
 import { type Cut, fairWeather, type Network } from "./network.ts";
+import { type Asked, carryOut, requestOf } from "./operate.ts";
 import type { Act, NodePlan, Plan } from "./plan.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Server } from "./server.ts";
@@ -43,6 +44,8 @@ export interface ClusterOptions {
 /** Shorter runs are over before anything can happen to them. */
 const struckMs = 400;
 const leastAheadMs = 20;
+/** About what a step of an operation takes in fair weather. */
+const stepMs = 60;
 /** It is to go on for long after its process is back. */
 const editedRunMs = 15_000;
 
@@ -168,13 +171,22 @@ export class Cluster {
       openWitness: (options) => coordination.open(machine, options),
       // Its tasks are defined while it runs, by whoever saves them; what is in its code is the handlers alone.
       around: async (store) => {
-        const { tasks, history } = store;
+        const { tasks, history, operations } = store;
         // Asked for one, by who enqueues a run of it.
         const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
           first && more.length === 0 ? [await tasks.byName(first.name)] : [];
         // Days do not pass here, and there are partitions for this one.
         const rotate: typeof history.rotate = async () => ({ created: [], dropped: [] });
-        return { ...store, tasks: { ...tasks, saveAll }, history: { ...history, rotate } };
+        const step: typeof operations.step = (...given) => {
+          this.#struck("step", plan.name, stepMs, undefined);
+          return operations.step(...given);
+        };
+        return {
+          ...store,
+          tasks: { ...tasks, saveAll },
+          history: { ...history, rotate },
+          operations: { ...operations, step },
+        };
       },
     };
     const carillon = new Carillon(
@@ -267,7 +279,7 @@ export class Cluster {
       this.#struck("claim", who.split("#")[0] as string, aheadMs, undefined);
   }
 
-  #struck(at: "run" | "claim" | "hold", node: string, lengthMs: number, task: string | undefined): void {
+  #struck(at: "run" | "claim" | "hold" | "step", node: string, lengthMs: number, task: string | undefined): void {
     const suits = (strike: { at: string; edited: boolean }) =>
       strike.at === at && (at !== "run" || !strike.edited || lengthMs > editedRunMs);
     const place = this.#healed ? -1 : this.#strikes.findIndex(suits);
@@ -352,7 +364,7 @@ export class Cluster {
     const { carillon } = able;
     const { now } = { now: server.wallMs() };
     const operation: Operation = {
-      ...{ id: `op${++this.#operations}`, kind: act.kind, node: able.plan.name, task: "task" in act ? act.task : "" },
+      ...{ id: `op${++this.#operations}`, kind: act.kind, node: able.plan.name, task: taskOf(act) },
       ...{ invokedMs: universe.nowMs, invokedStoreMs: now, endedMs: null, endedStoreMs: null, outcome: "unknown" },
       ...(act.kind === "save" ? { definition: act.definition } : {}),
       ...(act.kind === "enqueue" ? { dueMs: now + act.inMs, key: act.key, limitKey: act.limitKey } : {}),
@@ -360,6 +372,10 @@ export class Cluster {
     if (act.kind === "cancel") {
       operation.run = this.#runs[act.run];
       if (operation.run === undefined) return;
+    }
+    if (act.kind === "stop operation") {
+      operation.operationId = recorder.operations.findLast(({ request }) => request)?.operationId;
+      if (operation.operationId === undefined) return;
     }
     recorder.operations.push(operation);
     universe.note(`${operation.id} ${act.kind} ${operation.task} at ${operation.node}`);
@@ -392,6 +408,12 @@ export class Cluster {
           this.#runs.push(runId);
           return `run ${runId}`;
         }
+        case "begin operation":
+          return `operation ${await this.#beginOperation(able, act.asked, operation)}`;
+        case "stop operation": {
+          const { store, nowMs } = await carillon.open();
+          return store.operations.stop(operation.operationId as number, nowMs(), { author: able.plan.name, reason });
+        }
       }
     };
     asked().then(
@@ -404,6 +426,21 @@ export class Cluster {
     );
   }
 
+  async #beginOperation({ plan, carillon, machine }: Node, asked: Asked, operation: Operation): Promise<number> {
+    const { store, nowMs } = await carillon.open();
+    const request = requestOf(asked, nowMs(), plan.name, operation.id);
+    operation.request = request;
+    const begin = () => store.operations.begin(request, operation.id, nowMs());
+    const [id, again = id] = await Promise.all(asked.twice ? [begin(), begin()] : [begin()]);
+    if (id !== again) this.#options.recorder.unexpected(`${operation.id} was begun as ${id} and as ${again}`);
+    operation.operationId = id as number;
+    if (asked.waits)
+      carryOut(store, operation.operationId, machine, nowMs).catch((error) => {
+        if (!(error instanceof CarillonError)) this.#options.recorder.unexpected(`${operation.id} step: ${error}`);
+      });
+    return operation.operationId;
+  }
+
   #logOf(name: string): Log {
     const { universe, recorder } = this.#options;
     const say = (level: string) => (fields: object, message: string) => {
@@ -414,3 +451,6 @@ export class Cluster {
     return { debug: recorder.traced ? say("debug") : quiet, info: say("info"), warn: say("warn"), error: say("error") };
   }
 }
+
+const taskOf = (act: Extract<Act, { kind: Operation["kind"] }>): string =>
+  "task" in act ? act.task : act.kind === "begin operation" ? (act.asked.filter.task ?? "") : "";

@@ -1,3 +1,4 @@
+import type { OperationRequest } from "../../scheduler/src/operations.ts";
 import type { TaskDefinition } from "../../scheduler/src/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
@@ -29,7 +30,15 @@ export interface Execution {
 /** Something asked of the cluster. `unknown`: no answer came, or one that says neither. */
 export interface Operation {
   readonly id: string;
-  readonly kind: "save" | "pause task" | "resume task" | "remove task" | "enqueue" | "cancel";
+  readonly kind:
+    | "save"
+    | "pause task"
+    | "resume task"
+    | "remove task"
+    | "enqueue"
+    | "cancel"
+    | "begin operation"
+    | "stop operation";
   readonly node: string;
   readonly task: string;
   readonly invokedMs: number;
@@ -44,6 +53,11 @@ export interface Operation {
   readonly limitKey?: string | null;
   run?: number;
   created?: boolean;
+  /** Of an operation on many. */
+  request?: OperationRequest;
+  operationId?: number;
+  /** It is told of here because an operation on many did it; nobody waits for what that asks back from its workers. */
+  readonly isOfMany?: boolean;
   answer?: string;
 }
 
@@ -80,6 +94,10 @@ export interface Dump {
   readonly term: Row[];
   readonly leadership: Row[];
   readonly tally: Row[];
+  readonly operation: Row[];
+  /** Of operations: who began and stopped them. */
+  readonly audit: Row[];
+  readonly dead_letter: Row[];
 }
 
 export const dumped = {
@@ -87,10 +105,11 @@ export const dumped = {
   task_version: "select task_id, version, definition, author, reason, changed_ms from S.task_version order by 1, 2",
   plan: "select task_id, version, next_slot_ms, paused from S.plan order by 1",
   slot: "select task_id, slot_ms, outcome, run_id, reason, accepted_ms from S.slot order by 1, 2",
-  slot_range: "select task_id, version, from_ms, to_ms, slots, outcome, reason from S.slot_range order by id",
+  slot_range:
+    "select task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms from S.slot_range order by id",
   run: "select id, task_id, slot_ms, due_ms, state, fence, session_id, attempt, source, key, recall, gate, created_ms, claimed_ms, parent_id from S.run order by id",
   run_history:
-    "select id, task_id, slot_ms, due_ms, fence, session_id, attempt, outcome, source, key, started_ms, ended_ms, parent_id from S.run_history order by id, fence",
+    "select id, task_id, slot_ms, due_ms, fence, session_id, attempt, outcome, source, key, started_ms, ended_ms, parent_id, case outcome when 2 then error->>'message' end as why from S.run_history order by id, fence",
   attempt:
     "select run_id, attempt, fence, session_id, outcome, started_ms, ended_ms, error->>'code' as error from S.attempt order by run_id, fence",
   late_result: "select run_id, fence, outcome, at_ms from S.late_result order by run_id, fence",
@@ -100,6 +119,10 @@ export const dumped = {
   tally: `select task_id, sum(succeeded)::float8 as succeeded, sum(failed)::float8 as failed, sum(cancelled)::float8 as cancelled,
             sum(skipped)::float8 as skipped, sum(missed)::float8 as missed, sum(retried)::float8 as retried
           from (select * from S.tally union all select * from S.tally_delta) x group by task_id order by 1`,
+  operation:
+    "select id, kind, filter, range, reason, state, total, done, passed, failed, error, last_run_id, created_ms, ended_ms from S.operation order by id",
+  audit: "select act, named from S.audit where about = 'operation' order by id",
+  dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;
 
 /** Everything that a checker may look at. Times ending in Ms without more are the universe's. */

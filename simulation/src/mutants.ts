@@ -6,9 +6,10 @@ import { claimMutants } from "./mutants/claims.ts";
 import { lockMutants } from "./mutants/locks.ts";
 import { membershipMutants } from "./mutants/membership.ts";
 import type { Mutant } from "./mutants/mutant.ts";
+import { operationMutants } from "./mutants/operations.ts";
 import { planningMutants } from "./mutants/planning.ts";
 import { workerMutants } from "./mutants/worker.ts";
-import { sortOf } from "./plan.ts";
+import { planOf, sortOf } from "./plan.ts";
 
 export const allMutants: readonly Mutant[] = [
   ...claimMutants,
@@ -16,6 +17,7 @@ export const allMutants: readonly Mutant[] = [
   ...membershipMutants,
   ...planningMutants,
   ...lockMutants,
+  ...operationMutants,
 ];
 
 /** Of this program's compiled files: the simulation and the scheduler in it. */
@@ -68,8 +70,12 @@ export async function plant(options: {
 
 /** The first so many of that sort. */
 function seedsFor({ play }: Mutant, count: number): number[] {
+  const isOne = (seed: number) =>
+    play === "operations"
+      ? planOf(seed).acts.some(({ act }) => act.kind === "begin operation")
+      : play === undefined || sortOf(seed) === play;
   const seeds: number[] = [];
-  for (let seed = 1; seeds.length < count; seed++) if (play === undefined || sortOf(seed) === play) seeds.push(seed);
+  for (let seed = 1; seeds.length < count; seed++) if (isOne(seed)) seeds.push(seed);
   return seeds;
 }
 

@@ -5,6 +5,7 @@ import { faults } from "./faults.ts";
 import { following } from "./flow.ts";
 import { type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
+import { type Asked, operated } from "./operate.ts";
 
 export { Dice } from "./dice.ts";
 
@@ -16,12 +17,13 @@ export type Act =
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
    * The same to the next node that begins a run of some length, in the midst of it, or that claims one before its time,
-   * between the two, or that gets a lock, while it has it. `edited`: meanwhile its task loses its grace.
+   * between the two, or that gets a lock, while it has it, or that steps an operation, in the midst of the step. `edited`:
+   * meanwhile its task loses its grace.
    */
   | {
       kind: "strike";
       how: "crash" | "pause" | "cut";
-      at: "run" | "claim" | "hold";
+      at: "run" | "claim" | "hold" | "step";
       edited: boolean;
       way: Cut;
       forMs: number;
@@ -36,7 +38,10 @@ export type Act =
   | { kind: "save"; node: string; task: string; definition: TaskDefinition }
   | { kind: "pause task" | "resume task" | "remove task"; node: string; task: string }
   | { kind: "enqueue"; node: string; task: string; inMs: number; key: string | null; limitKey: string | null }
-  | { kind: "cancel"; node: string; run: number };
+  | { kind: "cancel"; node: string; run: number }
+  | { kind: "begin operation"; node: string; asked: Asked }
+  /** The one that was begun last. */
+  | { kind: "stop operation"; node: string };
 
 export interface TimedAct {
   readonly atMs: number;
@@ -127,6 +132,7 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
   const acts: TimedAct[] = [
     ...asked,
     ...following(new Dice(seed ^ 0xf0110), names, asked),
+    ...operated(new Dice(seed ^ 0x0be5), names, asked, healMs, sessionTimeoutMs),
     ...(locks
       ? lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs)
       : faults(dice, sort, names, healMs, coordination, sessionTimeoutMs)),

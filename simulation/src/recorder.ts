@@ -18,9 +18,23 @@ const kept = new Set([
     "session-campaign",
     "session-resign",
   ],
-  ...["settle-finish", "session-beat"],
+  ...["settle-finish", "settle-finish-failed", "session-beat", "operation-settle", "operation-advance"],
   ...lockStatements,
 ]);
+
+/** Of those within transactions, which have no names: the one with which a step of an operation ends. */
+const advanceText = /\.operation set done = done \+ \$2/;
+const isAdvance = new Map<string, boolean>();
+
+function nameOf({ name, text }: Statement): string {
+  if (name !== "") return name;
+  let known = isAdvance.get(text);
+  if (known === undefined) {
+    known = advanceText.test(text);
+    isAdvance.set(text, known);
+  }
+  return known ? "operation-advance" : name;
+}
 
 /** Writes down what happens, in the order in which it does. */
 export class Recorder {
@@ -55,7 +69,9 @@ export class Recorder {
   }
 
   /** @returns what was claimed */
-  ran(who: string, { name, values }: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
+  ran(who: string, statement: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
+    const { values } = statement;
+    const name = nameOf(statement);
     if (!kept.has(name)) return [];
     const rows = told(name, given, values);
     this.applied.push({ atMs: this.#universe.nowMs, storeMs, who, name, values, rows });

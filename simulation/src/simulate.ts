@@ -8,6 +8,7 @@ import type { LockHistory } from "./lock-history.ts";
 import type { Contenders } from "./locks/contenders.ts";
 import { serviceOf } from "./locks/seen.ts";
 import { Network } from "./network.ts";
+import { withThoseOfMany } from "./of-many.ts";
 import { type Plan, recoveryMs } from "./plan.ts";
 import { Recorder } from "./recorder.ts";
 import type { Server } from "./server.ts";
@@ -52,6 +53,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   for (const touched of tripwire.take()) recorder.unexpected(`the system's time or chance was used: ${touched}`);
   const endStoreMs = server.wallMs();
   await cluster.end();
+  const end = await dump(stage);
   const steps = plan.acts.map(({ act }) => (act.kind === "store clock" ? Math.abs(act.stepMs) : 0));
   const history: History = {
     ...{ endMs: plan.endMs, endStoreMs, healMs: plan.healMs, recoveredMs: plan.healMs + recoveryMs, epochMs },
@@ -63,10 +65,11 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
     },
     nodes: plan.nodes.map(({ name }) => name),
     clockErrorMs: Math.min(network.longestMs, farthestMs) + steps.reduce((sum, step) => sum + step, 0) + driftMs,
-    ...{ executions: recorder.executions, operations: recorder.operations, applied: recorder.applied },
+    ...{ executions: recorder.executions, applied: recorder.applied },
+    operations: withThoseOfMany(recorder.operations, recorder.applied, end),
     happenings: recorder.happenings,
     blocked: server.waited - waitedBefore,
-    dump: await dump(stage),
+    dump: end,
     locks: plan.locks && cluster.contenders ? locksOf(plan, cluster.contenders, recorder) : null,
   };
   let violation: Violation | undefined;

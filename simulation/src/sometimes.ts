@@ -1,4 +1,4 @@
-import type { History } from "./history.ts";
+import type { History, Row } from "./history.ts";
 import type { Grant } from "./lock-history.ts";
 
 /** What must come about in some seed, or the seeds do not try what they are for. */
@@ -27,6 +27,16 @@ const paths: Record<string, (history: History) => boolean> = {
   "a claim was given to a run twice": ({ executions }) =>
     executions.some(({ run, fence }) => executions.some((other) => other.run === run && other.fence > fence)),
   "a run came after another": ({ dump }) => dump.run_history.some(({ parent_id }) => parent_id !== null),
+  "a slot was caught up with": ({ dump }) => dump.operation.some(({ kind, done }) => kind === "backfill" && done !== 0),
+  "an operation was stopped": ({ dump }) => dump.operation.some(({ state }) => state === "stopped"),
+  "an operation was stepped by two": ({ dump, applied }) =>
+    dump.operation.some((row) => steppers(applied, row).size > 1),
+  "a batch was taken up by another": ({ applied }) => {
+    const batches = applied
+      .filter(({ name }) => name === "operation-settle")
+      .map(({ values }) => `${values[0]} ${values[1]}`);
+    return new Set(batches).size < batches.length;
+  },
   "a late write under a lock was refused": ({ locks }) => locks?.writes.some(({ accepted }) => !accepted) ?? false,
   "a release of a lock came too late": ({ locks }) => locks?.giveUps.some(({ changed }) => !changed) ?? false,
   "a grace lock was taken back": ({ locks }) => passed(locks, (before, next) => before.owner === next.owner),
@@ -40,6 +50,12 @@ const passed = (locks: History["locks"], how: (before: Grant, next: Grant) => bo
   const grants = locks?.grants.filter(({ graceMs }) => graceMs !== null) ?? [];
   return grants.some((next, i) => grants[i - 1]?.ended === "vanished" && how(grants[i - 1] as Grant, next));
 };
+const steppers = (applied: History["applied"], { id }: Row) =>
+  new Set(
+    applied.flatMap(({ name, values, who }) =>
+      /^operation-/.test(name) && values[0] === id ? [who.split("#")[0]] : [],
+    ),
+  );
 const saw = (happenings: History["happenings"], what: RegExp) => happenings.some((one) => what.test(one.what));
 
 /** Of the paths, those that this history took. */

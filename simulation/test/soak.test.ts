@@ -157,6 +157,7 @@ function goodHistory(): History & { dump: { [Table in keyof Dump]: Row[] } } {
       leadership: [{ term: 1, session_id: 1 }],
       tally: [{ task_id: 1, succeeded: 120, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 }],
       ...{ slot_range: [], run: [], attempt: [], late_result: [], term: [] },
+      ...{ operation: [], audit: [], dead_letter: [] },
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Checker, History, Violation } from "../history.ts";
 import { acknowledged } from "./acknowledged.ts";
 import { attempts } from "./attempts.ts";
 import { audited } from "./audited.ts";
+import { backfilled } from "./backfilled.ts";
 import { claimedOrReclaimed } from "./claimed-or-reclaimed.ts";
 import { counters } from "./counters.ts";
 import { fencesRise } from "./fences-rise.ts";
@@ -11,6 +12,7 @@ import { limitsHeld } from "./limits-held.ts";
 import { lostWorkers } from "./lost-workers.ts";
 import { notEarly } from "./not-early.ts";
 import { oneRunASlot } from "./one-run-a-slot.ts";
+import { operationsKept } from "./operations-kept.ts";
 import { placesGiven } from "./places-given.ts";
 import { quiet } from "./quiet.ts";
 import { recovered } from "./recovered.ts";
@@ -25,7 +27,19 @@ import { verdictsFenced } from "./verdicts-fenced.ts";
 export const checkers: readonly Checker[] = [
   ...[oneRunASlot, fencesRise, trustKept, claimedOrReclaimed, verdictsFenced, limitsHeld, notEarly, stopped],
   ...[lostWorkers, attempts, handlersTold, timeouts],
-  ...[slotsAccounted, acknowledged, followedOnce, audited, counters, startLag, placesGiven, recovered, quiet],
+  ...[
+    slotsAccounted,
+    acknowledged,
+    followedOnce,
+    operationsKept,
+    backfilled,
+    audited,
+    counters,
+    startLag,
+    placesGiven,
+    recovered,
+    quiet,
+  ],
 ];
 
 export function firstViolation(history: History): Violation | undefined {

@@ -1,5 +1,6 @@
 import { followerName } from "../flow.ts";
 import type { Checker } from "../history.ts";
+import { byHand } from "./one-run-a-slot.ts";
 
 /** Runs that were claimed before the follower was there begin nothing for it; a claim comes at most so long before a start. */
 const claimedAheadMs = 5_000;
@@ -18,7 +19,7 @@ export const followedOnce: Checker = {
     if (!follower) return undefined;
     const begun = new Map<number, number>();
     for (const row of [...dump.run, ...dump.run_history]) {
-      if (row.task_id !== follower.id) continue;
+      if (row.task_id !== follower.id || row.source === byHand) continue;
       const [run, parent] = [row.id as number, row.parent_id as number | null];
       if (parent === null) return { what: `it is of ${followerName}, and comes after nothing`, run };
       const other = begun.get(parent);

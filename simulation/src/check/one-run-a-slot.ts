@@ -1,9 +1,15 @@
 import type { Checker } from "../history.ts";
 
+/** Of runs: where they come from. */
+export const ofASlot = 1;
+export const byHand = 3;
+export const skipped = 3;
+
 /** A slot has one run, a run is ended once, and one fence is one execution. */
 export const oneRunASlot: Checker = {
   invariant: "1: one run a slot, one accepted completion",
   check({ dump, executions }) {
+    const isBackfilled = dump.operation.some(({ kind }) => kind === "backfill");
     const ofSlot = new Map<string, number>();
     const ended = new Set<number>();
     for (const row of dump.run_history) {
@@ -13,7 +19,9 @@ export const oneRunASlot: Checker = {
     }
     for (const row of [...dump.run, ...dump.run_history]) {
       const id = row.id as number;
-      if (row.slot_ms === null || row.source !== 1) continue;
+      if (row.slot_ms === null || row.source !== ofASlot) continue;
+      // One that was skipped can be caught up with.
+      if (isBackfilled && row.outcome === skipped) continue;
       const slot = `${row.task_id} ${row.slot_ms}`;
       const other = ofSlot.get(slot);
       if (other !== undefined && other !== id)
@@ -22,13 +30,17 @@ export const oneRunASlot: Checker = {
     }
     for (const { id } of dump.run)
       if (ended.has(id as number)) return { what: `run ${id} lives and has ended`, run: id as number };
+    // Somebody asked for what had run to be run once more.
+    const again = new Set(
+      [...dump.run, ...dump.run_history].flatMap(({ id, source }) => (source === byHand ? [id as number] : [])),
+    );
     const started = new Map<string, number>();
     const fences = new Map<number, number>();
     for (const { run, task, slotMs, fence, startMs } of executions) {
       const before = fences.get(fence);
       if (before !== undefined) return { what: `fence ${fence} was started twice`, run, atMs: startMs };
       fences.set(fence, run);
-      if (slotMs === null) continue;
+      if (slotMs === null || again.has(run)) continue;
       const slot = `${task} ${slotMs}`;
       const other = started.get(slot);
       if (other !== undefined && other !== run)

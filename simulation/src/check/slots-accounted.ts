@@ -1,12 +1,13 @@
 import type { TaskDefinition } from "../../../scheduler/src/task.ts";
 import type { Checker, History, Operation } from "../history.ts";
+import { isCaughtUp } from "../of-many.ts";
 import { slotsBetween } from "./oracle.ts";
 
 /** Planned ahead, claimed ahead, and so not withdrawn by an edit. */
 const aheadMs = 1_500;
 const openMs = 3_000;
 
-interface Span {
+export interface Span {
   readonly definition: TaskDefinition;
   readonly fromMs: number;
   readonly toMs: number;
@@ -20,7 +21,12 @@ export const slotsAccounted: Checker = {
     const { dump, endStoreMs, clockErrorMs } = history;
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];
-      const ledger = new Set(dump.slot.filter(({ task_id }) => task_id === id).map(({ slot_ms }) => slot_ms as number));
+      const own = dump.slot.filter(({ task_id }) => task_id === id);
+      const ledger = new Set(own.map(({ slot_ms }) => slot_ms as number));
+      // Of the schedule that the task has when it is caught up with: see backfilled.ts.
+      const caughtUp = new Set(
+        own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
+      );
       const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
       const isTold = (slotMs: number) =>
         ledger.has(slotMs) ||
@@ -40,7 +46,7 @@ export const slotsAccounted: Checker = {
             };
         if (definition.schedule.type === "every" && definition.schedule.mode === "delay") continue;
         for (const slotMs of ledger)
-          if (slotMs > from + aheadMs && slotMs < to && !expected.has(slotMs))
+          if (slotMs > from + aheadMs && slotMs < to && !expected.has(slotMs) && !caughtUp.has(slotMs))
             return {
               what: `slot ${slotMs} of ${task} is none of its schedule's: ${why()}`,
               task,
@@ -53,7 +59,7 @@ export const slotsAccounted: Checker = {
 };
 
 /** What is certain of a task, between the end of what changed it and the beginning of what changed it next. */
-function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
+export function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
   const changes = operations.filter(
     (one) => one.task === task && /save|task$/.test(one.kind) && one.outcome !== "refused",
   );

@@ -1,5 +1,5 @@
 import type { TaskDefinition } from "../../../scheduler/src/task.ts";
-import type { Checker } from "../history.ts";
+import type { Checker, Execution } from "../history.ts";
 
 const boundMs = 1_000;
 
@@ -17,12 +17,20 @@ export const startLag: Checker = {
         (one) => one.task === task && one.invokedMs < startMs && (one.endedMs ?? startMs) > startMs - 10_000,
       );
       const lateMs = startStoreMs - dueMs;
-      if (!changed && lateMs > boundMs + clockErrorMs + slackMs)
+      if (!changed && lateMs > boundMs + clockErrorMs + slackMs && !isFull(executions, concurrency, dueMs - epochMs))
         return { what: `started ${Math.round(lateMs)} ms late with everything in order`, run, task, atMs: startMs };
     }
     return undefined;
   },
 };
+
+/** Some worker had no room at that time, as one has not while much is run again or caught up with. */
+function isFull(executions: readonly Execution[], concurrency: number, atMs: number): boolean {
+  const under = new Map<string, number>();
+  for (const { node, startMs, endMs } of executions)
+    if (startMs <= atMs && (endMs ?? Number.POSITIVE_INFINITY) > atMs) under.set(node, (under.get(node) ?? 0) + 1);
+  return [...under.values()].some((count) => count >= concurrency);
+}
 
 const isLimited = (definition: TaskDefinition | undefined) =>
   definition?.overlap.limit !== null || definition.limit !== undefined || definition.rate !== undefined;

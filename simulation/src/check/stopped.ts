@@ -8,8 +8,8 @@ export const stopped: Checker = {
     const { operations, executions } = history;
     const claims = claimsOf(history);
     for (const operation of operations) {
-      const { kind, task, outcome, endedMs, answer, run } = operation;
-      if (outcome !== "ok" || endedMs === null) continue;
+      const { kind, task, outcome, endedMs, answer, run, isOfMany } = operation;
+      if (outcome !== "ok" || endedMs === null || isOfMany) continue;
       if (kind === "cancel") {
         const started = executions.find((one) => one.run === run && one.startMs > endedMs);
         if (started && answer === "cancelled")
