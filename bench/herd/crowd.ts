@@ -81,7 +81,7 @@ async function workerJoins(): Promise<void> {
   const { sessionId } = opened;
   witness.announce({ ...who, sessionId, groups: ["default"], labels: {}, capacity: 1 });
   await shown(witness);
-  await store.sessions.beat(sessionId, storeClock.now(), true);
+  await store.sessions.beat(sessionId, storeClock.now(), { witnessed: true });
   workers.push({ sessionId, witness });
 }
 

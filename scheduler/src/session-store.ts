@@ -74,7 +74,7 @@ export interface Pulse {
   nextDirectMs?: number | null;
   /** Some run is addressed and not claimed. */
   directed?: boolean;
-  /** Told to the leader: groups and tasks whose runs have been due for long and that no worker can take. */
+  /** Told to who leads: groups and tasks whose runs have been due for long and that no worker can take. */
   unserved?: string[];
   /** The earliest run that is addressed to this session. */
   nextMineMs?: number | null;
@@ -89,16 +89,23 @@ export interface Term {
   endedWhy: string | null;
 }
 
+export interface Beat {
+  /** The session relies on a coordination service from now on. */
+  witnessed?: boolean;
+  /** A node learns of the workers too that a service shows. */
+  everyone?: boolean;
+  /** It has the term, and wants to be told what only a leader acts on. */
+  leads?: boolean;
+}
+
 export interface SessionStore {
   /** @returns its number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
    * One statement: proves life and learns what a process must know. A scheduler node learns of the other nodes and of the
    * workers that rely on the store, a worker of nobody: thousands of workers would each read of each. Repeatable.
-   * @param witnessed whether the session relies on a coordination service from now on
-   * @param everyone a node learns of the workers too that a service shows
    */
-  beat(sessionId: number, nowMs: number, witnessed?: boolean, everyone?: boolean): Promise<Pulse>;
+  beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
   /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**

@@ -265,7 +265,11 @@ class StoreMembership implements Membership {
     const began = clock.monotonic();
     const backing = this.#backing();
     this.#trust.beating(backing, began);
-    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), backing === "witness", witness?.first());
+    const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), {
+      witnessed: backing === "witness",
+      everyone: witness?.first() ?? false,
+      leads: this.#term !== null,
+    });
     const ended = clock.monotonic();
     storeClock.sample(began, pulse.storeMs, ended);
     // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.

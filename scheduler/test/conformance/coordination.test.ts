@@ -135,7 +135,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     const b = await join("b");
     await b.quiet();
     await b.pass(beatMs); // b has seen a stand still
-    await stage.store.sessions.beat(a.membership.sessionId, stage.nowMs, true);
+    await stage.store.sessions.beat(a.membership.sessionId, stage.nowMs, { witnessed: true });
     await b.pass(timeoutMs - beatMs);
     await b.pass(timeoutMs);
     const before = b.beats;
@@ -162,7 +162,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     await until("the signals are heard", () => listens);
     // Neither is told: one that does not lead, and one who is judged by a service.
     await stage.store.sessions.beat(b.membership.sessionId, stage.nowMs);
-    await stage.store.sessions.beat(leader, stage.nowMs, true);
+    await stage.store.sessions.beat(leader, stage.nowMs, { witnessed: true });
     await b.pass(1_000);
     await a.pass(beatMs);
     await until("the beat is told", () => told.length > 0);

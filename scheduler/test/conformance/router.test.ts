@@ -187,7 +187,9 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     await waits.enqueue(1);
     await waitFor("the leader is told that nobody can take it", async () => {
       const { leadership } = await stage.store.sessions.members();
-      const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + 61_000, false);
+      const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + 61_000, {
+        leads: true,
+      });
       return pulse.unserved?.includes(`task ${waits.task}`) === true;
     });
     expect(waits.begun).toEqual([]);

@@ -58,13 +58,13 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
   it("a pulse tells a worker of nobody, a node of nodes and of the workers that rely on the store, or of everyone", async () => {
     const { sessions } = stage.store;
     const [node, worker, shown] = [await stage.session(), await stage.session("worker"), await stage.session("worker")];
-    await sessions.beat(shown, stage.nowMs, true);
+    await sessions.beat(shown, stage.nowMs, { witnessed: true });
     const seen = async (...beat: Parameters<typeof sessions.beat>) =>
       (await sessions.beat(...beat)).members.map(({ sessionId }) => sessionId);
     expect(await seen(worker, stage.nowMs)).toEqual([]);
     const some = await seen(node, stage.nowMs);
     expect([node, worker, shown].filter((id) => some.includes(id))).toEqual([node, worker]);
-    expect(await seen(node, stage.nowMs, false, true)).toContain(shown);
+    expect(await seen(node, stage.nowMs, { everyone: true })).toContain(shown);
   });
 
   it("a pulse tells when something can be claimed by the session's groups, whether the leader lives, and of gates", async () => {
