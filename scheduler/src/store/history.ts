@@ -30,18 +30,20 @@ export function historyStore(database: Database): HistoryStore {
   return {
     async rotate(nowMs, keepMs) {
       const today = Math.floor(nowMs / dayMs);
-      const created: string[] = [];
       const dropped: string[] = [];
       const present = await database.query<Partition>("history-partitions", partitionsSql, [s]);
       const names = new Set(present.map(({ name }) => name));
-      for (const [table, daysBack] of Object.entries(partitioned)) {
-        for (let day = today - daysBack; day <= today + daysAhead; day++) {
-          const name = partitionName(table, day);
-          if (names.has(name)) continue;
-          await attach(database, table, day);
-          created.push(name);
-        }
-      }
+      const wanted = Object.entries(partitioned).flatMap(([table, daysBack]) =>
+        daysBetween(today - daysBack, today + daysAhead).map((day) => ({
+          table,
+          day,
+          name: partitionName(table, day),
+        })),
+      );
+      const created = await attach(
+        database,
+        wanted.filter(({ name }) => !names.has(name)),
+      );
       if (keepMs === null) return { created, dropped };
       const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
       const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
@@ -128,23 +130,48 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
   for (const day of days) if (day >= today - ledgerDaysBack && day <= today + daysAhead) days.delete(day);
-  for (const day of days) await attach(database, "slot", day);
+  await attach(
+    database,
+    [...days].sort((a, b) => a - b).map((day) => ({ table: "slot", day, name: partitionName("slot", day) })),
+  );
 }
 
-async function attach(database: Database, table: string, day: number): Promise<void> {
-  const s = database.schema;
-  const name = partitionName(table, day);
-  const [from, to] = [day * dayMs, (day + 1) * dayMs];
-  await database.transaction(async (client) => {
-    // Two nodes may start at once; the lock makes the second one find the first one's work.
-    await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s}.${name}`]);
-    await client.query("set local lock_timeout = '2s'");
-    await client.query(`create table if not exists ${s}.${name} (like ${s}.${table} including all)`);
-    const { rows } = await client.query("select from pg_inherits where inhrelid = to_regclass($1)", [`${s}.${name}`]);
-    if (rows.length > 0) return;
-    await client.query(`alter table ${s}.${table} attach partition ${s}.${name} for values from (${from}) to (${to})`);
-  });
+interface Missing {
+  table: string;
+  day: number;
+  name: string;
 }
+
+/** So many in one transaction: each is some five locks, of which the server has some thousands for everybody. */
+const madeAtOnce = 100;
+
+/** Under locks that hold up no reader or writer. @returns the names of those that were made */
+async function attach(database: Database, missing: Missing[]): Promise<string[]> {
+  const s = database.schema;
+  const made: string[] = [];
+  for (let at = 0; at < missing.length; at += madeAtOnce) {
+    const wanted = missing.slice(at, at + madeAtOnce);
+    await database.transaction(async (client) => {
+      // Two nodes may start at once; the locks, taken in one order, make the second one find the first one's work.
+      await client.query("select pg_advisory_xact_lock(hashtext(name)) from unnest($1::text[]) as name", [
+        wanted.map(({ name }) => `${s}.${name}`),
+      ]);
+      const { rows } = await client.query(partitionsSql, [s]);
+      const names = new Set(rows.map(({ name }) => String(name)));
+      const left = wanted.filter(({ name }) => !names.has(name));
+      const texts = left.map(
+        ({ table, day, name }) => `
+          create table if not exists ${s}.${name} (like ${s}.${table} including all);
+          alter table ${s}.${table} attach partition ${s}.${name} for values from (${day * dayMs}) to (${(day + 1) * dayMs});`,
+      );
+      await client.query(`set local lock_timeout = '2s'; ${texts.join("")}`);
+      made.push(...left.map(({ name }) => name));
+    });
+  }
+  return made;
+}
+
+const daysBetween = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 function partitionName(table: string, day: number): string {
   return `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}`;

@@ -62,6 +62,17 @@ describe("backfill", () => {
     expect(new Set(slots).size).toBe(1_440);
   });
 
+  it("goes back for longer than the ledger has days, and makes them", async () => {
+    const task = await stage.task("daily", { schedule: cron("0 3 * * *") });
+    const fromMs = startMs - 400 * dayMs;
+    expect(await carryOut(await begin("daily", { fromMs, toMs: startMs - 1 }))).toMatchObject({
+      total: 400,
+      done: 400,
+    });
+    const { slots } = await stage.store.history.slots(task.taskId, fromMs, startMs, 500);
+    expect(slots.filter(({ outcome }) => outcome === "run")).toHaveLength(400);
+  });
+
   it("goes at its rate by due times, newest first when told, and can be stopped", async () => {
     const task = await stage.task("rated", { schedule: cron("0 * * * *") });
     const id = await begin("rated", { perSecond: 2, reverse: true });
