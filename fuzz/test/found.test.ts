@@ -53,6 +53,11 @@ const found: [target: string, was: string, input: unknown][] = [
   ],
   ["import-bullmq", "a RangeError", JSON.stringify({ a: [{ key: "x", name: "x", every: 60_000, offset: 9e15 }] })],
   ["import-bullmq", "a RangeError", JSON.stringify({ a: [{ key: "x", name: "x", every: 60_000, endDate: -9e15 }] })],
+  [
+    "client-answers",
+    "an error without a message",
+    { status: 500, text: JSON.stringify({ code: "TASK_UNKNOWN", detail: "", hint: "y", status: 404 }), after: null },
+  ],
   ["options", "a TypeError", { of: "worker", given: { server: [["http://127.0.0.1:7373"]], key: "ck_1_abc" } }],
   ["options", "a TypeError", { of: "calendar", given: { zone: "Europe/Berlin", weekend: [6, 0] } }],
   ["options", "a RangeError", { of: "calendar", given: { zone: "UTC", weekend: [], holidays: new Array(2) } }],
