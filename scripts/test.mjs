@@ -140,8 +140,8 @@ async function testOn(path, version, rest, servers, { line, told }) {
       passed += again.passed - before.passed;
       skipped += again.skipped - before.skipped;
       failed = again.failed;
-      const stillFailing = again.files.flatMap(namesOfFailed);
-      unsteady = files.flatMap(namesOfFailed).filter((name) => !stillFailing.includes(name));
+      const stillFailing = namesOfFailed(again.files);
+      unsteady = namesOfFailed(files).filter((name) => !stillFailing.includes(name));
       files = again.files;
     }
   }
@@ -155,23 +155,20 @@ async function testOn(path, version, rest, servers, { line, told }) {
   for (const name of unsteady) say(`UNSTEADY on Node ${version}: ${name}`);
   if (unsteady.length > 0) part += `, ${unsteady.length} UNSTEADY`;
   parts.push(part);
-  failures.push(...files.flatMap(whyFailed).map((failure) => `Node ${version}: ${failure}`));
+  failures.push(...files.flatMap(failuresOf).map(({ test, why }) => `Node ${version}: ${test}: ${why}`));
   return first.exit;
 }
 
-/** @param {TestFile} file */
-function namesOfFailed({ name, assertionResults }) {
-  const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName);
-  return (tests.length > 0 ? tests : ["the file itself"]).map((test) => `${relative(root, name)}: ${test}`);
-}
+/** @param {TestFile[]} files */
+const namesOfFailed = (files) => files.flatMap(failuresOf).map(({ test }) => test);
 
 /** @param {TestFile} file */
-function whyFailed({ name, message, assertionResults }) {
+function failuresOf({ name, message, assertionResults }) {
   const tests = assertionResults.filter(({ status }) => status === "failed");
   const each = tests.map(({ fullName, failureMessages }) => [fullName, failureMessages[0] ?? ""]);
-  return (each.length > 0 ? each : [["the file itself", message]]).map(([test, why = ""]) => {
-    const line = stripVTControlCharacters(why).trim().split("\n", 1)[0] ?? "";
-    return `${relative(root, name)}: ${test}: ${line.slice(0, 200)}`;
+  return (each.length > 0 ? each : [["the file itself", message]]).map(([test, text = ""]) => {
+    const line = stripVTControlCharacters(text).trim().split("\n", 1)[0] ?? "";
+    return { test: `${relative(root, name)}: ${test}`, why: line.slice(0, 200) };
   });
 }
 

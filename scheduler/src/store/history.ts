@@ -34,11 +34,7 @@ export function historyStore(database: Database): HistoryStore {
       const present = await database.query<Partition>("history-partitions", partitionsSql, [s]);
       const names = new Set(present.map(({ name }) => name));
       const wanted = Object.entries(partitioned).flatMap(([table, daysBack]) =>
-        daysBetween(today - daysBack, today + daysAhead).map((day) => ({
-          table,
-          day,
-          name: partitionName(table, day),
-        })),
+        daysBetween(today - daysBack, today + daysAhead).map((day) => dayOfTable(table, day)),
       );
       const created = await attach(
         database,
@@ -130,51 +126,54 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
   for (const day of days) if (day >= today - ledgerDaysBack && day <= today + daysAhead) days.delete(day);
+  const inOrder = [...days].sort((a, b) => a - b);
   await attach(
     database,
-    [...days].sort((a, b) => a - b).map((day) => ({ table: "slot", day, name: partitionName("slot", day) })),
+    inOrder.map((day) => dayOfTable("slot", day)),
   );
-}
-
-interface Missing {
-  table: string;
-  day: number;
-  name: string;
 }
 
 /** So many in one transaction: each is some five locks, of which the server has some thousands for everybody. */
 const madeAtOnce = 100;
 
 /** Under locks that hold up no reader or writer. @returns the names of those that were made */
-async function attach(database: Database, missing: Missing[]): Promise<string[]> {
+async function attach(database: Database, missing: DayOfTable[]): Promise<string[]> {
   const s = database.schema;
   const made: string[] = [];
   for (let at = 0; at < missing.length; at += madeAtOnce) {
     const wanted = missing.slice(at, at + madeAtOnce);
-    await database.transaction(async (client) => {
+    const names = await database.transaction(async (client) => {
       // Two nodes may start at once; the locks, taken in one order, make the second one find the first one's work.
       await client.query("select pg_advisory_xact_lock(hashtext(name)) from unnest($1::text[]) as name", [
         wanted.map(({ name }) => `${s}.${name}`),
       ]);
       const { rows } = await client.query(partitionsSql, [s]);
-      const names = new Set(rows.map(({ name }) => String(name)));
-      const left = wanted.filter(({ name }) => !names.has(name));
+      const present = new Set(rows.map(({ name }) => name));
+      const left = wanted.filter(({ name }) => !present.has(name));
       const texts = left.map(
         ({ table, day, name }) => `
           create table if not exists ${s}.${name} (like ${s}.${table} including all);
           alter table ${s}.${table} attach partition ${s}.${name} for values from (${day * dayMs}) to (${(day + 1) * dayMs});`,
       );
       await client.query(`set local lock_timeout = '2s'; ${texts.join("")}`);
-      made.push(...left.map(({ name }) => name));
+      return left.map(({ name }) => name);
     });
+    made.push(...names);
   }
   return made;
 }
 
 const daysBetween = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-function partitionName(table: string, day: number): string {
-  return `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}`;
+/** A partition that there is to be. */
+interface DayOfTable {
+  table: string;
+  day: number;
+  name: string;
+}
+
+function dayOfTable(table: string, day: number): DayOfTable {
+  return { table, day, name: `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}` };
 }
 
 function dayOf(name: string): number | null {
