@@ -74,7 +74,7 @@ export interface Pulse {
   nextDirectMs?: number | null;
   /** Some run is addressed and not claimed. */
   directed?: boolean;
-  /** Told to who leads: groups and tasks whose runs have been due for long and that no worker can take. */
+  /** Told to who leads, and asks: groups and tasks whose runs have been due for long and that no worker can take. */
   unserved?: string[];
   /** The earliest run that is addressed to this session. */
   nextMineMs?: number | null;
@@ -94,8 +94,8 @@ export interface Beat {
   witnessed?: boolean;
   /** A node learns of the workers too that a service shows. */
   everyone?: boolean;
-  /** It has the term, and wants to be told what only a leader acts on. */
-  leads?: boolean;
+  /** It has the term, and asks what waits in vain: that costs as much as all the rest. */
+  unserved?: boolean;
 }
 
 export interface SessionStore {

@@ -27,7 +27,7 @@ const advanceText = /\.operation set done = done \+ \$2/;
 const isAdvance = new Map<string, boolean>();
 
 function nameOf({ name, text }: Statement): string {
-  if (name !== "") return name.replace(/-leading$/, "");
+  if (name !== "") return name.replace(/-unserved$/, "");
   let known = isAdvance.get(text);
   if (known === undefined) {
     known = advanceText.test(text);

@@ -32,6 +32,8 @@ const marginMs = 500;
 /** A beat that failed is tried again this soon: trust is running out. */
 const hurryMs = 250;
 const clockSamples = 5;
+/** A leader asks this often what waits for a worker in vain; it is told of when it has for a minute. */
+const unservedLookMs = 30_000;
 /** One that is kept out says so again this often. */
 const remindMs = 60_000;
 const keptOutBy = new Set<ErrorCode>([
@@ -140,6 +142,8 @@ class StoreMembership implements Membership {
   #term: number | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
+  /** When a beat asked last what waits in vain. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #sleeper: Sleeper;
   /** Why it is no member, and when that was told last. */
   #keptOut: { message: string; atMono: number } | undefined;
@@ -264,13 +268,15 @@ class StoreMembership implements Membership {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
     const began = clock.monotonic();
     const backing = this.#backing();
+    const looks = this.#term !== null && began - this.#lookedAt >= unservedLookMs;
     this.#trust.beating(backing, began);
     const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), {
       witnessed: backing === "witness",
       everyone: witness?.first() ?? false,
-      leads: this.#term !== null,
+      unserved: looks,
     });
     const ended = clock.monotonic();
+    if (looks) this.#lookedAt = began;
     storeClock.sample(began, pulse.storeMs, ended);
     // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) this.#silence.clear();

@@ -4,7 +4,7 @@ import type { Pulse } from "../store.ts";
 import { Lookout } from "./lookout.ts";
 
 describe("the lookout", () => {
-  it("tells of a group without workers once, of its end once, and only while it leads", () => {
+  it("tells of a group without workers once, of its end once, only while it leads, and by beats that asked", () => {
     const lines: string[] = [];
     const at = (level: string) => (fields: object) => void lines.push(`${level} ${(fields as { what: string }).what}`);
     const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
@@ -12,6 +12,7 @@ describe("the lookout", () => {
     const lookout = new Lookout({ log, membership: { term: () => term } as Membership });
     const pulse = (...unserved: string[]) => lookout.onPulse({ unserved } as unknown as Pulse);
     pulse("group mail");
+    lookout.onPulse({} as Pulse);
     pulse("group mail");
     pulse("group mail", "task x");
     expect(lines).toEqual(["warn group mail", "warn task x"]);

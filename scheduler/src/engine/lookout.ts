@@ -16,12 +16,13 @@ export class Lookout {
     this.#options = options;
   }
 
-  onPulse({ unserved = [] }: Pulse): void {
+  onPulse({ unserved }: Pulse): void {
     const { membership, log } = this.#options;
     if (membership.term() === null) {
       this.#told.clear();
       return;
     }
+    if (!unserved) return; // not every beat asks
     for (const what of unserved) {
       if (this.#told.has(what)) continue;
       log.warn({ what }, "runs wait and no live worker can take them; see carillon doctor");

@@ -91,7 +91,7 @@ export function sessionStore(database: Database): SessionStore {
   const s = database.schema;
 
   // One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest.
-  const beatSql = (leads: boolean) => `
+  const beatSql = (unserved: boolean) => `
     with me as (
       update ${s}.session set beat = beat + 1, seen_ms = $2, witnessed = $3 where id = $1 and ended_ms is null
       returning id, beat, role, groups
@@ -107,7 +107,7 @@ export function sessionStore(database: Database): SessionStore {
            (${earliestReadySql(s, "me", "-me.id")}) as next_mine_ms,
            (${earliestReadySql(s, "(select 0) as g (id)", "g.id")}) as next_direct_ms,
            exists (select from ${s}.run where state = 2 and group_id < 0) as directed,
-           ${leads ? `case when l.session_id = $1 then (${unservedSql(s)}) end as unserved,` : ""}
+           ${unserved ? `case when l.session_id = $1 then (${unservedSql(s)}) end as unserved,` : ""}
            exists (select from ${s}.gate) or exists (select from ${s}.gathering) or exists (select from ${s}.arrival) as gated,
            (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
               select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
@@ -121,8 +121,8 @@ export function sessionStore(database: Database): SessionStore {
              select pg_notify('${channelOf(s)}', 'beat ' || id || ' ' || beat)::text from me) end as told
     from ${s}.leadership l`;
 
-  // PostgreSQL makes ready all parts of a statement before it runs the first: what only a leader hears would cost everybody.
-  const [plainBeatSql, leadingBeatSql] = [beatSql(false), beatSql(true)];
+  // PostgreSQL makes ready all parts of a statement before it runs the first: what is asked seldom would double every beat.
+  const [plainBeatSql, unservedBeatSql] = [beatSql(false), beatSql(true)];
 
   // Only one that is vacant, or whose session has ended: silence alone is judged before, by ending the session.
   const campaignSql = `
@@ -170,10 +170,10 @@ export function sessionStore(database: Database): SessionStore {
       return holder ? { taken: asMember(holder) } : this.open(identity, nowMs);
     },
 
-    async beat(sessionId, nowMs, { witnessed = false, everyone = false, leads = false } = {}): Promise<Pulse> {
+    async beat(sessionId, nowMs, { witnessed = false, everyone = false, unserved = false } = {}): Promise<Pulse> {
       const values = [sessionId, Math.round(nowMs), witnessed, everyone];
-      const [row] = await (leads
-        ? database.ask<PulseRow>("session-beat-leading", leadingBeatSql, values)
+      const [row] = await (unserved
+        ? database.ask<PulseRow>("session-beat-unserved", unservedBeatSql, values)
         : database.ask<PulseRow>("session-beat", plainBeatSql, values));
       if (!row) throw new Error("the leadership row is missing");
       return {
@@ -189,7 +189,7 @@ export function sessionStore(database: Database): SessionStore {
         nextMineMs: row.next_mine_ms,
         nextDirectMs: row.next_direct_ms,
         directed: row.directed,
-        unserved: row.unserved ?? [],
+        ...(row.unserved && { unserved: row.unserved }),
         gated: row.gated,
         changes: row.changes,
         ended: row.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),

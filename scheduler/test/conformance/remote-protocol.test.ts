@@ -161,7 +161,9 @@ test("runs of a task that no live worker of the group names are told to the lead
   for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
   const unserved = async (inMs = 61_000) => {
     const { leadership } = await stage.store.sessions.members();
-    const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + inMs, { leads: true });
+    const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + inMs, {
+      unserved: true,
+    });
     return (pulse.unserved ?? []).filter((what) => /listed|named/.test(what));
   };
   expect(await unserved()).toEqual(["group listed"]);

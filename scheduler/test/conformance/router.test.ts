@@ -188,7 +188,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     await waitFor("the leader is told that nobody can take it", async () => {
       const { leadership } = await stage.store.sessions.members();
       const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + 61_000, {
-        leads: true,
+        unserved: true,
       });
       return pulse.unserved?.includes(`task ${waits.task}`) === true;
     });
