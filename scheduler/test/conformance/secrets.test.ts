@@ -11,12 +11,13 @@ import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { type Line, recordingLog, until } from "../support/store-stage.ts";
 
-const value = 'canary-7f3a "quoted" 9d1c';
+// Long enough to be nowhere by chance.
+const value = 'canary-7f3a "quoted" tail-9d1c5e07b2';
 const pin = "4815162342108";
 const forms = [
   value,
   "canary-7f3a",
-  "9d1c",
+  "tail-9d1c5e07b2",
   pin,
   JSON.stringify(value).slice(1, -1),
   Buffer.from(value).toString("base64"),
