@@ -81,7 +81,10 @@ if (there.length === 0)
 
 const dates = [...new Set([...saved.values()].map(({ date }) => date))].sort();
 const panels = there.filter(({ question, figure }) => drawn.has(`${question} ${figure}`)).map(panelOf);
-writeFileSync(picture, barsAsSvg(panels, `Medians, ${dates.join(" and ")}, one machine; docs/benchmarks.md says how`));
+writeFileSync(
+  picture,
+  barsAsSvg(panels, `Medians, ${dates.join(" and ")}, each question on one machine; docs/benchmarks.md says how`),
+);
 
 const text = readFileSync(page, "utf8");
 const [from, until] = [text.indexOf(begin), text.indexOf(end)];

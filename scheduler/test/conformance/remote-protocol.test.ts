@@ -161,9 +161,8 @@ test("runs of a task that no live worker of the group names are told to the lead
   for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
   const unserved = async (inMs = 61_000) => {
     const { leadership } = await stage.store.sessions.members();
-    const pulse = await stage.store.sessions.beat(leadership.sessionId as number, Date.now() + inMs, {
-      unserved: true,
-    });
+    const leader = leadership.sessionId as number;
+    const pulse = await stage.store.sessions.beat(leader, Date.now() + inMs, { unserved: true });
     return (pulse.unserved ?? []).filter((what) => /listed|named/.test(what));
   };
   expect(await unserved()).toEqual(["group listed"]);
