@@ -38,6 +38,11 @@ export interface Witness {
    * It moves on by itself while the service answers.
    */
   shownUntil(): number;
+  /**
+   * Since when it has been shown without a gap, as far as this process can know: before, somebody may have seen it go, and
+   * said so to the store. Of use only while it is shown.
+   */
+  shownSince(): number;
   /** The connection is good: what the other methods say is recent. */
   sure(): boolean;
   /** Those of these store sessions that the service does not show, asked now and not remembered. Rejects when it cannot tell. */

@@ -119,6 +119,7 @@ class SimulatedWitness implements Witness {
   #left = false;
   #calls = 0;
   #shownUntil = 0;
+  #shownSince = 0;
   #shownSession: number | undefined;
   #lineUntil = 0;
   #isHead = false;
@@ -147,6 +148,10 @@ class SimulatedWitness implements Witness {
 
   shownUntil(): number {
     return this.#shownSession === this.#announced?.sessionId ? this.#shownUntil : 0;
+  }
+
+  shownSince(): number {
+    return this.#shownSince;
   }
 
   sure(): boolean {
@@ -230,7 +235,11 @@ class SimulatedWitness implements Witness {
     this.#know(renewed);
     const until = began + this.#ttlMs - marginMs;
     this.#lineUntil = Math.max(this.#lineUntil, until);
-    if (announced) [this.#shownSession, this.#shownUntil] = [announced.sessionId, until];
+    if (announced) {
+      const mono = this.#machine.monotonic();
+      if (this.#shownSession !== announced.sessionId || mono >= this.#shownUntil) this.#shownSince = mono;
+      [this.#shownSession, this.#shownUntil] = [announced.sessionId, until];
+    }
     this.#isHead = contends && this.#contends && renewed.first === this.#client;
     const before = this.#members;
     this.#members = new Set(renewed.shown);

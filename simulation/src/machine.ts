@@ -1,6 +1,9 @@
 import type { Clock } from "../../scheduler/src/clock.ts";
 import type { Universe } from "./universe.ts";
 
+/** Less would be lost when it is added to a time, and a timer would come too early, again and again. */
+const leastMs = 1e-3;
+
 /**
  * One process of the cluster, from its start to its end: what reaches it, and what its clocks show. Killed, nothing
  * reaches it any more; stopped (SIGSTOP), all of it waits: timers first, then what came from outside, as Node does it.
@@ -52,7 +55,7 @@ export class Machine implements Clock {
       if (this.#timers) this.#timers.push(due);
       else fire();
     };
-    const cancel = this.universe.after(Math.max(0, ms) / this.#rate, due);
+    const cancel = this.universe.after(ms > 0 ? Math.max(leastMs, ms) / this.#rate : 0, due);
     return () => {
       cancelled = true;
       cancel();

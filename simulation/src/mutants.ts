@@ -70,10 +70,11 @@ export async function plant(options: {
 
 /** The first so many of that sort. */
 function seedsFor({ play }: Mutant, count: number): number[] {
-  const isOne = (seed: number) =>
-    play === "operations"
-      ? planOf(seed).acts.some(({ act }) => act.kind === "begin operation")
-      : play === undefined || sortOf(seed) === play;
+  const isOne = (seed: number) => {
+    if (play === "operations") return planOf(seed).acts.some(({ act }) => act.kind === "begin operation");
+    if (play === "shown") return sortOf(seed) === "doubt" && planOf(seed).coordination;
+    return play === undefined || sortOf(seed) === play;
+  };
   const seeds: number[] = [];
   for (let seed = 1; seeds.length < count; seed++) if (isOne(seed)) seeds.push(seed);
   return seeds;

@@ -29,7 +29,19 @@ const skippedBackfill = 630;
 /** More tasks were resumed than its operation had counted. */
 const uncountedResume = 1;
 
-it.each([untoldFollower, skippedBackfill, uncountedResume])(
+/** A process that had been stopped was shown by the service again, and started what it held of a session that was over. */
+const shownAgain = 60066;
+
+/** A leader asked without pause for the turn of an operation whose process stood still; what it had cancelled was edited later. */
+const busyLeader = 62362;
+
+/** A task that another follows was run again: a check took its follower's second run for a slot's second. */
+const followedRerun = 6026;
+
+/** A rest of a wait, too small to be added to the time, was waited for without end. */
+const leastWait = 62235;
+
+it.each([untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait])(
   "breaks nothing in seed %i, which found a fault",
   (seed) => {
     expect(simulate("--seed", String(seed))).toMatchObject({ violations: 0 });

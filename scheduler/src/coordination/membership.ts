@@ -163,11 +163,17 @@ class StoreMembership implements Membership {
   }
 
   trusted(): boolean {
-    return this.doubtMs() === 0;
+    const mono = this.#options.clock.monotonic();
+    return mono < this.#trustedUntil(mono);
   }
 
   doubtMs(): number {
-    return Math.max(0, this.#options.clock.monotonic() - this.#trust.until(this.#options.witness?.shownUntil() ?? 0));
+    const mono = this.#options.clock.monotonic();
+    return Math.max(0, mono - this.#trustedUntil(mono));
+  }
+
+  #trustedUntil(mono: number): number {
+    return this.#trust.until(this.#options.witness, mono);
   }
 
   term(): number | null {
@@ -454,8 +460,9 @@ class StoreMembership implements Membership {
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
     // Shown by a service, it proves its life there; a leader needs the store's answers all the same.
-    // But only once the others know: until then they count its silence in the store.
-    if (this.#backing() === "witness" && this.#term === null) return this.#trust.told === "witness" ? shownBeatMs : 0;
+    // But only once the others know, for until then they count its silence in the store, and while nothing came between.
+    if (this.#backing() === "witness" && this.#term === null)
+      return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));
     return untilBeat(storeClock.now(), beatMs, placeOf(this.#sessionId, identity.role, nodes));
   }

@@ -63,6 +63,7 @@ class RedisWitness implements Witness {
   #contender: string | undefined;
   readonly #dropped = new Set<string>();
   #shownUntil = 0;
+  #shownSince = 0;
   #firstUntil = 0;
   /** Not before `#firstUntil`. */
   #aheadUntil = 0;
@@ -101,6 +102,10 @@ class RedisWitness implements Witness {
 
   shownUntil(): number {
     return this.#shownUntil;
+  }
+
+  shownSince(): number {
+    return this.#shownSince;
   }
 
   sure(): boolean {
@@ -227,7 +232,7 @@ class RedisWitness implements Witness {
     // It speaks of what was asked: meanwhile this process may be shown as another, or have stepped down.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
-    if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#shownUntil = until;
+    if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#isShown(until);
     if (asked.contender && asked.contender === this.#contender) {
       this.#firstUntil = answer.place === "first" ? until : 0;
       this.#aheadUntil = answer.place === "behind" ? 0 : until;
@@ -240,6 +245,13 @@ class RedisWitness implements Witness {
     if (this.#contender && answer.doubtMs > 0) due.push(answer.doubtMs + 1);
     if (this.#contender && answer.vacantInMs !== undefined) due.push(answer.vacantInMs + 1);
     return Math.max(0, Math.min(...due) - (this.#clock.monotonic() - began));
+  }
+
+  #isShown(until: number): void {
+    const mono = this.#clock.monotonic();
+    // Answered so late, it may have been gone before.
+    if (mono >= this.#shownUntil) this.#shownSince = mono;
+    this.#shownUntil = until;
   }
 
   /** Makes up for messages that were lost: whoever is behind at two renewals has missed some. */

@@ -1,8 +1,13 @@
+import type { Witness } from "../witness.ts";
+
 /**
  * Until when nobody else may have taken this process for dead, by its own monotonic clock. Others judge a session by
  * what its row in the store says it relies on: `store` (its heartbeat's counter stands still for the timeout) or
  * `witness` (a coordination service does not show it any more). While a change from one to the other is under way, or its
  * reply was lost, either may be what they read, so both must hold.
+ *
+ * Where there was a gap in what the witness shows, such as a process that was stopped for longer than its timeout, the
+ * session may have been ended in it: being shown again proves nothing until a heartbeat finds it alive.
  */
 export type Backing = "store" | "witness";
 
@@ -11,6 +16,10 @@ export class Trust {
   /** What others read: known, or one of both. */
   #backing: Backing | "either" = "store";
   #storeUntil = 0;
+  /** As far as the witness showed it without a gap. */
+  #shownUntil = 0;
+  /** When the last beat began that found the session alive. */
+  #aliveAt = 0;
   /** By the store's last answer, whatever the session relies on: a leader needs it. */
   #heardUntil = 0;
 
@@ -19,10 +28,16 @@ export class Trust {
     this.#windowMs = windowMs;
   }
 
-  /** @param shownUntil the witness's word: 0 when there is none */
-  until(shownUntil: number): number {
-    if (this.#backing === "store") return this.#storeUntil;
-    return this.#backing === "witness" ? shownUntil : Math.min(shownUntil, this.#storeUntil);
+  until(witness: Pick<Witness, "shownUntil" | "shownSince"> | undefined, mono: number): number {
+    if (this.#backing === "store" || !witness) return this.#storeUntil;
+    const until = this.#isShown(witness) ? witness.shownUntil() : Math.min(this.#shownUntil, mono);
+    this.#shownUntil = until;
+    return this.#backing === "witness" ? until : Math.min(until, this.#storeUntil);
+  }
+
+  /** Without a gap since the session was known to live. */
+  #isShown(witness: Pick<Witness, "shownUntil" | "shownSince">): boolean {
+    return witness.shownUntil() > 0 && witness.shownSince() <= this.#aliveAt;
   }
 
   /** What the last beat that was applied says to the others; "either": they may read another. */
@@ -45,6 +60,7 @@ export class Trust {
   /** It was applied. */
   beaten(backing: Backing, beganMono: number): void {
     this.#backing = backing;
+    this.#aliveAt = beganMono;
     this.#storeUntil = this.#heardUntil = beganMono + this.#windowMs;
   }
 

@@ -68,7 +68,7 @@ class ZooKeeperWitness implements Witness {
   #wake: () => void = () => undefined;
   #showing: Promise<void> | undefined;
   /** In which session which member is shown. */
-  #shown: { session: Session; member: Shown } | undefined;
+  #shown: { session: Session; member: Shown; sinceMono: number } | undefined;
   /** The service as it is, and since when this process knows it so. */
   #known: { incarnation: string; sinceMono: number } | undefined;
   #members: ZooKeeperMembers | undefined;
@@ -93,6 +93,11 @@ class ZooKeeperWitness implements Witness {
     const shown = this.#shown;
     if (!shown || shown.member.sessionId !== this.#announced?.sessionId || !shown.session.live) return 0;
     return this.#options.clock.monotonic() + shown.session.remainingMs;
+  }
+
+  /** A ZooKeeper session keeps its node without a gap; another one makes it anew. */
+  shownSince(): number {
+    return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
   }
 
   sure(): boolean {
@@ -254,7 +259,7 @@ class ZooKeeperWitness implements Witness {
     const path = `${members}/${member.sessionId}`;
     if (before?.session === session && before.member.sessionId === member.sessionId) {
       await session.set(path, JSON.stringify(member));
-      this.#shown = { session, member };
+      this.#shown = { ...before, member };
       return;
     }
     this.#shown = undefined;
@@ -273,7 +278,7 @@ class ZooKeeperWitness implements Witness {
         if (there) await this.#remove(session, member.sessionId);
       }
     }
-    this.#shown = { session, member };
+    this.#shown = { session, member, sinceMono: this.#options.clock.monotonic() };
     this.#watchOwn(session, path);
     this.#tell("sure");
   }

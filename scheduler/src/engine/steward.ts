@@ -5,6 +5,9 @@ import type { Pulse, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
+/** What another process has in its hands is looked at again after this. */
+const elsewhereMs = 1_000;
+
 export interface StewardOptions {
   store: Store;
   membership: Membership;
@@ -47,10 +50,13 @@ export class Steward {
     const { store, membership, clock, storeClock } = this.#options;
     this.#cancel();
     while (!this.#stopped && membership.term() !== null) {
-      const { stepped, nextMs } = await store.operations.step(storeClock.now());
+      const askedMs = storeClock.now();
+      const { stepped, nextMs } = await store.operations.step(askedMs);
       if (stepped !== null) continue;
-      // One that goes at a rate waits for its time.
-      if (nextMs !== null) this.#cancel = clock.after(storeClock.until(nextMs), () => void this.run());
+      if (nextMs === null) return;
+      // One that goes at a rate waits for its time; one that was passed over is in the hands of another, who may stand still.
+      const waitMs = nextMs <= askedMs ? elsewhereMs : storeClock.until(nextMs);
+      this.#cancel = clock.after(waitMs, () => void this.run());
       return;
     }
   }

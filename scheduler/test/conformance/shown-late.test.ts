@@ -7,8 +7,28 @@ import type { Witness } from "../../src/witness.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, until } from "../support/store-stage.ts";
 
+/** It shows what it is told to. */
+class ToldWitness
+  implements Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave">
+{
+  readonly title = "a service";
+  readonly serviceId = "one";
+  since = 0;
+  announce(): void {
+    this.since = systemClock.monotonic();
+  }
+  readonly shownUntil = () => Number.POSITIVE_INFINITY;
+  readonly shownSince = () => this.since;
+  readonly sure = () => true;
+  readonly first = () => false;
+  readonly onChange = () => undefined;
+  readonly leave = async () => undefined;
+}
+
 /** Good all the time; it shows a session from the second look on, as a service does that answers during the first beat. */
-class LateWitness implements Pick<Witness, "announce" | "shownUntil" | "sure" | "onChange" | "first" | "leave"> {
+class LateWitness
+  implements Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave">
+{
   readonly title = "a service";
   readonly serviceId = "one";
   #looks = 0;
@@ -18,6 +38,7 @@ class LateWitness implements Pick<Witness, "announce" | "shownUntil" | "sure" | 
   shownUntil(): number {
     return this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY;
   }
+  readonly shownSince = () => 0;
   readonly sure = () => true;
   readonly first = () => false;
   readonly onChange = () => undefined;
@@ -43,4 +64,45 @@ it("tells the store at once that a service shows it, when that begins during a b
     (await stage.rows<{ witnessed: boolean }>("select witnessed from $s.session"))[0]?.witnessed;
   await until("the others to know that it is shown", async () => (await witnessed()) === true, 10_000);
   expect(membership.trusted()).toBe(true);
+});
+
+it("does not take it for a proof of life that a service shows it again after a gap, but asks the store", async ({
+  onTestFinished,
+}) => {
+  const stage = await openStage(postgres());
+  const { sessions } = stage.store;
+  let release = (): void => undefined;
+  let held = Promise.resolve();
+  const beat: typeof sessions.beat = (...given) => held.then(() => sessions.beat(...given));
+  const witness = new ToldWitness();
+  const membership = await joinCluster({
+    ...{ clock: systemClock, storeClock: new StoreClock(systemClock), log: silentLog },
+    store: { ...stage.store, sessions: { ...sessions, beat } },
+    witness: witness as unknown as Witness,
+    identity: { node: "gap", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
+    ...{ beatMs: 30_000, shownBeatMs: 50_000 },
+  });
+  onTestFinished(async () => {
+    release();
+    await membership.leave("done");
+    await stage.close();
+  });
+  const { sessionId } = membership;
+  const witnessed = async () =>
+    (await stage.rows<{ witnessed: boolean }>("select witnessed from $s.session where ended_ms is null"))[0]?.witnessed;
+  await until("the others to know that it is shown", async () => (await witnessed()) === true, 10_000);
+  expect(membership.trusted()).toBe(true);
+
+  // Stopped for so long that it was gone for the service, and its session was ended; then woken, and shown again at once.
+  held = new Promise((resolve) => {
+    release = resolve;
+  });
+  await stage.store.sessions.end(sessionId, null, Date.now(), "not shown any more");
+  witness.since = systemClock.monotonic();
+  expect(membership.trusted()).toBe(false);
+  membership.refresh();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(membership.trusted()).toBe(false);
+  release();
+  await until("it to have a session again", () => membership.sessionId !== sessionId && membership.trusted(), 10_000);
 });

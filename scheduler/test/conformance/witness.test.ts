@@ -193,8 +193,10 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("the other is first", () => isFirst(b));
     expect([a.witness.first(), isShown(a)]).toEqual([false, false]);
     await soon("the one is gone", async () => (await goneFor(c, [a.id])).length === 1);
+    const seenGone = mono();
     a.heal();
     await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
+    expect(a.witness.shownSince()).toBeGreaterThan(seenGone);
     expect(await goneFor(c, [a.id])).toEqual([]);
     expect(isFirst(b)).toBe(true);
     await b.witness.stepDown();
@@ -208,10 +210,12 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     a.witness.contend();
     await soon("it is first", () => isFirst(a));
     const end = guard([a, b], b);
+    const since = a.witness.shownSince();
     a.cut();
     a.heal();
     await soon("it is shown and sure again", () => isShown(a) && a.witness.sure());
     expect((await end()).wrong).toEqual([]);
+    expect(a.witness.shownSince()).toBe(since);
     expect(await goneFor(b, [a.id])).toEqual([]);
   });
 

@@ -1,9 +1,18 @@
-import type { Checker } from "../history.ts";
+import type { Checker, Dump } from "../history.ts";
 
 /** Of runs: where they come from. */
 export const ofASlot = 1;
 export const byHand = 3;
 export const skipped = 3;
+
+/** Somebody asked for what had run to be run once more; so what comes after it comes once more too, and has its slot. */
+function askedAgain(dump: Dump): Set<number> {
+  const again = new Set<number>();
+  const rows = [...dump.run, ...dump.run_history].sort((a, b) => (a.id as number) - (b.id as number));
+  for (const { id, source, parent_id } of rows)
+    if (source === byHand || again.has(parent_id as number)) again.add(id as number);
+  return again;
+}
 
 /** A slot has one run, a run is ended once, and one fence is one execution. */
 export const oneRunASlot: Checker = {
@@ -30,10 +39,7 @@ export const oneRunASlot: Checker = {
     }
     for (const { id } of dump.run)
       if (ended.has(id as number)) return { what: `run ${id} lives and has ended`, run: id as number };
-    // Somebody asked for what had run to be run once more.
-    const again = new Set(
-      [...dump.run, ...dump.run_history].flatMap(({ id, source }) => (source === byHand ? [id as number] : [])),
-    );
+    const again = askedAgain(dump);
     const started = new Map<string, number>();
     const fences = new Map<number, number>();
     for (const { run, task, slotMs, fence, startMs } of executions) {

@@ -28,6 +28,11 @@ export const slotsAccounted: Checker = {
         own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
       );
       const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
+      // What has ended already is in history, whatever its task is set to later.
+      const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
+      const endedMs = new Map(
+        own.map(({ slot_ms, run_id }) => [slot_ms as number, endOf.get(run_id as number) ?? Number.POSITIVE_INFINITY]),
+      );
       const isTold = (slotMs: number) =>
         ledger.has(slotMs) ||
         ranges.some(({ from_ms, to_ms }) => slotMs >= (from_ms as number) && slotMs <= (to_ms as number));
@@ -45,13 +50,15 @@ export const slotsAccounted: Checker = {
               atMs: slotMs - history.epochMs,
             };
         if (definition.schedule.type === "every" && definition.schedule.mode === "delay") continue;
-        for (const slotMs of ledger)
-          if (slotMs > from + aheadMs && slotMs < to && !expected.has(slotMs) && !caughtUp.has(slotMs))
+        for (const slotMs of ledger) {
+          if (slotMs <= from + aheadMs || slotMs >= to || expected.has(slotMs) || caughtUp.has(slotMs)) continue;
+          if ((endedMs.get(slotMs) as number) > fromMs)
             return {
               what: `slot ${slotMs} of ${task} is none of its schedule's: ${why()}`,
               task,
               atMs: slotMs - history.epochMs,
             };
+        }
       }
     }
     return undefined;

@@ -41,6 +41,14 @@ export const membershipMutants: readonly Mutant[] = [
     breaks: "12",
   },
   {
+    name: "shown again is alive again",
+    file: "coordination/trust.ts",
+    find: "witness.shownSince() <= this.#aliveAt",
+    put: "true",
+    breaks: "12",
+    play: "shown",
+  },
+  {
     name: "nobody stands for election",
     file: "coordination/membership.ts",
     find: "if (led && !witness?.first()) return;",

@@ -9,6 +9,9 @@ export interface Mutant {
   readonly put: string;
   /** The number of the invariant that it breaks. */
   readonly breaks: string;
-  /** The sort of seeds that it shows in first, or those with operations; each is one that a campaign plays. Without: all. */
-  readonly play?: Sort | "operations";
+  /**
+   * The sort of seeds that it shows in first, or those with operations, or with doubt of sessions that a service shows; each
+   * is one that a campaign plays. Without: all.
+   */
+  readonly play?: Sort | "operations" | "shown";
 }

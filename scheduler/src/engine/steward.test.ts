@@ -1,0 +1,63 @@
+import { expect, it } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import type { Membership } from "../coordination.ts";
+import { silentLog } from "../log.ts";
+import type { Store } from "../store.ts";
+import { StoreClock } from "../store-clock.ts";
+import { Steward } from "./steward.ts";
+
+const wallMs = 1_800_000_000_000;
+
+/** Steps that give these answers, the last of them for ever. */
+function lead(...answers: { stepped: number | null; inMs: number | null }[]) {
+  const clock = new VirtualClock(wallMs);
+  let steps = 0;
+  const step = async (nowMs: number) => {
+    const { stepped, inMs } = answers[Math.min(steps++, answers.length - 1)] as (typeof answers)[number];
+    return { stepped, nextMs: inMs === null ? null : nowMs + inMs };
+  };
+  const steward = new Steward({
+    ...{ clock, storeClock: new StoreClock(clock), log: silentLog },
+    store: { operations: { step } } as unknown as Store,
+    membership: { term: () => 1 } as Membership,
+  });
+  return {
+    steward,
+    steps: () => steps,
+    async pass(ms: number): Promise<void> {
+      for (let passed = 0; passed < ms; passed += 10) {
+        clock.advance(10);
+        await new Promise(setImmediate);
+      }
+    },
+  };
+}
+
+it("steps on while there is something to step", async () => {
+  const { steward, steps, pass } = lead(
+    { stepped: 1, inMs: 0 },
+    { stepped: 1, inMs: 0 },
+    { stepped: null, inMs: null },
+  );
+  await steward.run();
+  expect(steps()).toBe(3);
+  await pass(60_000);
+  expect(steps()).toBe(3);
+});
+
+it("waits for one that goes at a rate", async () => {
+  const { steward, steps, pass } = lead({ stepped: null, inMs: 200 });
+  await steward.run();
+  await pass(190);
+  expect(steps()).toBe(1);
+  await pass(820);
+  expect(steps()).toBe(6);
+});
+
+it("looks once a second at one that another process has in its hands, which may stand still", async () => {
+  const { steward, steps, pass } = lead({ stepped: null, inMs: 0 });
+  await steward.run();
+  await pass(10_005);
+  expect(steps()).toBeGreaterThan(5);
+  expect(steps()).toBeLessThan(12);
+});
