@@ -46,12 +46,24 @@ function made(asked: Operation, row: Row, history: History): Found {
       !own.includes(slot) &&
       slot.run_id !== null &&
       (/: was skipped/.test(String(slot.reason)) ||
-        (slot.outcome !== accepted && isMadeDuring(slot, row, clockErrorMs))),
+        (slot.outcome !== accepted && (isMadeDuring(slot, row, clockErrorMs) || wasSkippedBefore(slot, row, history)))),
   ).length;
   const done = row.done as number;
   return done < own.length || done > own.length + perhaps
     ? { what: `tells of ${done} slots, and the ledger of ${own.length}` }
     : undefined;
+}
+
+/** Another backfill has taken it since, and it was skipped again: the first run of it, due in this one's time, is in history. */
+function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row, { dump, clockErrorMs }: History) {
+  return dump.run_history.some(
+    (run) =>
+      run.task_id === task_id &&
+      run.slot_ms === slot_ms &&
+      run.outcome === skipped &&
+      run.id !== run_id &&
+      (run.due_ms as number) >= (created_ms as number) - clockErrorMs,
+  );
 }
 
 /** Every slot of the range has its run when it is done, but for those that somebody else had accepted, or accepts later. */
