@@ -41,7 +41,10 @@ const followedRerun = 6026;
 /** A rest of a wait, too small to be added to the time, was waited for without end. */
 const leastWait = 62235;
 
-it.each([untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait])(
+/** A process stopped while a use of a grace lock was on its way: the use believed to have it after it was given up. */
+const lateUse = 64897;
+
+it.each([untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse])(
   "breaks nothing in seed %i, which found a fault",
   (seed) => {
     expect(simulate("--seed", String(seed))).toMatchObject({ violations: 0 });

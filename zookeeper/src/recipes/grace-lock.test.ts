@@ -97,6 +97,40 @@ describe("grace lock", () => {
     expect(await a.lock.lastUse()).toMatchObject({ owner: "a", fence: "1", endedMs: clock.wall() });
   });
 
+  it("a release that was asked for while a use was on its way ends that use before the lock is given up", async () => {
+    const a = contender("a");
+    const answers: (() => void)[] = [];
+    const answered = (answer: boolean) => new Promise<boolean>((resolve) => answers.push(() => resolve(answer)));
+    const take = a.place.take.bind(a.place);
+    a.place.take = async (...given) => {
+      const holding = await take(...given);
+      if (!holding) return undefined;
+      const { seenIn, write, release } = holding;
+      // With answers that take their time.
+      return {
+        seenIn: seenIn.bind(holding),
+        fence: holding.fence,
+        signal: holding.signal,
+        get remainingMs() {
+          return holding.remainingMs;
+        },
+        write: (record) => write.call(holding, record).then(answered),
+        release: (record) => release.call(holding, record).then(answered),
+      };
+    };
+    const attempt = outcome(a.lock.tryLock());
+    await settled();
+    const released = outcome(a.lock.release());
+    await settled();
+    for (const answer of answers.splice(0)) answer();
+    await settled();
+    expect([attempt.value?.held, attempt.value?.signal.reason]).toMatchObject([false, { code: "NOT_HELD" }]);
+    expect(released.settled).toBe(false);
+    for (const answer of answers.splice(0)) answer();
+    await settled();
+    expect([released.value, a.lock.state]).toEqual([true, "CREATED"]);
+  });
+
   it("tryLock waits the grace out when the holder vanished, and tells who that was", async () => {
     const [a, b] = [contender("a"), contender("b")];
     const use = await mine(a.lock);

@@ -297,16 +297,13 @@ export class GraceLock {
   }
 
   async #release(lined = false): Promise<boolean> {
-    const use = this.#use;
-    if (use) {
-      this.#use = undefined;
-      this.#step("finished");
-      use.stop(this.#notHeld("has been released"));
-    }
+    const running = this.#stopUse();
     if (!this.#holding) return false;
     const work = async () => {
       const [holding, record] = [this.#holding, this.#record];
       if (!holding || !record) return false;
+      // Or one that was on its way when the release was asked for, before it in the line.
+      const use = this.#stopUse() ?? running;
       const ended = use && record.use ? { ...record.use, endedMs: this.#clock.wall() } : record.use;
       const released = await this.#giveUp(holding, { ...record, released: true, use: ended });
       if (this.#holding === holding) {
@@ -321,6 +318,15 @@ export class GraceLock {
     } finally {
       this.#onChange();
     }
+  }
+
+  #stopUse(): RunningUse | undefined {
+    const use = this.#use;
+    if (!use) return undefined;
+    this.#use = undefined;
+    this.#step("finished");
+    use.stop(this.#notHeld("has been released"));
+    return use;
   }
 
   async #giveUp(holding: Holding, record: LockRecord): Promise<boolean> {

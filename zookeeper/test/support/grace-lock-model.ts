@@ -125,9 +125,12 @@ export class ModelPlace implements LockPlace {
     const session = this.#session;
     session.provedMs = this.#service.clock.monotonic();
     const holding = this.#holding;
-    this.#service.clock.after(this.#service.timeoutMs * 0.75, () => this.#cut && session.end.abort());
+    // It may have been healed, and cut again, since.
+    const { provedMs } = session;
+    const lasts = () => this.#cut && session.provedMs === provedMs;
+    this.#service.clock.after(this.#service.timeoutMs * 0.75, () => lasts() && session.end.abort());
     this.#service.clock.after(this.#service.timeoutMs, () => {
-      if (!this.#cut || this.#session !== session) return;
+      if (!lasts() || this.#session !== session) return;
       session.end.abort();
       if (holding) this.#service.vacate(holding);
     });
