@@ -13,6 +13,7 @@ const kept = new Set([
     "claim-held",
     "run-insert-here",
     "run-insert-keyed-here",
+    "run-insert-one-here",
     "session-open",
     "session-end",
     "session-campaign",

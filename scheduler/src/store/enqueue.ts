@@ -6,6 +6,7 @@ import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { unlimitedGroupSql } from "./group-limits.ts";
 import { growthOfRuns } from "./growth.ts";
+import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
 import { RunIds } from "./run-ids.ts";
 import { notifyReadySql } from "./signals.ts";
@@ -112,6 +113,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     "run-insert-keyed-here": insertSql(s, { keyed: true, here: true }),
   };
   const plainInsert = plainInsertSql(s);
+  const oneInsert = oneInsertSql(s);
   const runIds = new RunIds(database);
   const enqueuedMore = growthOfRuns(database);
   return {
@@ -220,7 +222,9 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       const [row] = await database.query<{ made: number; held: number[] | null; bounded: boolean }>(name, text, values);
       return madeAll(row, row?.held ?? [], ids, writes, nowMs, local);
     }
-    const rows = await database.query<Made>(name, text, values);
+    const one = here ? oneValues(writes, ids, nowMs, local) : null;
+    let rows = one ? await database.query<Made>("run-insert-one-here", oneInsert, one) : [];
+    if (rows.length === 0) rows = await database.query<Made>(name, text, values);
     if (rows[0]?.bounded) return "bounded";
     const held = new Set(rows.flatMap(({ state }, i) => (state === 0 ? [(writes[i] as EnqueueWrite).taskId] : [])));
     if (held.size > 0) await admit([...held], nowMs);

@@ -8,20 +8,25 @@ export interface Claim {
 }
 
 /** Of an enqueue that claims: the place of its session among its values. */
-const sessionOfInsert = 11;
+const sessionOfInsert = new Map([
+  ["run-insert-here", 11],
+  ["run-insert-keyed-here", 11],
+  ["run-insert-one-here", 1],
+]);
 
 /** Every claim that the server granted, by fence. */
 export function claimsOf({ applied }: History): Map<number, Claim> {
   const claims = new Map<number, Claim>();
   for (const { name, rows, values, atMs } of applied) {
-    if (name === "run-insert-here" || name === "run-insert-keyed-here")
+    const place = sessionOfInsert.get(name);
+    if (place !== undefined)
       for (const { id, fence } of rows)
         if (fence !== null)
           claims.set(fence as number, {
             run: id as number,
             fence: fence as number,
             atMs,
-            sessionId: values[sessionOfInsert] as number,
+            sessionId: values[place] as number,
           });
     if (name !== "claim" && name !== "claim-turn") continue;
     for (const row of rows) {
