@@ -114,6 +114,49 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     expect(await states(second.map(({ runId }) => runId))).toEqual([held]);
   });
 
+  it("are the same one by one", async () => {
+    const task = await stage.task("single", { priority: 3 });
+    const serial = await stage.task("single-serial", { overlap: "queue" });
+    const elsewhere = await stage.task("single-elsewhere", { group: "single-elsewhere" });
+    const pinned = await stage.task("single-routed", { route: "random" });
+    const stopped = await stage.task("single-stopped");
+    await stage.store.tasks.pause("single-stopped", change(stage.nowMs));
+    const limited = await stage.task("single-limited", { group: "single-limited" });
+    await stage.store.groups.limit("single-limited", 1, change(stage.nowMs));
+    const offer = offerOf(stage, worker, [task, serial, pinned, stopped, limited]);
+    const one = async (write: ReturnType<typeof stage.write>) => {
+      const [made] = await stage.store.runs.enqueue([write], stage.nowMs, offer.local);
+      return made?.runId as number;
+    };
+    const plain = await one(stage.write(task, { payload: '{"a":1}' }));
+    expect(offer.claimed).toMatchObject([{ runId: plain, payload: { a: 1 }, priority: 3, attempt: 1, linked: false }]);
+    expect(await stage.store.claims.heldBy(worker)).toMatchObject(
+      expect.arrayContaining([expect.objectContaining({ runId: plain, payload: { a: 1 } })]),
+    );
+    expect(offer.seen.readyMs).toBe(Number.POSITIVE_INFINITY);
+    const others: number[] = [];
+    for (const write of [
+      stage.write(task, { dueMs: stage.nowMs + 60_000 }),
+      ...[serial, elsewhere, pinned, stopped, limited].map((other) => stage.write(other)),
+    ])
+      others.push(await one(write));
+    expect(await states(others)).toEqual([ready, ready, ready, ready, paused, ready]);
+    expect(offer.claimed).toHaveLength(1);
+    expect(offer.seen.readyMs).toBe(stage.nowMs);
+
+    const asked = { kind: "cancel" as const, filter: { task: "single" }, author: "test", reason: "because" };
+    await stage.store.operations.begin(asked, "single", stage.nowMs);
+    const after = await one(stage.write(task));
+    expect(offer.claimed[1]).toMatchObject({ runId: after });
+    while ((await stage.store.operations.step(stage.nowMs)).stepped !== null);
+    expect(await stage.rows("select recall from $s.run where id = $1", [after])).toEqual([{ recall: 0 }]);
+    const ends = offer.claimed.map((run) => settlement(run, succeededVerdict, stage.nowMs));
+    await stage.store.claims.settle(worker, ends, stage.nowMs);
+
+    await stage.store.tasks.remove("single", change(stage.nowMs));
+    await expect(one(stage.write(task))).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+  });
+
   it("are left for others when the session has ended", async () => {
     const task = await stage.task("orphan");
     const gone = await stage.session("worker");
