@@ -26,6 +26,8 @@ export interface CampaignOptions {
   /** A process that dies has broken something. */
   readonly mayFail?: boolean;
   readonly onProgress?: (done: number) => void;
+  /** As soon as it is known. */
+  readonly onBroken?: (seed: number, violation: Violation) => void;
 }
 
 const progressEvery = 500;
@@ -37,7 +39,7 @@ export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
 /** Many seeds, on as many processes; each takes the next seed when it is done with one. */
 export async function playSeeds(options: CampaignOptions): Promise<Figures> {
-  const { seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress } = options;
+  const { seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress, onBroken } = options;
   const began = process.hrtime.bigint();
   const broken: Figures["broken"] = [];
   const differing: number[] = [];
@@ -48,7 +50,10 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
     done++;
     statements += told.statements;
     for (const path of told.paths) paths[path] = (paths[path] ?? 0) + 1;
-    if (told.violation) broken.push({ seed: told.seed, violation: told.violation });
+    if (told.violation) {
+      broken.push({ seed: told.seed, violation: told.violation });
+      onBroken?.(told.seed, told.violation);
+    }
     if (told.replayed !== undefined) replayed++;
     if (told.replayed === false) differing.push(told.seed);
     if (done % progressEvery === 0) onProgress?.(done);

@@ -53,11 +53,10 @@ async function many(): Promise<void> {
   const figures = await playSeeds({
     ...{ url: url as string, seeds, lengthMs, processes: Number(values.processes) },
     onProgress: (done) => say(`${done} seeds`),
+    onBroken: (seed, { invariant, what }) => say(`seed ${seed} breaks "${invariant}": ${what}`),
   });
-  for (const { seed, violation } of figures.broken)
-    say(`seed ${seed} breaks "${violation.invariant}": ${violation.what}`);
   const [first] = figures.broken;
-  if (first) await one(first.seed);
+  if (first && !values.json) await one(first.seed);
   const untaken = allPaths.filter((path) => !figures.paths[path]);
   for (const [path, count] of Object.entries(figures.paths)) say(`sometimes ${path}: ${count}`);
   for (const path of untaken) say(`never ${path}`);
