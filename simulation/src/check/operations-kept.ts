@@ -1,6 +1,6 @@
 import type { OperationFilter } from "../../../scheduler/src/operations.ts";
 import { type Outcome, outcomes } from "../../../scheduler/src/run.ts";
-import type { Checker, History, Operation, Row } from "../history.ts";
+import type { Checker, Dump, History, Operation, Row } from "../history.ts";
 import { isMeant, lastStep } from "../of-many.ts";
 import { claimsOf } from "./claims.ts";
 import { byHand } from "./one-run-a-slot.ts";
@@ -89,7 +89,7 @@ function counted(asked: Operation, row: Row, history: History): Found {
 }
 
 /** What it can have found to act on: each once. */
-function mostOf(asked: Operation, row: Row, { dump, clockErrorMs }: History): number {
+function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: History): number {
   const { created_ms, last_run_id } = row;
   const filter = row.filter as OperationFilter;
   const names = new Map(dump.task.map(({ id, name }) => [id, name as string]));
@@ -110,14 +110,31 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs }: History): nu
       ).length;
     case "cancel": {
       const ended = dump.run_history.filter((run) => (run.ended_ms as number) > beganMs - committedMs - clockErrorMs);
-      return [...dump.run, ...ended].filter((run) => isOfIts(run) && (run.id as number) <= (last_run_id as number))
-        .length;
+      const there = [...dump.run, ...ended].filter(
+        (run) => isOfIts(run) && (run.id as number) <= (last_run_id as number),
+      ).length;
+      return there + withdrawnBeside(asked, row, dump, operations);
     }
     case "backfill":
       return Number.POSITIVE_INFINITY; // backfilled.ts knows its slots
     default:
       return dump.dead_letter.filter(isOfIts).length;
   }
+}
+
+/** What a pause, an edit or a removal beside it took away, of which nothing is left: at most so many runs. */
+function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: readonly Operation[]): number {
+  const [beganMs, endedMs] = [row.created_ms as number, (row.ended_ms as number | null) ?? Number.POSITIVE_INFINITY];
+  const isBeside = operations.some(
+    ({ kind, task, invokedStoreMs, endedStoreMs }) =>
+      (kind === "save" || kind === "pause task" || kind === "remove task") &&
+      isMeant(asked, task) &&
+      invokedStoreMs <= endedMs &&
+      (endedStoreMs ?? Number.POSITIVE_INFINITY) >= beganMs,
+  );
+  if (!isBeside) return 0;
+  const known = new Set([...dump.run, ...dump.run_history].map(({ id }) => id as number));
+  return Array.from({ length: row.last_run_id as number }, (_, i) => i + 1).filter((id) => !known.has(id)).length;
 }
 
 /** What it was to act on when it began, and did not. */
