@@ -95,6 +95,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
   const names = new Map(dump.task.map(({ id, name }) => [id, name as string]));
   const isOfIts = ({ task_id }: Row) => isMeant(asked, names.get(task_id) ?? "");
   const [sinceMs, beganMs] = [filter.sinceMs ?? 0, created_ms as number];
+  const endedMs = (row.ended_ms as number | null) ?? Number.POSITIVE_INFINITY;
   const states = filter.states ?? ["failed"];
   switch (row.kind) {
     case "pause":
@@ -106,7 +107,8 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
           isOfIts(run) &&
           states.includes(outcomes[run.outcome as number] as Outcome) &&
           (run.ended_ms as number) >= sinceMs &&
-          (run.ended_ms as number) <= beganMs,
+          // Also of those that ended while it was carried out, should it not have passed their place.
+          (run.ended_ms as number) <= endedMs + clockErrorMs,
       ).length;
     case "cancel": {
       const ended = dump.run_history.filter((run) => (run.ended_ms as number) > beganMs - committedMs - clockErrorMs);
