@@ -9,6 +9,8 @@ import { byHand } from "./one-run-a-slot.ts";
 const endsWithinMs = 15_000;
 /** What was done, or said, so long before has been committed, or never is. */
 const committedMs = 30_000;
+/** An end is told so much later where its process was cut off, or the store was away for as long as it ever is. */
+const heldUpMs = 150_000;
 /** Its task was removed, or has no slots any more that can be told beforehand. */
 const mayBreak = /^(?:TASK_UNKNOWN|OPTION_INVALID)/;
 const [cancelled, dismissed] = [2, 2];
@@ -111,7 +113,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
           (run.ended_ms as number) <= endedMs + clockErrorMs,
       ).length;
     case "cancel": {
-      const ended = dump.run_history.filter((run) => (run.ended_ms as number) > beganMs - committedMs - clockErrorMs);
+      const ended = dump.run_history.filter((run) => (run.ended_ms as number) > beganMs - heldUpMs - clockErrorMs);
       const there = [...dump.run, ...ended].filter(
         (run) => isOfIts(run) && (run.id as number) <= (last_run_id as number),
       ).length;
