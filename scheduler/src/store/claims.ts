@@ -11,6 +11,7 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { allEnded, asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
+import { takeUpLeft } from "./set-aside.ts";
 import { byNumber, type EndedTogether, endedEachSql, fencesOf, lateSql, settledSql, settledValues } from "./settle.ts";
 import { notifySql, unaddressed } from "./signals.ts";
 import { type TurnRow, turnSql, turnValues } from "./turns.ts";
@@ -300,22 +301,11 @@ export function claimStore(database: Database): ClaimStore & Endings {
   /** Of what was picked, in the order of its time, without what is of a paused task or too late by its task's policy. */
   async function toStart(rows: (ClaimedRun & { paused: boolean })[], nowMs: number): Promise<ClaimedRun[]> {
     const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
-    if (stopped.length > 0) await endRemoved(stopped, nowMs);
+    if (stopped.length > 0) await takeUpLeft(database, { taskIds: stopped }, nowMs);
     const claimed = stopped.length > 0 ? rows.filter(({ paused }) => !paused) : rows;
     claimed.sort((a, b) => a.dueMs - b.dueMs || a.runId - b.runId);
     const late = await endLate(database, claimed, nowMs);
     return late.size > 0 ? claimed.filter(({ fence }) => !late.has(fence)) : claimed;
-  }
-
-  /** A task's removal ends its runs; this ends those that it could not see yet. */
-  async function endRemoved(taskIds: number[], nowMs: number): Promise<void> {
-    await database.transaction(async (client) => {
-      const { rows } = await client.query(
-        `select id from ${s}.task where id = any($1) and deleted_ms is not null order by id`,
-        [taskIds],
-      );
-      for (const { id } of rows) await withdraw(client, s, id as number, Math.round(nowMs), "removed");
-    });
   }
 
   /** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */

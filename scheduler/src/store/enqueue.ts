@@ -9,6 +9,7 @@ import { growthOfRuns } from "./growth.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
 import { RunIds } from "./run-ids.ts";
+import { takeUpLeft } from "./set-aside.ts";
 import { notifyReadySql } from "./signals.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -81,7 +82,7 @@ const insertSql = (s: string, { keyed, here }: Shape) => `
   from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
        ${here ? "left join t on t.id = i.task_id" : ""}
   order by i.place`
-      : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, (select yes from bounded) as bounded, (select count(*) from told) from made"
+      : "select count(*) as made, array_agg(distinct task_id) filter (where state = 0) as held, array_agg(distinct task_id) filter (where state = 1) as paused, (select yes from bounded) as bounded, (select count(*) from told) from made"
   }`;
 
 const originSql = (s: string) =>
@@ -99,9 +100,22 @@ interface Made {
   bounded: boolean;
 }
 
+interface MadeTogether {
+  made: number;
+  held: number[] | null;
+  paused: number[] | null;
+  bounded: boolean;
+}
+
+/** Tasks of which runs were made that wait: for a place, or set aside while the task is paused. */
+interface Waiting {
+  held: number[];
+  paused: number[];
+}
+
 const enqueued = sourceNumber("enqueue");
-const ready = 2;
-const claimed = 3;
+/** Of runs. */
+const [held, paused, ready, claimed] = [0, 1, 2, 3];
 
 export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "enqueueIn"> {
   const s = database.schema;
@@ -210,7 +224,8 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     const plain = here ? null : plainValues(writes, ids, nowMs);
     if (plain) {
       const [row] = await database.query<PlainMade>("run-insert-plain", plainInsert, plain);
-      return madeAll(row, row?.held ? [writes[0]?.taskId as number] : [], ids, writes, nowMs, local);
+      const of = (state: number) => (row?.state === state ? [writes[0]?.taskId as number] : []);
+      return madeAll(row, { held: of(held), paused: of(paused) }, ids, writes, nowMs, local);
     }
     const keyed = writes.some(({ key }) => key !== null);
     const values = insertValues(writes, nowMs, ids);
@@ -219,15 +234,17 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
     const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
     if (!keyed && !here) {
-      const [row] = await database.query<{ made: number; held: number[] | null; bounded: boolean }>(name, text, values);
-      return madeAll(row, row?.held ?? [], ids, writes, nowMs, local);
+      const [row] = await database.query<MadeTogether>(name, text, values);
+      return madeAll(row, { held: row?.held ?? [], paused: row?.paused ?? [] }, ids, writes, nowMs, local);
     }
     const one = here ? oneValues(writes, ids, nowMs, local) : null;
     let rows = one ? await database.query<Made>("run-insert-one-here", oneInsert, one) : [];
     if (rows.length === 0) rows = await database.query<Made>(name, text, values);
     if (rows[0]?.bounded) return "bounded";
-    const held = new Set(rows.flatMap(({ state }, i) => (state === 0 ? [(writes[i] as EnqueueWrite).taskId] : [])));
-    if (held.size > 0) await admit([...held], nowMs);
+    const tasksOf = (wanted: number) => [
+      ...new Set(rows.flatMap(({ state }, i) => (state === wanted ? [(writes[i] as EnqueueWrite).taskId] : []))),
+    ];
+    await admit({ held: tasksOf(held), paused: tasksOf(paused) }, nowMs);
     if (rows.some(({ id }) => id === null)) await checkTasks(writes);
     local?.made(
       rows.flatMap((row, i) => (row.state === claimed ? [asClaimed(row, writes[i] as EnqueueWrite)] : [])),
@@ -239,22 +256,23 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
   /** The answer of a statement that makes all or none. */
   async function madeAll(
     row: { made: number; bounded: boolean } | undefined,
-    held: number[],
+    waiting: Waiting,
     ids: number[],
     writes: EnqueueWrite[],
     nowMs: number,
     local: LocalClaims | undefined,
   ): Promise<Enqueued[] | "bounded"> {
     if (row?.bounded) return "bounded";
-    if (held.length > 0) await admit(held, nowMs);
+    await admit(waiting, nowMs);
     if (row?.made !== ids.length) throw removed();
     local?.made([], Math.min(...writes.map(({ dueMs }) => dueMs)));
     return ids.map((runId) => ({ runId, created: true }));
   }
 
   /** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
-  function admit(taskIds: number[], nowMs: number): Promise<void> {
-    return database.transaction((client) => settleGates(client, s, taskIds, nowMs, false));
+  async function admit({ held, paused }: Waiting, nowMs: number): Promise<void> {
+    if (held.length > 0) await database.transaction((client) => settleGates(client, s, held, nowMs, false));
+    if (paused.length > 0) await takeUpLeft(database, { taskIds: paused }, nowMs);
   }
 
   async function checkTasks(writes: EnqueueWrite[]): Promise<void> {

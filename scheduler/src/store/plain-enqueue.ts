@@ -30,14 +30,14 @@ export const plainInsertSql = (s: string) => `
       select unnest($1::bigint[]) as id, unnest($2::bigint[]) as due_in, jsonb_array_elements($3::jsonb) as payload) i
     returning true
   )
-  select (select count(*) from made) as made, bounded.yes as bounded, t.state = 0 as held,
+  select (select count(*) from made) as made, bounded.yes as bounded, t.state,
          case when t.state = 2 then ${notifySql(s, "case when t.group_id = 0 then 'direct ' else 'ready ' end || $7::bigint")} end as told
   from bounded left join t on true`;
 
 export interface PlainMade {
   made: number;
   bounded: boolean;
-  held: boolean | null;
+  state: number | null;
 }
 
 /** The statement's values; null where something else is asked of one of them. */

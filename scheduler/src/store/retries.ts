@@ -3,9 +3,16 @@ import type { Ended } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
 import { bookTokens } from "./retry-tokens.ts";
+import { takeUpLeft } from "./set-aside.ts";
 import { retrySql } from "./settle.ts";
 
 type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
+
+interface Retried {
+  fence: number;
+  /** For its task is paused, as the statement saw it. */
+  aside: boolean;
+}
 
 /** Of those whose end takes the longer way. */
 export const tasksOf = (items: Settlement[]): number[] => [
@@ -22,11 +29,15 @@ export function retries(database: Database) {
     const wanted = settlements.filter(({ verdict }) => verdict.kind === "retry");
     if (wanted.length === 0) return new Set();
     const query: Query = (name, text, values) => database.query(name, text, values);
-    const done = new Set(await retryWith(query, wanted, "failed", false));
-    const left = wanted.filter(({ fence }) => !done.has(fence));
+    const rows = await retryWith(query, wanted, "failed", false);
+    const taken = new Set(rows.map(({ fence }) => fence));
+    const left = wanted.filter(({ fence }) => !taken.has(fence));
     // Of tasks whose tries take tokens; or not to be retried at all.
-    if (left.length > 0)
-      for (const fence of await database.transaction((client) => retryIn(client, left, "failed"))) done.add(fence);
+    if (left.length > 0) rows.push(...(await database.transaction((client) => retryBooked(client, left, "failed"))));
+    const done = new Set(rows.map(({ fence }) => fence));
+    const aside = new Set(rows.flatMap((row) => (row.aside ? [row.fence] : [])));
+    const paused = wanted.filter(({ fence }) => aside.has(fence)).map(({ taskId }) => taskId);
+    if (paused.length > 0) await takeUpLeft(database, { taskIds: paused }, nowMs);
     const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
     // Their places are free. A crash before this is mended by the dispatcher.
     if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
@@ -35,11 +46,15 @@ export function retries(database: Database) {
 
   /** In the caller's transaction. */
   async function retryIn(client: SqlClient, wanted: Settlement[], outcome: "failed" | "lost"): Promise<number[]> {
+    return (await retryBooked(client, wanted, outcome)).map(({ fence }) => fence);
+  }
+
+  async function retryBooked(client: SqlClient, wanted: Settlement[], outcome: "failed" | "lost"): Promise<Retried[]> {
     if (wanted.length === 0) return [];
     const query: Query = async <Row>(_name: string, text: string, values: unknown[]) =>
       (await client.query(text, values)).rows as Row[];
     const done = await retryWith(query, wanted, outcome, true);
-    const fences = new Set(done);
+    const fences = new Set(done.map(({ fence }) => fence));
     await bookTokens(
       client,
       s,
@@ -53,8 +68,8 @@ export function retries(database: Database) {
     wanted: Settlement[],
     outcome: "failed" | "lost",
     tokens: boolean,
-  ): Promise<number[]> {
-    const rows = await query<{ fence: number }>("settle-retry", retrySql(s), [
+  ): Promise<Retried[]> {
+    const rows = await query<Retried>("settle-retry", retrySql(s), [
       wanted.map(({ runId }) => runId),
       wanted.map(({ fence }) => fence),
       wanted.map(({ verdict }) => (verdict.kind === "retry" ? Math.round(verdict.dueMs) : 0)),
@@ -65,7 +80,7 @@ export function retries(database: Database) {
       wanted.map(({ verdict }) => verdict.kind === "retry" && verdict.ask === true),
       tokens,
     ]);
-    return rows.map(({ fence }) => Number(fence));
+    return rows.map(({ fence, aside }) => ({ fence: Number(fence), aside }));
   }
 }
 

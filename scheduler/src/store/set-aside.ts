@@ -8,7 +8,9 @@ import { withdraw } from "./withdraw.ts";
  * Whatever makes a run, or gives one back, sets it aside when its task is paused, as the statement's snapshot has it. One
  * that read the task before a resume committed, and is seen only after the resume looked for such runs, leaves a run for
  * which nobody would ever come; the caller's own transaction may take minutes for that. A lock of the task would be for
- * every enqueue. So a resume looks once more when it has committed, and the janitor looks at what changed lately.
+ * every enqueue. So a resume looks once more when it has committed, and whoever set something aside looks once when that
+ * has: one of the two comes after both. The janitor looks at what changed lately, for what callers' own transactions made,
+ * and for who died in between.
  */
 
 /** The runs of a task that is going: to be claimed, or to wait for a place. In the caller's transaction. */
@@ -26,13 +28,13 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
 /** @returns how many runs were set aside for a task that is not paused, or not there */
 export async function takeUpLeft(
   database: Database,
-  which: { taskId: number } | { changedSinceMs: number },
+  which: { taskIds: readonly number[] } | { changedSinceMs: number },
   nowMs: number,
 ): Promise<number> {
   const s = database.schema;
   const [name, where, value] =
-    "taskId" in which
-      ? (["task-left", "t.id = $1", which.taskId] as const)
+    "taskIds" in which
+      ? (["task-left", "t.id = any($1)", [...which.taskIds]] as const)
       : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs)] as const);
   const left = await database.query<{ id: number; removed: boolean }>(
     name,

@@ -122,7 +122,7 @@ export const retrySql = (s: string) => `
   ), room as (
     select ${notifySql(s, "'ready ' || min(ended_ms)")} from old where not (${unlimitedGroupSql(s, "group_id")}) having count(*) > 0
   )
-  select back.fence, (select count(*) from told_all), (select count(*) from room) from back`;
+  select back.fence, back.state = 1 as aside, (select count(*) from told_all), (select count(*) from room) from back`;
 
 /**
  * Of these, the ones that the store has already applied. The fence alone does not tell: a reaper that took the claim

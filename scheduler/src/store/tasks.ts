@@ -184,7 +184,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
         await client.query(`select ${notifySql(s, "'tasks'")}`);
         return row.id;
       });
-      await takeUpLeft(database, { taskId }, change.nowMs);
+      await takeUpLeft(database, { taskIds: [taskId] }, change.nowMs);
     },
 
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
