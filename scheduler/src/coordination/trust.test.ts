@@ -40,6 +40,18 @@ it("ends where it is noticed that the witness does not show it, if that is befor
   expect([until(4_100), until(4_900)]).toEqual([4_100, 4_100]);
 });
 
+it("goes by the store's word, with what is shown since, while a beat is under way that tells of the witness", () => {
+  const { trust, word, until } = shown();
+  trust.beating("store", 2_000);
+  trust.beaten("store", 2_000);
+  Object.assign(word, { since: 2_500, until: 7_500 });
+  expect(until(2_550)).toBe(3_000);
+  trust.beating("witness", 2_600);
+  expect(until(2_650)).toBe(3_000);
+  trust.beaten("witness", 2_600);
+  expect(until(2_700)).toBe(7_500);
+});
+
 it("wants both words while one backing follows the other", () => {
   const { trust, word, until } = shown();
   trust.beating("store", 2_000);

@@ -18,7 +18,7 @@ export class Trust {
   #storeUntil = 0;
   /** As far as the witness showed it without a gap. */
   #shownUntil = 0;
-  /** When the last beat began that found the session alive. */
+  /** When the last beat began that found the session alive; or that is to tell of the witness, and finds it so if it is applied. */
   #aliveAt = 0;
   /** By the store's last answer, whatever the session relies on: a leader needs it. */
   #heardUntil = 0;
@@ -54,6 +54,8 @@ export class Trust {
     if (backing === this.#backing) return;
     // Should it be applied and its reply lost, others count its silence from here on, not from an earlier beat.
     if (this.#backing === "witness") this.#storeUntil = beganMono + this.#windowMs;
+    // Applied, it finds the session alive after this: whoever reads it then goes by what is shown since.
+    else if (this.#backing === "store") this.#aliveAt = beganMono;
     this.#backing = "either";
   }
 

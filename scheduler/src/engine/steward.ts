@@ -54,7 +54,8 @@ export class Steward {
       const { stepped, nextMs } = await store.operations.step(askedMs);
       if (stepped !== null) continue;
       if (nextMs === null) return;
-      // One that goes at a rate waits for its time; one that was passed over is in the hands of another, who may stand still.
+      // One that goes at a rate waits for its time. One that was passed over is in the hands of another, who may stand still:
+      // until it is free, those that go at a rate go on once a second.
       const waitMs = nextMs <= askedMs ? elsewhereMs : storeClock.until(nextMs);
       this.#cancel = clock.after(waitMs, () => void this.run());
       return;

@@ -8,9 +8,9 @@ import { withdraw } from "./withdraw.ts";
  * Whatever makes a run, or gives one back, sets it aside when its task is paused, as the statement's snapshot has it. One
  * that read the task before a resume committed, and is seen only after the resume looked for such runs, leaves a run for
  * which nobody would ever come; the caller's own transaction may take minutes for that. A lock of the task would be for
- * every enqueue. So a resume looks once more when it has committed, and whoever set something aside looks once when that
- * has: one of the two comes after both. The janitor looks at what changed lately, for what callers' own transactions made,
- * and for who died in between.
+ * every enqueue. So a resume looks once more when it has committed, and enqueues, claims and tries look once when theirs has:
+ * one of the two comes after both. The janitor looks at what changed lately, for what other transactions made (callers' own,
+ * operations, what comes after a run, a lost worker's), and for who failed or died in between.
  */
 
 /** The runs of a task that is going: to be claimed, or to wait for a place. In the caller's transaction. */

@@ -300,10 +300,10 @@ export class GraceLock {
     const running = this.#stopUse();
     if (!this.#holding) return false;
     const work = async () => {
-      const [holding, record] = [this.#holding, this.#record];
-      if (!holding || !record) return false;
       // Or one that was on its way when the release was asked for, before it in the line.
       const use = this.#stopUse() ?? running;
+      const [holding, record] = [this.#holding, this.#record];
+      if (!holding || !record) return false;
       const ended = use && record.use ? { ...record.use, endedMs: this.#clock.wall() } : record.use;
       const released = await this.#giveUp(holding, { ...record, released: true, use: ended });
       if (this.#holding === holding) {
