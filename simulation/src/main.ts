@@ -1,7 +1,7 @@
 /**
  * The whole cluster in one process on virtual time, by seed: docs/simulation.md.
  *
- *   npm run simulate -- [--seeds N] [--from S]    seeds S to S + N - 1; default 200 from 1
+ *   npm run simulate -- [--seeds N] [--from S]    seeds S to S + N - 1; default 200 from 1; of several --from 7,90, N from each
  *   … --seed S [--only 3,7,9] [--trace]           one seed, with only these of its acts, with all that happened
  *   … --mutants [--mutant NAME]                   bugs are planted, and must be found
  *   … --minutes M                                 of virtual time a seed; default 10
@@ -49,7 +49,8 @@ else if (values.seed !== undefined) await one(Number(values.seed));
 else await many();
 
 async function many(): Promise<void> {
-  const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.from) + i);
+  const ofEach = Array.from({ length: Number(values.seeds) }, (_, i) => i);
+  const seeds = values.from.split(",").flatMap((from) => ofEach.map((i) => Number(from) + i));
   const figures = await playSeeds({
     ...{ url: url as string, seeds, lengthMs, processes: Number(values.processes) },
     onProgress: (done) => say(`${done} seeds`),

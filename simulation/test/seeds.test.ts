@@ -44,12 +44,14 @@ const leastWait = 62235;
 /** A process stopped while a use of a grace lock was on its way: the use believed to have it after it was given up. */
 const lateUse = 64897;
 
-it.each([untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse])(
-  "breaks nothing in seed %i, which found a fault",
-  (seed) => {
-    expect(simulate("--seed", String(seed))).toMatchObject({ violations: 0 });
-  },
-);
+const kept = [
+  ...[untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse],
+];
+
+it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {
+  const { seeds, violations, broken } = simulate("--seeds", "1", "--from", kept.join(","));
+  expect({ seeds, violations, broken }).toEqual({ seeds: kept.length, violations: 0 });
+});
 
 /** A holder of a lock stands still between looking and writing, and writes when another has had it. */
 const stoppedHolder = 108;

@@ -10,8 +10,8 @@ import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { brief, postgres, redis } from "../support/servers.ts";
 
 const ways = [
-  { by: "the store alone", rounds: brief ? 6 : 20, coordination: () => undefined },
-  { by: "ZooKeeper", rounds: brief ? 3 : 8, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
+  { by: "the store alone", rounds: brief ? 6 : 14, coordination: () => undefined },
+  { by: "ZooKeeper", rounds: brief ? 3 : 6, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
   { by: "Redis", rounds: 2, coordination: () => `${redis().url}?prefix=crash-${process.pid}` },
 ];
 const tasks = 60;
