@@ -227,19 +227,21 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       const of = (state: number) => (row?.state === state ? [writes[0]?.taskId as number] : []);
       return madeAll(row, { held: of(held), paused: of(paused) }, ids, writes, nowMs, local);
     }
-    const keyed = writes.some(({ key }) => key !== null);
-    const values = insertValues(writes, nowMs, ids);
-    if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
-    // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
-    const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
-    const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
-    if (!keyed && !here) {
-      const [row] = await database.query<MadeTogether>(name, text, values);
-      return madeAll(row, { held: row?.held ?? [], paused: row?.paused ?? [] }, ids, writes, nowMs, local);
-    }
     const one = here ? oneValues(writes, ids, nowMs, local) : null;
     let rows = one ? await database.query<Made>("run-insert-one-here", oneInsert, one) : [];
-    if (rows.length === 0) rows = await database.query<Made>(name, text, values);
+    if (rows.length === 0) {
+      const keyed = writes.some(({ key }) => key !== null);
+      const values = insertValues(writes, nowMs, ids);
+      if (here) values.push(local.sessionId, local.groupIds, Math.round(local.untilMs), local.room);
+      // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
+      const insert = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
+      const [name, text] = [ids.length <= preparedRowsMax ? insert : "", inserts[insert]];
+      if (!keyed && !here) {
+        const [row] = await database.query<MadeTogether>(name, text, values);
+        return madeAll(row, { held: row?.held ?? [], paused: row?.paused ?? [] }, ids, writes, nowMs, local);
+      }
+      rows = await database.query<Made>(name, text, values);
+    }
     if (rows[0]?.bounded) return "bounded";
     const tasksOf = (wanted: number) => [
       ...new Set(rows.flatMap(({ state }, i) => (state === wanted ? [(writes[i] as EnqueueWrite).taskId] : []))),

@@ -25,24 +25,10 @@ class ToldWitness
   readonly leave = async () => undefined;
 }
 
-/** Good all the time; it shows a session from the second look on, as a service does that answers during the first beat. */
-class LateWitness
-  implements Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave">
-{
-  readonly title = "a service";
-  readonly serviceId = "one";
+/** It shows a session from the second look on, as a service does that answers during the first beat. */
+class LateWitness extends ToldWitness {
   #looks = 0;
-  announce(): void {
-    this.#looks = 0;
-  }
-  shownUntil(): number {
-    return this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY;
-  }
-  readonly shownSince = () => 0;
-  readonly sure = () => true;
-  readonly first = () => false;
-  readonly onChange = () => undefined;
-  readonly leave = async () => undefined;
+  override readonly shownUntil = () => (this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY);
 }
 
 it("tells the store at once that a service shows it, when that begins during a beat and nothing else changes", async ({

@@ -19,6 +19,8 @@ export const slotsAccounted: Checker = {
   invariant: "2, 5: every slot accounted for, none invented",
   check(history) {
     const { dump, endStoreMs, clockErrorMs } = history;
+    // What has ended already is in history, whatever its task is set to later.
+    const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];
       const own = dump.slot.filter(({ task_id }) => task_id === id);
@@ -28,8 +30,6 @@ export const slotsAccounted: Checker = {
         own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
       );
       const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
-      // What has ended already is in history, whatever its task is set to later.
-      const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
       const endedMs = new Map(
         own.map(({ slot_ms, run_id }) => [slot_ms as number, endOf.get(run_id as number) ?? Number.POSITIVE_INFINITY]),
       );
