@@ -160,7 +160,7 @@ export interface TaskStore {
    */
   pause(name: string, change: Change, isWanted?: IsWanted): Promise<{ recalled: number[] }>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
-  /** Of tasks changed since: what was set aside for a pause that was over, see set-aside.ts. @returns how many runs */
+  /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<{ recalled: number[] }>;

@@ -44,8 +44,12 @@ const leastWait = 62235;
 /** A process stopped while a use of a grace lock was on its way: the use believed to have it after it was given up. */
 const lateUse = 64897;
 
+/** Enqueued beside an edit that began to limit its task by key: in no lane, and held for good. */
+const besideEdit = 112395;
+
 const kept = [
   ...[untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse],
+  besideEdit,
 ];
 
 it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {

@@ -20,13 +20,13 @@ const foldEveryMs = 60_000;
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
-/** How long the transaction of someone who enqueues may take, and a run of it be found that was set aside. */
+/** How long the transaction of someone who enqueues may take, and a run of it be found that a change of its task left behind. */
 const enqueuingMs = 600_000;
 
 /**
  * Makes true: there is always a partition for what is written, history older than the retention is gone, counter rows and
- * ended sessions that anyone must look at stay few, and no run stays set aside for a pause that is over. The leader's work;
- * partitions are made days ahead, so nobody waits for it.
+ * ended sessions that anyone must look at stay few, and no run stays as its task was before a change, or set aside for a
+ * pause that is over. The leader's work; partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -64,7 +64,7 @@ export class Janitor {
     this.#lookedAt = clock.monotonic();
     const nowMs = storeClock.now();
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
-    if (taken > 0) log.info({ runs: taken }, "runs were set aside for a pause that was over");
+    if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
     if (this.#lookedAt - this.#foldedAt < this.#foldWaitMs) return;
     this.#foldedAt = this.#lookedAt;
     await store.sessions.sweep(storeClock.now(), keepMs);

@@ -1,16 +1,19 @@
 import type { SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
+import { astraySql, rehangAstray } from "./rehang.ts";
 import { notifySql } from "./signals.ts";
 import { withdraw } from "./withdraw.ts";
 
 /**
- * Whatever makes a run, or gives one back, sets it aside when its task is paused, as the statement's snapshot has it. One
- * that read the task before a resume committed, and is seen only after the resume looked for such runs, leaves a run for
- * which nobody would ever come; the caller's own transaction may take minutes for that. A lock of the task would be for
- * every enqueue. So a resume looks once more when it has committed, and enqueues, claims and tries look once when theirs has:
- * one of the two comes after both. The janitor looks at what changed lately, for what other transactions made (callers' own,
- * operations, what comes after a run, a lost worker's), and for who failed or died in between.
+ * Whatever makes a run, or gives one back, has the task as the statement's snapshot has it: it sets the run aside when the
+ * task is paused, and hangs it where the task's group, overlap policy and limits want it. One that read the task before a
+ * change committed, and is seen only after the change looked for such runs, leaves a run for which nobody would ever come;
+ * the caller's own transaction may take minutes for that. A lock of the task would be for every enqueue. So a resume and an
+ * edit look once more when they have committed, and of those that set a run aside enqueues, claims and tries look once when
+ * theirs has: one of the two comes after both. The janitor looks at what changed lately, for what other transactions made
+ * (callers' own, operations, what comes after a run, a lost worker's; what an edit did not see), and for who failed or died in
+ * between.
  */
 
 /** The runs of a task that is going: to be claimed, or to wait for a place. In the caller's transaction. */
@@ -25,7 +28,7 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
   return rows.length;
 }
 
-/** @returns how many runs were set aside for a task that is not paused, or not there */
+/** @returns how many runs were set aside for a task that is not paused, or not there, or hung where the task was before an edit */
 export async function takeUpLeft(
   database: Database,
   which: { taskIds: readonly number[] } | { changedSinceMs: number },
@@ -36,10 +39,11 @@ export async function takeUpLeft(
     "taskIds" in which
       ? (["task-left", "t.id = any($1)", [...which.taskIds]] as const)
       : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs)] as const);
-  const left = await database.query<{ id: number; removed: boolean }>(
+  const left = await database.query<{ id: number }>(
     name,
-    `select t.id, t.deleted_ms is not null as removed from ${s}.task t
-     cross join lateral (select from ${s}.run r where r.task_id = t.id and r.state = 1 limit 1) r
+    `select t.id from ${s}.task t cross join lateral (
+       select from ${s}.run r where r.task_id = t.id
+       and (r.state = 1 or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql}) limit 1) r
      where ${where} and (t.paused_ms is null or t.deleted_ms is not null)`,
     [value],
   );
@@ -54,6 +58,9 @@ export async function takeUpLeft(
     const going = rows.filter(({ removed }) => !removed).map(({ id }) => id as number);
     for (const { id } of rows.filter(({ removed }) => removed))
       await withdraw(client, s, id as number, Math.round(nowMs), "removed");
-    return (going.length > 0 ? await takeUp(client, s, going, nowMs) : 0) + rows.length - going.length;
+    const removed = rows.length - going.length;
+    if (going.length === 0) return removed;
+    const astray = await rehangAstray(client, s, going);
+    return astray + (await takeUp(client, s, going, nowMs)) + removed;
   });
 }

@@ -16,7 +16,6 @@ import type {
 } from "../store.ts";
 import { definitionText, type TaskDefinition } from "../task.ts";
 import { keepEdits } from "../task-edits.ts";
-import { isKeyed, isRouted } from "../task-policies.ts";
 import { staleTask } from "../task-versions.ts";
 import { isApplied, markApplied, markRemoved } from "./applied.ts";
 import { auditedAdoption, auditedEdit, auditedTask } from "./audit.ts";
@@ -282,7 +281,9 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       const record = await edit(client, row, definition, text, groupId, change, calendar);
       return { record: withCalendar(record, calendar), changed: true };
     });
-    return written ?? write(name, make, expectedVersion, change);
+    if (!written) return write(name, make, expectedVersion, change);
+    if (written.changed) await takeUpLeft(database, { taskIds: [written.record.taskId] }, change.nowMs);
+    return written;
   }
 
   async function read(name: string): Promise<TaskRow[]> {
@@ -345,7 +346,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     const paused = row.paused_ms !== null && row.deleted_ms === null;
     await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
     if (definition.after ?? row.definition.after) await saveUpstream(client, s, row.id, definition);
-    if (row.version > 0) await rehang(client, s, row.id, gate, isRouted(definition) ? 0 : groupId, isKeyed(definition));
+    if (row.version > 0) await rehang(client, s, row.id);
     if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
     const nextSlotMs = await replan(client, row, definition, change.nowMs, paused, calendar);
     await settleGates(client, s, [row.id], change.nowMs, false);

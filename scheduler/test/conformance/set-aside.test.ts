@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { every } from "../../src/schedule.ts";
+import type { TaskRecord } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, until } from "../support/store-stage.ts";
 
-describe.each(everyPostgres())("what is set aside for a pause that is over, on $title", (server) => {
+describe.each(everyPostgres())("what a change of its task leaves behind, on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -21,12 +23,7 @@ describe.each(everyPostgres())("what is set aside for a pause that is over, on $
   it("is found when its transaction ends after the resume", async () => {
     const task = await stage.task("late-enqueue");
     await stage.store.tasks.pause("late-enqueue", change(stage.nowMs));
-    const client = await stage.sql.connect();
-    await client.query("begin");
-    const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs);
-    await stage.store.tasks.resume("late-enqueue", change(stage.nowMs));
-    await client.query("commit");
-    client.release();
+    const runId = await madeBeside(task, () => stage.store.tasks.resume("late-enqueue", change(stage.nowMs)));
     expect(await stateOf(runId), "paused").toBe(1);
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(0);
@@ -119,16 +116,95 @@ describe.each(everyPostgres())("what is set aside for a pause that is over, on $
     expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
   });
 
-  it("ends with its task when that was removed meanwhile", async () => {
-    const task = await stage.task("late-removed");
-    await stage.store.tasks.pause("late-removed", change(stage.nowMs));
+  /** Made by a transaction that began before the change, and ended after it, or while it waits for a place's line. */
+  async function madeBeside(task: TaskRecord, change: () => Promise<unknown>, key: string | null = null) {
     const client = await stage.sql.connect();
     await client.query("begin");
-    const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task), stage.nowMs);
-    await stage.store.tasks.remove("late-removed", change(stage.nowMs));
+    const { runId } = await stage.store.runs.enqueueIn(client, stage.write(task, { key }), stage.nowMs);
+    let isChanged = false;
+    const changing = change().then(() => {
+      isChanged = true;
+    });
+    const isAtGate = at(`%"${stage.schema}".gate%for update of g%`);
+    await until("the change done, or waiting", async () => isChanged || (await isAtGate()));
     await client.query("commit");
     client.release();
-    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
-    expect(await stage.one("select outcome from $s.run_history where id = $1", [runId])).toEqual({ outcome: 2 });
+    await changing;
+    return runId;
+  }
+
+  /** Whoever enqueues one that waits for a place holds the line until then, so that the edit comes after it and finds it. */
+  const byItself = 0;
+  it.each<[string, TaskOptions, TaskOptions, number]>([
+    ["a limit by key begins where it queued", { overlap: "queue" }, { limit: { perKey: 1 } }, byItself],
+    ["a limit by key begins", {}, { limit: { perKey: 1 } }, 1],
+    ["it queued, and runs may overlap", { overlap: "queue" }, {}, byItself],
+    ["runs might overlap, and wait for each other", {}, { overlap: "queue" }, 1],
+    ["it moves to another group", { group: "here" }, { group: "there" }, 1],
+    ["its workers are chosen from now on", {}, { labels: { zone: "eu-1" } }, 1],
+  ])("follows an edit that it was made beside: %s", async (title, before, after, left) => {
+    const name = `edited-${title.replace(/\W/g, "-")}`;
+    const task = await stage.task(name, before);
+    let edited = task;
+    const keyed = "limit" in after;
+    const late = await madeBeside(
+      task,
+      async () => {
+        edited = await stage.task(name, after);
+      },
+      keyed ? "k" : null,
+    );
+    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(left);
+    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(0);
+    // It is now what one is that is made after the edit, but for its place in the line.
+    const fields = "group_id, gate, limit_key, state";
+    const hung = (id: number) => stage.one(`select ${fields} from $s.run where id = $1`, [id]);
+    const found = await hung(late);
+    await stage.store.runs.cancel(late, "looked at", stage.nowMs);
+    const next = await stage.enqueue(edited, keyed ? { key: "k" } : {});
+    expect(found).toEqual(await hung(next));
+    await stage.store.runs.cancel(next, "looked at", stage.nowMs);
   });
+
+  it("follows an edit while its task was paused, once that is resumed", async () => {
+    const task = await stage.task("edited-paused", { overlap: "queue" });
+    await stage.store.tasks.pause("edited-paused", change(stage.nowMs));
+    const late = await madeBeside(task, () => stage.task("edited-paused", {}));
+    await stage.store.tasks.resume("edited-paused", change(stage.nowMs));
+    expect(await stage.one("select gate, state from $s.run where id = $1", [late])).toEqual({ gate: 0, state: 2 });
+    expect((await stage.claim(await stage.session(), [task])).map((run) => run.runId)).toEqual([late]);
+  });
+
+  it("is found by the edit itself when it came while that was under way", async () => {
+    const task = await stage.task("edited-slowly", { overlap: "queue" });
+    // Holds the edit between its look at the runs and its end.
+    const client = await stage.sql.connect();
+    await client.query("begin");
+    await client.query(`select from ${stage.schema}.gate where task_id = $1 for update`, [task.taskId]);
+    const editing = stage.task("edited-slowly", { overlap: "queue", limit: { perKey: 1 } });
+    await until("the edit at the gate", at(`%"${stage.schema}".gate%for update of g%`));
+    const enqueuing = stage.enqueue(task);
+    const lane = () => stage.rows("select limit_key from $s.run where task_id = $1", [task.taskId]);
+    await until("the run", async () => (await lane()).length === 1);
+    expect(await lane(), "not of the edit").toEqual([{ limit_key: null }]);
+    await client.query("commit");
+    client.release();
+    const [late] = await Promise.all([enqueuing, editing]);
+    expect(await stage.one("select limit_key, state from $s.run where id = $1", [late])).toEqual({
+      limit_key: "",
+      state: 2,
+    });
+  });
+
+  it.each([true, false])(
+    "ends with its task when that was removed meanwhile, and paused before: %s",
+    async (isPaused) => {
+      const name = `late-removed-${isPaused}`;
+      const task = await stage.task(name);
+      if (isPaused) await stage.store.tasks.pause(name, change(stage.nowMs));
+      const runId = await madeBeside(task, () => stage.store.tasks.remove(name, change(stage.nowMs)));
+      expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
+      expect(await stage.one("select outcome from $s.run_history where id = $1", [runId])).toEqual({ outcome: 2 });
+    },
+  );
 });
