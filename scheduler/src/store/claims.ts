@@ -301,7 +301,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
   /** Of what was picked, in the order of its time, without what is of a paused task or too late by its task's policy. */
   async function toStart(rows: (ClaimedRun & { paused: boolean })[], nowMs: number): Promise<ClaimedRun[]> {
     const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
-    if (stopped.length > 0) await takeUpLeft(database, { taskIds: stopped }, nowMs);
+    if (stopped.length > 0) await takeUpLeft(database, { setAside: stopped }, nowMs);
     const claimed = stopped.length > 0 ? rows.filter(({ paused }) => !paused) : rows;
     claimed.sort((a, b) => a.dueMs - b.dueMs || a.runId - b.runId);
     const late = await endLate(database, claimed, nowMs);

@@ -274,7 +274,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
   /** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
   async function admit({ held, paused }: Waiting, nowMs: number): Promise<void> {
     if (held.length > 0) await database.transaction((client) => settleGates(client, s, held, nowMs, false));
-    if (paused.length > 0) await takeUpLeft(database, { taskIds: paused }, nowMs);
+    if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
   }
 
   async function checkTasks(writes: EnqueueWrite[]): Promise<void> {

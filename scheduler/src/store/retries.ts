@@ -37,7 +37,7 @@ export function retries(database: Database) {
     const done = new Set(rows.map(({ fence }) => fence));
     const aside = new Set(rows.flatMap((row) => (row.aside ? [row.fence] : [])));
     const paused = wanted.filter(({ fence }) => aside.has(fence)).map(({ taskId }) => taskId);
-    if (paused.length > 0) await takeUpLeft(database, { taskIds: paused }, nowMs);
+    if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
     const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
     // Their places are free. A crash before this is mended by the dispatcher.
     if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));

@@ -28,22 +28,24 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
   return rows.length;
 }
 
+/** Of which tasks: those of which the caller set runs aside, those that it changed, or all that were changed lately. */
+export type Left = { setAside: readonly number[] } | { changed: readonly number[] } | { changedSinceMs: number };
+
 /** @returns how many runs were set aside for a task that is not paused, or not there, or hung where the task was before an edit */
-export async function takeUpLeft(
-  database: Database,
-  which: { taskIds: readonly number[] } | { changedSinceMs: number },
-  nowMs: number,
-): Promise<number> {
+export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
   const s = database.schema;
-  const [name, where, value] =
-    "taskIds" in which
-      ? (["task-left", "t.id = any($1)", [...which.taskIds]] as const)
-      : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs)] as const);
+  const aside = "r.state = 1";
+  // Goes through all runs of a task that has none like that.
+  const any = `(${aside} or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql})`;
+  const [name, where, value, like] =
+    "setAside" in which
+      ? (["task-left-aside", "t.id = any($1)", [...which.setAside], aside] as const)
+      : "changed" in which
+        ? (["task-left", "t.id = any($1)", [...which.changed], any] as const)
+        : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs), any] as const);
   const left = await database.query<{ id: number }>(
     name,
-    `select t.id from ${s}.task t cross join lateral (
-       select from ${s}.run r where r.task_id = t.id
-       and (r.state = 1 or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql}) limit 1) r
+    `select t.id from ${s}.task t cross join lateral (select from ${s}.run r where r.task_id = t.id and ${like} limit 1) r
      where ${where} and (t.paused_ms is null or t.deleted_ms is not null)`,
     [value],
   );

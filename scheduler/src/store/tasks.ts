@@ -183,7 +183,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
         await client.query(`select ${notifySql(s, "'tasks'")}`);
         return row.id;
       });
-      await takeUpLeft(database, { taskIds: [taskId] }, change.nowMs);
+      await takeUpLeft(database, { changed: [taskId] }, change.nowMs);
     },
 
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
@@ -282,7 +282,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       return { record: withCalendar(record, calendar), changed: true };
     });
     if (!written) return write(name, make, expectedVersion, change);
-    if (written.changed) await takeUpLeft(database, { taskIds: [written.record.taskId] }, change.nowMs);
+    if (written.changed) await takeUpLeft(database, { changed: [written.record.taskId] }, change.nowMs);
     return written;
   }
 
