@@ -20,6 +20,8 @@ import type { Recorder } from "./recorder.ts";
 import type { Server } from "./server.ts";
 import type { Universe } from "./universe.ts";
 
+type Strike = Extract<Act, { kind: "strike" }>;
+
 interface Node {
   readonly plan: NodePlan;
   life: number;
@@ -55,7 +57,7 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #nodes = new Map<string, Node>();
   readonly #runs: (number | undefined)[] = [];
-  readonly #strikes: Extract<Act, { kind: "strike" }>[] = [];
+  readonly #strikes: Strike[] = [];
   /** Of a seed that plays locks: then its processes do nothing else. */
   readonly contenders: Contenders | undefined;
   #healed = false;
@@ -279,7 +281,13 @@ export class Cluster {
       this.#struck("claim", who.split("#")[0] as string, aheadMs, undefined);
   }
 
-  #struck(at: "run" | "claim" | "hold" | "step", node: string, lengthMs: number, task: string | undefined): void {
+  /** The store has counted a beat of its locks, and the answer is on its way. */
+  beaten(who: string): void {
+    const node = who.split("#")[0] as string;
+    if (this.contenders?.hasSome(node)) this.#struck("beat", node, 0, undefined);
+  }
+
+  #struck(at: Strike["at"], node: string, lengthMs: number, task: string | undefined): void {
     const suits = (strike: { at: string; edited: boolean }) =>
       strike.at === at && (at !== "run" || !strike.edited || lengthMs > editedRunMs);
     const place = this.#healed ? -1 : this.#strikes.findIndex(suits);

@@ -3,7 +3,7 @@ import { operations } from "./asked.ts";
 import { Dice } from "./dice.ts";
 import { faults } from "./faults.ts";
 import { following } from "./flow.ts";
-import { type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
+import { beatFaults, type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
 import { type Asked, operated } from "./operate.ts";
 
@@ -17,13 +17,13 @@ export type Act =
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
    * The same to the next node that begins a run of some length, in the midst of it, or that claims one before its time,
-   * between the two, or that gets a lock, while it has it, or that steps an operation, in the midst of the step. `edited`:
-   * meanwhile its task loses its grace.
+   * between the two, or that gets a lock, while it has it, or that steps an operation, in the midst of the step, or that has
+   * a lock and beats, while the answer is on its way. `edited`: meanwhile its task loses its grace.
    */
   | {
       kind: "strike";
       how: "crash" | "pause" | "cut";
-      at: "run" | "claim" | "hold" | "step";
+      at: "run" | "claim" | "hold" | "step" | "beat";
       edited: boolean;
       way: Cut;
       forMs: number;
@@ -134,7 +134,10 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
     ...following(new Dice(seed ^ 0xf0110), names, asked),
     ...operated(new Dice(seed ^ 0x0be5), names, asked, healMs, sessionTimeoutMs),
     ...(locks
-      ? lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs)
+      ? [
+          ...lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs),
+          ...beatFaults(new Dice(seed ^ 0xbe02), healMs, sessionTimeoutMs),
+        ]
       : faults(dice, sort, names, healMs, coordination, sessionTimeoutMs)),
   ].sort((a, b) => a.atMs - b.atMs);
   return {

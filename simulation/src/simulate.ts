@@ -39,6 +39,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   server.begin(universe, stage.epochMs, (who, statement, rows, storeMs) => {
     const claimed = recorder.ran(who, statement, rows, storeMs);
     if (claimed.length > 0) cluster.claimed(who, claimed);
+    if (statement.name === "lock-session-beat") cluster.beaten(who);
   });
   const network = new Network(universe, seeded(plan.seed ^ 0x5eed));
   const { schema, epochMs } = stage;

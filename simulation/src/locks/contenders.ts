@@ -89,6 +89,13 @@ export class Contenders {
       loop.catch((error) => recorder.unexpected(`${name} and its locks: ${error?.stack ?? error}`));
   }
 
+  /** By its own word. */
+  hasSome(name: string): boolean {
+    return [...this.#hands.values()].some((hands) =>
+      [...hands].some((hand) => hand.contender.name === name && hand.believes()),
+    );
+  }
+
   /** It was killed: it waits for nothing any more. */
   ended(machine: Machine): void {
     for (const hands of this.#hands.values())

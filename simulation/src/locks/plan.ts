@@ -78,3 +78,19 @@ export function lockFaults(
   }
   return acts;
 }
+
+/** Of seeds with locks. */
+const beatShare = 0.5;
+
+/**
+ * A holder stands still between its beat, as the store has it, and the answer, for nearly as long as it may be silent: it wakes
+ * to an answer that is as old, shortly before others take it for dead. Drawn with dice of their own.
+ */
+export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
+  if (!dice.chance(beatShare)) return [];
+  return Array.from({ length: dice.whole(2, 4) }, () => {
+    const forMs = timeoutMs * dice.between(0.7, 0.97);
+    const act = { kind: "strike", how: "pause", way: "both", forMs, at: "beat", edited: false } as const;
+    return { atMs: dice.between(5_000, untilMs - forMs), act };
+  });
+}
