@@ -1,3 +1,4 @@
+import { isCarillonError } from "../errors.ts";
 import type { SqlClient } from "../store.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
@@ -16,53 +17,67 @@ import { withdraw } from "./withdraw.ts";
  * between.
  */
 
-/** The runs of a task that is going: to be claimed, or to wait for a place. In the caller's transaction. */
+/** The runs of tasks that are going: to be claimed, or to wait for a place, as each task is now. In the caller's transaction. */
 export async function takeUp(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<number> {
+  const astray = await rehangAstray(client, s, taskIds);
   const { rows } = await client.query(
     `update ${s}.run r set state = case when r.gate > 0 then 0 else 2 end
      from ${s}.plan p where r.task_id = any($1) and r.state = 1 and p.task_id = r.task_id and not p.paused returning 1`,
     [taskIds],
   );
   await settleGates(client, s, taskIds, nowMs, false);
-  await client.query(`select ${notifySql(s, `'ready ${Math.round(nowMs)}'`)}`);
-  return rows.length;
+  await client.query(
+    `select ${notifySql(s, "case when t.routed then 'direct ' else 'ready ' end || $2::bigint")} from ${s}.task t where t.id = any($1)`,
+    [taskIds, Math.round(nowMs)],
+  );
+  return astray + rows.length;
 }
 
-/** Of which tasks: those of which the caller set runs aside, those that it changed, or all that were changed lately. */
-export type Left = { setAside: readonly number[] } | { changed: readonly number[] } | { changedSinceMs: number };
+/** Of which tasks: those of which the caller set runs aside, the one that it changed, or all that were changed lately. */
+export type Left = { setAside: readonly number[] } | { changed: number } | { changedSinceMs: number };
 
 /** @returns how many runs were set aside for a task that is not paused, or not there, or hung where the task was before an edit */
 export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
   const s = database.schema;
   const aside = "r.state = 1";
-  // Goes through all runs of a task that has none like that.
-  const any = `(${aside} or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql})`;
+  // Goes through all runs of a task that has none like that; in the order of an index, for the planner believes in many.
+  const any = `(${aside} or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql}) order by r.state, r.priority desc, r.due_ms`;
   const [name, where, value, like] =
     "setAside" in which
       ? (["task-left-aside", "t.id = any($1)", [...which.setAside], aside] as const)
       : "changed" in which
-        ? (["task-left", "t.id = any($1)", [...which.changed], any] as const)
+        ? (["task-left", "t.id = $1", which.changed, any] as const)
         : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs), any] as const);
   const left = await database.query<{ id: number }>(
     name,
     `select t.id from ${s}.task t cross join lateral (select from ${s}.run r where r.task_id = t.id and ${like} limit 1) r
-     where ${where} and (t.paused_ms is null or t.deleted_ms is not null)`,
+     where ${where} and (t.paused_ms is null or t.deleted_ms is not null) order by t.id`,
     [value],
   );
-  if (left.length === 0) return 0;
-  return database.transaction(async (client) => {
-    // As whoever edits, pauses or resumes: before the runs, and it may have changed since it was found.
-    const { rows } = await client.query(
-      `select t.id, t.deleted_ms is not null as removed from ${s}.task t join ${s}.plan p on p.task_id = t.id
-       where t.id = any($1) and (t.paused_ms is null or t.deleted_ms is not null) order by t.id for update of t, p`,
-      [left.map(({ id }) => id)],
-    );
-    const going = rows.filter(({ removed }) => !removed).map(({ id }) => id as number);
-    for (const { id } of rows.filter(({ removed }) => removed))
-      await withdraw(client, s, id as number, Math.round(nowMs), "removed");
-    const removed = rows.length - going.length;
-    if (going.length === 0) return removed;
-    const astray = await rehangAstray(client, s, going);
-    return astray + (await takeUp(client, s, going, nowMs)) + removed;
-  });
+  let taken = 0;
+  // Each by itself: somebody may keep one task's places for minutes.
+  for (const { id } of left) taken += await database.transaction((client) => takeUpOne(client, s, id, nowMs));
+  return taken;
+}
+
+async function takeUpOne(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
+  // As whoever edits, pauses or resumes: before the runs, and it may have changed since it was found.
+  const { rows } = await client.query(
+    `select t.deleted_ms is not null as removed from ${s}.task t join ${s}.plan p on p.task_id = t.id
+     where t.id = $1 and (t.paused_ms is null or t.deleted_ms is not null) for update of t, p`,
+    [taskId],
+  );
+  if (!rows[0]) return 0;
+  if (!rows[0].removed) return takeUp(client, s, [taskId], nowMs);
+  await withdraw(client, s, taskId, Math.round(nowMs), "removed");
+  return 1;
+}
+
+/** After a change of the task, whose commit stands whatever becomes of this: what it cannot look at now, the leader finds. */
+export async function lookAgain(database: Database, taskId: number, nowMs: number): Promise<void> {
+  try {
+    await takeUpLeft(database, { changed: taskId }, nowMs);
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+  }
 }

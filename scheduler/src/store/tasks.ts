@@ -25,7 +25,7 @@ import { settleGates } from "./gates.ts";
 import { growthOfTasks } from "./growth.ts";
 import { afterEndOf, createTasks, gateOf } from "./new-tasks.ts";
 import { rehang } from "./rehang.ts";
-import { takeUp, takeUpLeft } from "./set-aside.ts";
+import { lookAgain, takeUp, takeUpLeft } from "./set-aside.ts";
 import { notifySql } from "./signals.ts";
 import { asRecord, type TaskRow, withCalendar } from "./task-rows.ts";
 import { lockUpstream, saveUpstream } from "./upstream.ts";
@@ -183,7 +183,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
         await client.query(`select ${notifySql(s, "'tasks'")}`);
         return row.id;
       });
-      await takeUpLeft(database, { changed: [taskId] }, change.nowMs);
+      await lookAgain(database, taskId, change.nowMs);
     },
 
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
@@ -282,7 +282,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
       return { record: withCalendar(record, calendar), changed: true };
     });
     if (!written) return write(name, make, expectedVersion, change);
-    if (written.changed) await takeUpLeft(database, { changed: [written.record.taskId] }, change.nowMs);
+    if (written.changed) await lookAgain(database, written.record.taskId, change.nowMs);
     return written;
   }
 

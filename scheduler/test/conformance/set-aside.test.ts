@@ -166,14 +166,37 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     await stage.store.runs.cancel(next, "looked at", stage.nowMs);
   });
 
-  it("follows an edit while its task was paused, once that is resumed", async () => {
-    const task = await stage.task("edited-paused", { overlap: "queue" });
-    await stage.store.tasks.pause("edited-paused", change(stage.nowMs));
-    const late = await madeBeside(task, () => stage.task("edited-paused", {}));
-    await stage.store.tasks.resume("edited-paused", change(stage.nowMs));
-    expect(await stage.one("select gate, state from $s.run where id = $1", [late])).toEqual({ gate: 0, state: 2 });
-    expect((await stage.claim(await stage.session(), [task])).map((run) => run.runId)).toEqual([late]);
+  it("keeps its place when it was claimed before anyone looked, and is counted from then on", async () => {
+    const task = await stage.task("edited-claimed");
+    const late = await madeBeside(task, () => stage.task("edited-claimed", { overlap: "queue" }));
+    const session = await stage.session();
+    const [run] = await stage.claim(session, [task]);
+    expect(run?.runId).toBe(late);
+    expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(1);
+    const next = await stage.enqueue(task);
+    const hung = "select id, gate, state from $s.run where task_id = $1 order by state desc";
+    expect(await stage.rows(hung, [task.taskId])).toEqual([
+      { id: late, gate: 1, state: 3 },
+      { id: next, gate: 1, state: 0 },
+    ]);
   });
+
+  it.each([
+    ["wait for each other", {}, { overlap: "queue" as const }],
+    ["may overlap", { overlap: "queue" as const }, {}],
+  ])(
+    "follows an edit while its task was paused, once that is resumed: runs %s from then on",
+    async (title, before, after) => {
+      const name = `edited-paused-${title.replace(/\W/g, "-")}`;
+      const task = await stage.task(name, before);
+      await stage.store.tasks.pause(name, change(stage.nowMs));
+      const late = await madeBeside(task, () => stage.task(name, after));
+      await stage.store.tasks.resume(name, change(stage.nowMs));
+      const gate = "overlap" in after ? 1 : 0;
+      expect(await stage.one("select gate, state from $s.run where id = $1", [late])).toEqual({ gate, state: 2 });
+      expect((await stage.claim(await stage.session(), [task])).map((run) => run.runId)).toEqual([late]);
+    },
+  );
 
   it("is found by the edit itself when it came while that was under way", async () => {
     const task = await stage.task("edited-slowly", { overlap: "queue" });
