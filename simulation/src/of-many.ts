@@ -88,7 +88,8 @@ function wasThere(operations: readonly Operation[], task: string, fromMs: number
     toMs !== null &&
     saved?.kind === "save" &&
     saved.outcome === "ok" &&
-    before.every(({ endedMs }) => endedMs !== null && endedMs <= fromMs) &&
+    // One that was asked before it may have been done after it, by a process that stood still meanwhile.
+    before.every((one) => one.endedMs !== null && one.endedMs <= (one === saved ? fromMs : saved.invokedMs)) &&
     own.every(({ invokedMs }) => invokedMs <= fromMs || invokedMs > toMs)
   );
 }
