@@ -1,6 +1,7 @@
 import { seeded } from "../../scheduler/src/random.ts";
 import { firstViolation } from "./check/checkers.ts";
 import { firstLockViolation } from "./check/locks/checkers.ts";
+import { trustForCause } from "./check/trust-for-cause.ts";
 import { Cluster } from "./cluster.ts";
 import { SimulatedCoordination } from "./coordination.ts";
 import { type Dump, dumped, type History, type Violation } from "./history.ts";
@@ -76,7 +77,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
   let violation: Violation | undefined;
   const [surprise] = recorder.surprises;
   if (surprise) violation = { invariant: "nothing unexpected", what: surprise.what, atMs: surprise.atMs };
-  violation ??= history.locks ? firstLockViolation(history.locks) : firstViolation(history);
+  violation ??= history.locks ? firstLockViolation(history.locks) : firstViolation(history, [trustForCause]);
   return {
     ...{ seed: plan.seed, hash: universe.hash(), statements: server.statements - before },
     ...{ violation, history, trace: universe.trace },

@@ -47,9 +47,12 @@ const lateUse = 64897;
 /** Enqueued beside an edit that began to limit its task by key: in no lane, and held for good. */
 const besideEdit = 112395;
 
+/** A coordination service went silent, and handlers were told to stop, though the store was there. */
+const silentService = 130235;
+
 const kept = [
   ...[untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse],
-  besideEdit,
+  ...[besideEdit, silentService],
 ];
 
 it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {

@@ -149,6 +149,7 @@ class StoreMembership implements Membership {
   #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
+  #cancelShown: () => void = () => undefined;
 
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
@@ -218,6 +219,7 @@ class StoreMembership implements Membership {
     this.#sleeper.wake();
     await this.#loop;
     this.#cancelSilence();
+    this.#cancelShown();
     const { store, storeClock, log, witness } = this.#options;
     try {
       if (this.#term !== null) await store.sessions.resign(this.#term, storeClock.now(), why);
@@ -290,6 +292,7 @@ class StoreMembership implements Membership {
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
     this.#awaitSilence();
+    this.#watchShown();
     for (const lost of this.#lost.splice(0)) {
       for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
     }
@@ -310,6 +313,23 @@ class StoreMembership implements Membership {
       this.#tellTerm();
       void witness.stepDown(); // never rejects; the next beat that is answered contends again
     });
+  }
+
+  /** Told as shown, and hardly shown any more: the others hear of it, and the store bears it, before nobody does. */
+  #watchShown(): void {
+    const { witness, clock, identity } = this.#options;
+    this.#cancelShown();
+    if (!witness || this.#trust.told !== "witness") return;
+    const leftMs = witness.shownUntil() - this.#leadMs() - clock.monotonic();
+    this.#cancelShown = clock.after(Math.min(leftMs, identity.timeoutMs), () => {
+      if (this.#backing() === "witness") this.#watchShown();
+      else this.refresh();
+    });
+  }
+
+  /** So long before the service's word ends a process turns to the store, which has to answer by then. */
+  #leadMs(): number {
+    return this.#options.identity.timeoutMs / 4;
   }
 
   async #rejoin(): Promise<void> {
@@ -355,10 +375,10 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** On the witness only while it shows this session for sure. */
+  /** On the witness only while it shows this session for sure, and for a while yet. */
   #backing(): Backing {
     const { witness, clock } = this.#options;
-    return witness?.sure() && witness.shownUntil() > clock.monotonic() ? "witness" : "store";
+    return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";
   }
 
   /** Ends the sessions that stood still for too long. */

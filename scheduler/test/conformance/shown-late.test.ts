@@ -9,26 +9,33 @@ import { openStage, until } from "../support/store-stage.ts";
 
 /** It shows what it is told to. */
 class ToldWitness
-  implements Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave">
+  implements
+    Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave" | "stepDown">
 {
   readonly title = "a service";
   readonly serviceId = "one";
   since = 0;
+  until = Number.POSITIVE_INFINITY;
   announce(): void {
     this.since = systemClock.monotonic();
   }
-  readonly shownUntil = () => Number.POSITIVE_INFINITY;
+  shownUntil(): number {
+    return this.until;
+  }
   readonly shownSince = () => this.since;
   readonly sure = () => true;
   readonly first = () => false;
   readonly onChange = () => undefined;
   readonly leave = async () => undefined;
+  readonly stepDown = async () => undefined;
 }
 
 /** It shows a session from the second look on, as a service does that answers during the first beat. */
 class LateWitness extends ToldWitness {
   #looks = 0;
-  override readonly shownUntil = () => (this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY);
+  override shownUntil(): number {
+    return this.#looks++ === 0 ? 0 : Number.POSITIVE_INFINITY;
+  }
 }
 
 it("tells the store at once that a service shows it, when that begins during a beat and nothing else changes", async ({
@@ -91,4 +98,35 @@ it("does not take it for a proof of life that a service shows it again after a g
   expect(membership.trusted()).toBe(false);
   release();
   await until("it to have a session again", () => membership.sessionId !== sessionId && membership.trusted(), 10_000);
+});
+
+it("turns to the store before a service's word ends that is not given anew, and is never in doubt", async ({
+  onTestFinished,
+}) => {
+  const stage = await openStage(postgres());
+  const witness = new ToldWitness();
+  // It goes silent now, and says nothing of it.
+  witness.until = systemClock.monotonic() + 6_000;
+  const membership = await joinCluster({
+    ...{ store: stage.store, clock: systemClock, storeClock: new StoreClock(systemClock), log: silentLog },
+    witness: witness as unknown as Witness,
+    identity: { node: "silent", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 8_000 },
+    ...{ beatMs: 3_000, shownBeatMs: 60_000 },
+  });
+  onTestFinished(async () => {
+    await membership.leave("done");
+    await stage.close();
+  });
+  const witnessed = async () =>
+    (await stage.rows<{ witnessed: boolean }>("select witnessed from $s.session"))[0]?.witnessed;
+  await until("the others to know that it is shown", async () => (await witnessed()) === true, 10_000);
+  let doubts = 0;
+  const looking = setInterval(() => {
+    if (!membership.trusted()) doubts++;
+  }, 5);
+  onTestFinished(() => clearInterval(looking));
+  await until("the others to count its beats again", async () => (await witnessed()) === false, 10_000);
+  expect(systemClock.monotonic()).toBeLessThan(witness.until);
+  await until("the service's word to be over", () => systemClock.monotonic() > witness.until + 1_000, 10_000);
+  expect(doubts).toBe(0);
 });

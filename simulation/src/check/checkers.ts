@@ -42,8 +42,9 @@ export const checkers: readonly Checker[] = [
   ],
 ];
 
-export function firstViolation(history: History): Violation | undefined {
-  for (const { invariant, check } of checkers) {
+/** @param more that hold only where this history was made */
+export function firstViolation(history: History, more: readonly Checker[] = []): Violation | undefined {
+  for (const { invariant, check } of [...checkers, ...more]) {
     const violation = check(history);
     if (violation) return { ...violation, invariant };
   }

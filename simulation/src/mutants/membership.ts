@@ -49,6 +49,14 @@ export const membershipMutants: readonly Mutant[] = [
     play: "shown",
   },
   {
+    name: "the service's word ends before anyone asks the store",
+    file: "coordination/membership.ts",
+    find: 'if (!witness || this.#trust.told !== "witness") return;',
+    put: "return;",
+    breaks: "12",
+    play: "coordination",
+  },
+  {
     name: "nobody stands for election",
     file: "coordination/membership.ts",
     find: "if (led && !witness?.first()) return;",

@@ -1,0 +1,29 @@
+import type { Checker, Happening } from "../history.ts";
+
+/** What of a session is lost is told when its node has joined again, which takes as long as the store is not reached. */
+const toldWithinMs = 15_000;
+
+/**
+ * What may cost a process its session: it stood still, or did not reach the store. That a coordination service goes away, or
+ * comes back, is none of it. Of simulated seeds: elsewhere nobody knows all that disturbed a process.
+ */
+export const trustForCause: Checker = {
+  invariant: "12: nobody is told that its session is in doubt without a cause",
+  check({ executions, happenings, sessionTimeoutMs }) {
+    for (const { node, run, endMs, stoppedWhy } of executions) {
+      if (stoppedWhy !== "SESSION_LOST" || endMs === null) continue;
+      const isCause = ({ atMs, what }: Happening) =>
+        causes(node).some((start) => what.startsWith(start)) &&
+        atMs <= endMs &&
+        atMs + lasting(what) + sessionTimeoutMs + toldWithinMs >= endMs;
+      if (!happenings.some(isCause)) return { what: `${node} was told so, and nothing had been`, run, atMs: endMs };
+    }
+    return undefined;
+  },
+};
+
+const causes = (node: string) => [
+  ...[`${node} stands still`, `the line ${node} store is cut`, "the store is down", "weather"],
+];
+
+const lasting = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? 0);
