@@ -327,9 +327,12 @@ class StoreMembership implements Membership {
     });
   }
 
-  /** So long before the service's word ends a process turns to the store, which has to answer by then. */
+  /**
+   * So long before the service's word ends a process turns to the store, which has to answer by then. Far less than is left
+   * where the service answers at all, also where its sessions are shorter than ours.
+   */
   #leadMs(): number {
-    return this.#options.identity.timeoutMs / 4;
+    return Math.min(this.#options.identity.timeoutMs / 8, 1_000);
   }
 
   async #rejoin(): Promise<void> {
