@@ -72,7 +72,8 @@ it("has late writes under a lock refused, and says what would have come of them 
 });
 
 it("finds a bug that was planted", () => {
-  expect(simulate("--mutant", "starts two seconds early", "--seeds", "8", "--minutes", "4")).toMatchObject({
+  // By the 17th seed as this is written; what each seed plays changes with the statements that are asked.
+  expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,
   });
