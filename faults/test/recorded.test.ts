@@ -81,4 +81,18 @@ describe("what the store shows of locks", () => {
       [2, "released", "a life 1", "a"],
     ]);
   });
+
+  it("knows whose a fence was that was given up before anybody had looked at it", () => {
+    const its = { lock: "nightly", process: "a life 1", fence: 1 };
+    const was = row({ name: "nightly", holder: null, fence: 1 });
+    const { grants } = lockHistoryOf({
+      ...{ writes: [], graceMs: 2_000, endMs: 10, slackMs: 0, forgotMs: [] },
+      nodes: nodesOf([{ at_ms: 1, what: "grace_lock", was, now: { ...was, holder: "x" } }]),
+      notes: [
+        { n: "got", ...its, holding: "1", askedMs: 1, atMs: 2 },
+        { n: "releasing", ...its, atMs: 3 },
+      ],
+    });
+    expect(grants.map(({ process }) => process)).toEqual(["a life 1"]);
+  });
 });

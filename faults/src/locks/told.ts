@@ -30,8 +30,10 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     return [{ lock, process, fence, atMs, changed: answer?.n === "released" && answer.changed }];
   });
   const holders = new Map<string, { process: string; fence: number }>();
-  // Who says first that it has a fence has it: a second one would be found out by that.
-  for (const { lock, process, fence } of looks)
+  // Who says first that it has a fence has it: a second one would be found out by that. It says so when it gets it; what it
+  // takes back under another fence, and has not looked at yet, first when it gives it up.
+  const sayings = notes.filter((one) => one.n !== "released").sort((a, b) => a.atMs - b.atMs);
+  for (const { lock, process, fence } of sayings)
     if (fence !== null && !holders.has(`${lock} ${fence}`)) holders.set(`${lock} ${fence}`, { process, fence });
   const unanswered = new Set(
     giveUps
