@@ -338,7 +338,7 @@ export class Carillon {
       await this.#untilAnswered(() => this.#storeClock.ask(store.clock));
       this.#storeClock.sharpenBy(store.clock);
       const tracing = await openStoreTracing(store.runs, this.#storeClock, this.#secrets.redactor);
-      const enqueuer = new Enqueuer((writes) => this.#send(store, writes));
+      const enqueuer = new Enqueuer((...batch) => this.#send(store, ...batch));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
     } catch (error) {
       await embedded?.release();
@@ -479,9 +479,9 @@ export class Carillon {
   }
 
   /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */
-  #send(store: Store, writes: EnqueueWrite[]): Promise<Enqueued[]> {
+  #send(store: Store, writes: EnqueueWrite[], drawn: number[]): Promise<Enqueued[]> {
     const { worker } = this.#started ?? {};
-    const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local);
+    const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn);
     return worker ? worker.enqueuing(send) : send();
   }
 

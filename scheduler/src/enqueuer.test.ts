@@ -88,4 +88,17 @@ describe("enqueueing together", () => {
     ]);
     expect(await enqueuer.add(write(4))).toMatchObject({ runId: 4 });
   });
+
+  it("sends each again under the number that it had: some may have been made before the error", async () => {
+    const sent: number[][] = [];
+    const enqueuer = new Enqueuer(async (writes, drawn) => {
+      if (drawn.length === 0) drawn.push(...writes.map(({ taskId }) => taskId * 10));
+      sent.push([...drawn]);
+      if (writes.length > 1) throw new Error("the connection broke");
+      return writes.map((_, place) => ({ runId: drawn[place] as number, created: true }));
+    });
+    const answers = await Promise.all([1, 2, 3].map((taskId) => enqueuer.add(write(taskId))));
+    expect(answers.map(({ runId }) => runId)).toEqual([10, 20, 30]);
+    expect(sent).toEqual([[10, 20, 30], [10], [20], [30]]);
+  });
 });

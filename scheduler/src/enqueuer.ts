@@ -14,12 +14,13 @@ const apartAtLeast = 250;
 
 /** Enqueues that are asked for while statements are under way travel together in the next. */
 export class Enqueuer {
-  readonly #send: (writes: EnqueueWrite[]) => Promise<Enqueued[]>;
+  readonly #send: (writes: EnqueueWrite[], drawn: number[]) => Promise<Enqueued[]>;
   #waiting: Waiting[] = [];
   #flights = 0;
   #launching = false;
 
-  constructor(send: (writes: EnqueueWrite[]) => Promise<Enqueued[]>) {
+  /** @param send as `RunStore.enqueue`, which says what `drawn` is */
+  constructor(send: (writes: EnqueueWrite[], drawn: number[]) => Promise<Enqueued[]>) {
     this.#send = send;
   }
 
@@ -50,16 +51,19 @@ export class Enqueuer {
     }
   }
 
-  async #try(batch: Waiting[]): Promise<void> {
+  async #try(batch: Waiting[], drawn: number[] = []): Promise<void> {
     try {
-      const answers = await this.#send(batch.map(({ write }) => write));
+      const answers = await this.#send(
+        batch.map(({ write }) => write),
+        drawn,
+      );
       batch.forEach(({ resolve }, place) => {
         resolve(answers[place] as Enqueued);
       });
     } catch (error) {
       if (batch.length === 1) return batch[0]?.reject(error);
-      // One of them is at fault; each is told its own answer.
-      for (const one of batch) await this.#try([one]);
+      // One of them is at fault; each is told its own answer. Under its own number: some may have been made.
+      for (const [place, one] of batch.entries()) await this.#try([one], drawn.slice(place, place + 1));
     }
   }
 }

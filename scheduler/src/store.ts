@@ -305,8 +305,13 @@ export interface RunFilter {
 }
 
 export interface RunStore {
-  /** Repeatable: numbers are drawn first, and a second try recognises its own. @param local takes what is due at once */
-  enqueue(writes: EnqueueWrite[], nowMs: number, local?: LocalClaims): Promise<Enqueued[]>;
+  /**
+   * Repeatable: numbers are drawn first, and a second try recognises its own.
+   * @param local takes what is due at once
+   * @param drawn empty: gets the runs' numbers, in the order of `writes`. Given again with the same writes, or some of each, what
+   * is there of them already stands: whether the call that failed made it cannot be told from its error
+   */
+  enqueue(writes: EnqueueWrite[], nowMs: number, local?: LocalClaims, drawn?: number[]): Promise<Enqueued[]>;
   /** Of these, those that were enqueued by somebody who traces. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /** Spans of runs, for those that these begin. One try. */

@@ -52,7 +52,7 @@ export function commandEnvironment(
           ? "can make a program load other code"
           : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
       throw new CarillonError("COMMAND_NOT_ALLOWED", `the environment variable ${name} ${why}`, {
-        hint: `Take it out of the task's command, or let the worker's configuration allow tasks to set ${name}.`,
+        hint: `Take ${name} out of the task's command.`,
       });
     }
   }

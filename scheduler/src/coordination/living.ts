@@ -1,5 +1,6 @@
 import { type Clock, pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
+import { longestBeatMs } from "../settings.ts";
 import type { Member, SessionStore } from "../store.ts";
 
 const lookMs = 250;
@@ -30,10 +31,14 @@ export async function watchBeats(
       const known = seen.get(member.sessionId);
       if (known && known.beat !== member.beat) return { living: member };
       if (!known) seen.set(member.sessionId, { beat: member.beat, sinceMono: mono });
-      doubtful ||= mono - (known?.sinceMono ?? mono) < member.timeoutMs;
+      doubtful ||= mono - (known?.sinceMono ?? mono) < silenceOf(member);
     }
     if (!doubtful) return { silent: members };
     await pause(clock, lookMs, signal);
     if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
   }
 }
+
+/** One that a service shows beats as seldom as any does, however short its timeout. */
+const silenceOf = ({ timeoutMs, witnessed }: Member) =>
+  witnessed ? Math.max(timeoutMs, longestBeatMs + blindMs) : timeoutMs;

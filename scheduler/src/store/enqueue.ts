@@ -131,15 +131,17 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
   const runIds = new RunIds(database);
   const enqueuedMore = growthOfRuns(database);
   return {
-    async enqueue(writes, nowMs, local) {
+    async enqueue(writes, nowMs, local, ids = []) {
+      const repeated = ids.length > 0;
       const undrawn = writes.filter(({ runId }) => runId === undefined).length;
-      const drawn = undrawn === 0 ? [] : await runIds.take(undrawn);
+      const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn);
       let next = 0;
-      const ids = writes.map(({ runId }) => runId ?? (drawn[next++] as number));
+      if (!repeated) for (const { runId } of writes) ids.push(runId ?? (drawn[next++] as number));
       // Before the runs, so that whoever has one finds it; of a number that is not used in the end it is a row too many.
       if (writes.some(({ context }) => context !== undefined))
         await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)));
-      return database.persist(async (again) => {
+      return database.persist(async (repeats) => {
+        const again = repeats || repeated;
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
         const present = again || undrawn < writes.length ? await existing(ids, nowMs) : new Set<number>();
         if (again) local?.lost();
@@ -151,7 +153,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
             open.map((place) => writes[place] as EnqueueWrite),
             nowMs,
             again ? undefined : local,
-          );
+          ).catch((error) => unlessTaken(error, again));
           if (rows === "bounded") {
             const own = open.filter((place) => writes[place]?.runId === undefined);
             const fresh = await runIds.fresh(own.length);
@@ -252,7 +254,8 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       rows.flatMap((row, i) => (row.state === claimed ? [asClaimed(row, writes[i] as EnqueueWrite)] : [])),
       Math.min(...rows.map(({ state }, i) => (state === ready ? (writes[i] as EnqueueWrite).dueMs : Infinity))),
     );
-    return rows.map(({ id, created }) => (id === null ? null : { runId: id, created }));
+    // One with its own number was made by a try of this enqueue that ended meanwhile.
+    return rows.map(({ id, created }, i) => (id === null ? null : { runId: id, created: created || id === ids[i] }));
   }
 
   /** The answer of a statement that makes all or none. */
@@ -297,6 +300,19 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     );
     return new Set(rows.map(({ id }) => id));
   }
+}
+
+/**
+ * The numbers are taken. By an earlier try that was given up on, and was carried out while this one waited for it: what it made
+ * is found by the next. Of a first try somebody else has them, as after a server was restored to an earlier moment: others are drawn.
+ */
+function unlessTaken(error: unknown, again: boolean): "bounded" {
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  if (code !== "23505" || constraint !== "run_pkey") throw error;
+  if (!again) return "bounded";
+  throw new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", {
+    cause: error,
+  });
 }
 
 function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {

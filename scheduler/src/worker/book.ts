@@ -5,6 +5,9 @@ import type { ClaimedRun, ClaimStore } from "../store.ts";
 import { guardMs } from "./bounds.ts";
 import type { HeldRun } from "./held-run.ts";
 
+/** Between two reads of a book that was in doubt at some time. */
+const pulsesMost = 32;
+
 export interface BookHost {
   readonly claims: Pick<ClaimStore, "adopt" | "heldBy">;
   readonly clock: Clock;
@@ -22,8 +25,9 @@ export interface BookHost {
 /** Brings the store's book of this process's claims and the process together, after a lost session or a lost reply. */
 export class Book {
   readonly #host: BookHost;
-  /** It may have claims that this process does not hold. */
-  inDoubt = false;
+  #inDoubt = false;
+  /** Pulses until it is read again, and how many that was; null: no reply was lost yet. */
+  #later: { left: number; pause: number } | null = null;
   /** Lost sessions whose claims are being moved to the new one. */
   readonly #moving = new Set<number>();
 
@@ -39,6 +43,32 @@ export class Book {
     return this.#moving.size > 0;
   }
 
+  /** It may have claims that this process does not hold. */
+  get inDoubt(): boolean {
+    return this.#inDoubt;
+  }
+
+  /** A reply was lost, or what was claimed was dropped. */
+  doubt(): void {
+    this.#inDoubt = true;
+    this.#later = { left: 1, pause: 1 };
+  }
+
+  /**
+   * A beat was answered. A claim whose reply was lost may be made long after it was given up: a server whose disk or standby
+   * stands still does not notice that nobody waits, and no read shows what it has not committed. When that is over nobody
+   * can say, so the book is read again with the next beat, and then ever more seldom.
+   * @returns whether it is in doubt by that
+   */
+  pulse(): boolean {
+    const later = this.#later;
+    if (later === null || --later.left > 0) return false;
+    later.pause = Math.min(2 * later.pause, pulsesMost);
+    later.left = later.pause;
+    this.#inDoubt = true;
+    return true;
+  }
+
   /** @param lost the session that was lost; the same as `session`: only a reply was */
   async read(lost: number, session: number): Promise<void> {
     if (lost !== session) this.#moving.add(lost);
@@ -51,7 +81,7 @@ export class Book {
     const moved = lost !== session;
     const had = [...held.values()];
     // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
-    this.inDoubt = false;
+    this.#inDoubt = false;
     try {
       await take(async () => {
         const adopted = moved ? await claims.adopt(lost, session) : [];
@@ -61,7 +91,7 @@ export class Book {
       });
     } catch (error) {
       log.debug({ error: messageOf(error) }, "the claims on the store's book could not be read yet");
-      this.inDoubt = true;
+      this.#inDoubt = true;
       if (moved) clock.after(guardMs, () => void this.#read(lost, this.#host.sessionId(), true));
       else this.#host.again();
     }

@@ -48,6 +48,8 @@ export class Offers {
     } catch (error) {
       // Some may have been made before it failed.
       if (room > 0) host.lost();
+      // They were, and could not be taken: the book tells of them.
+      if (answer !== undefined) return answer;
       throw error;
     } finally {
       this.#underWay.delete(taken);

@@ -1,30 +1,40 @@
+import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { ClaimStore, Settlement } from "../store.ts";
 
 const settlementsPerStatement = 2_000;
+const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 
 /**
  * Verdicts on their way to the store: one statement at a time, and all that ended meanwhile goes with the next one, so
- * batches grow with the load and a single run waits for nobody. The store repeats until it is reached.
+ * batches grow with the load and a single run waits for nobody. The store repeats until it is reached. A verdict that it
+ * refuses (a role's statement_timeout, rights that were taken away) is kept, and its run with it: one that was let go would be
+ * on the store's book still, and run again when that is read.
  */
 export class Outbox {
   readonly #claims: Pick<ClaimStore, "settle">;
+  readonly #clock: Clock;
   readonly #log: Log;
   readonly #now: () => number;
   readonly #sessionId: () => number;
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
+  readonly #tries = new WeakMap<Settlement, number>();
+  /** Each ends the wait of one that is to be tried again. */
+  readonly #later = new Set<() => void>();
 
   constructor(options: {
     claims: Pick<ClaimStore, "settle">;
+    clock: Clock;
     log: Log;
     now: () => number;
     sessionId: () => number;
     acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   }) {
     this.#claims = options.claims;
+    this.#clock = options.clock;
     this.#log = options.log;
     this.#now = options.now;
     this.#sessionId = options.sessionId;
@@ -36,7 +46,7 @@ export class Outbox {
     this.#flight ??= this.#send();
   }
 
-  /** Resolves when everything added so far is settled. */
+  /** Resolves when everything added so far is settled, but for what the store refuses. */
   async empty(): Promise<void> {
     while (this.#flight) await this.#flight;
   }
@@ -61,12 +71,28 @@ export class Outbox {
         await this.#settle(batch.slice(middle));
         return;
       }
-      // It stays on the store's book, and ends there with this process's session.
-      this.#log.error(
-        { error: messageOf(error), runs: batch.map(({ runId }) => runId) },
-        "a verdict could not be written",
-      );
-      this.#acknowledged(batch, new Set(batch.map(({ fence }) => fence)));
+      for (const settlement of batch) this.#keep(settlement, error);
     }
+  }
+
+  #keep(settlement: Settlement, error: unknown): void {
+    const tries = this.#tries.get(settlement) ?? 0;
+    this.#tries.set(settlement, tries + 1);
+    const inMs = Math.min(firstPauseMs * 2 ** tries, longestPauseMs);
+    this.#log.error(
+      { error: messageOf(error), run: settlement.runId, inMs },
+      "a verdict was not written; it is tried again",
+    );
+    const cancel = this.#clock.after(inMs, () => {
+      this.#later.delete(cancel);
+      this.add(settlement);
+    });
+    this.#later.add(cancel);
+  }
+
+  /** What is still refused stays on the store's book, and ends there with this process's session. */
+  close(): void {
+    for (const cancel of this.#later) cancel();
+    this.#later.clear();
   }
 }

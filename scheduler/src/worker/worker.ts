@@ -99,8 +99,7 @@ export class Worker implements RunHost {
     this.#blockage = new Blockage(options.clock, options.log);
     this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({
-      claims: options.claims,
-      log: options.log,
+      ...options,
       now: () => this.now(),
       sessionId: () => options.membership.sessionId,
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
@@ -130,9 +129,7 @@ export class Worker implements RunHost {
       request: (limit: number) => this.#request(limit),
       take: <Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>) => this.#takeFrom(ask),
       nudge: (dueMs: number) => this.nudge(dueMs),
-      lost: () => {
-        this.#book.inDoubt = true;
-      },
+      lost: () => this.#book.doubt(),
     };
     this.#turns = new Turns({ ...options, overdue: this.#overdue, pace: this.#pace, ...host });
     this.#offers = new Offers(host);
@@ -184,6 +181,7 @@ export class Worker implements RunHost {
 
   /** The safety net below signals and due times, which costs nothing where nothing waits. */
   #onPulse({ nextReadyMs, nextMineMs }: Pulse): void {
+    if (this.#book.pulse()) this.#fetch();
     if (nextMineMs != null) this.#addressed(nextMineMs);
     if (nextReadyMs === null) return;
     if (this.#except.size === 0 || this.clock.monotonic() - this.#fetchedAt >= vainMs) this.nudge(nextReadyMs);
@@ -226,6 +224,7 @@ export class Worker implements RunHost {
     const flushed = this.#outbox.empty().then(() => this.#logs.flush());
     void flushed.finally(() => written.abort());
     await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
+    this.#outbox.close();
     if (!written.signal.aborted)
       this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away: it takes the claims back");
   }
@@ -265,7 +264,7 @@ export class Worker implements RunHost {
       } catch (error) {
         this.#options.log.debug({ error: messageOf(error) }, "claiming failed; trying again");
         // The claim may have been made and its reply lost.
-        this.#book.inDoubt = true;
+        this.#book.doubt();
         waitMs = guardMs;
       }
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
@@ -486,7 +485,7 @@ export class Worker implements RunHost {
     const graceMs = run.reported ? run.known.definition.graceMs : 0;
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
     // Should the session live on after all, the store's book still has what is dropped here.
-    if (run.state === "waiting") this.#book.inDoubt = true;
+    if (run.state === "waiting") this.#book.doubt();
     this.#abort(run, "session lost", sessionLost("this process's session is in doubt; another may have the run"));
   }
 

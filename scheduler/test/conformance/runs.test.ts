@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Enqueuer } from "../../src/enqueuer.ts";
-import type { ClaimedRun } from "../../src/store.ts";
+import type { ClaimedRun, Enqueued } from "../../src/store.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("runs on $title", (server) => {
   let stage: Stage;
@@ -137,11 +137,50 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     it("with one task gone makes nothing of the batch, so that the others are not doubled when sent again", async () => {
       const [stays, goes] = [await stage.task("stays"), await stage.task("goes")];
       await stage.store.tasks.remove("goes", change(stage.nowMs));
-      const enqueuer = new Enqueuer((writes) => stage.store.runs.enqueue(writes, stage.nowMs));
+      const enqueuer = new Enqueuer((writes, drawn) => stage.store.runs.enqueue(writes, stage.nowMs, undefined, drawn));
       const answers = await Promise.allSettled([stays, goes, stays].map((task) => enqueuer.add(stage.write(task))));
       expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
       expect(answers[1]).toMatchObject({ reason: { code: "TASK_UNKNOWN" } });
       expect(await live(stays.taskId)).toBe(2);
+    });
+
+    describe("of what an earlier try made", () => {
+      /** A try that was given up on while the server stood still with it: one run, made but not committed. */
+      const stuck = async (name: string, key: string | null = null) => {
+        const task = await stage.task(name);
+        const [{ runId: last }] = (await stage.store.runs.enqueue([stage.write(task)], stage.nowMs)) as [Enqueued];
+        const client = await stage.sql.connect();
+        await client.query("begin");
+        // Where the store's next number is.
+        const write = stage.write(task, { key });
+        await stage.store.runs.enqueueIn(client, { ...write, runId: last + 1 }, stage.nowMs);
+        return { task, write, runId: last + 1, end: () => client.query("commit").then(() => client.release()) };
+      };
+      const waits = async () => {
+        const text = "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like $1";
+        return (await stage.one(text, [`%"${stage.schema}"%`])).n === 1;
+      };
+
+      it.each([null, "k"])(
+        "nothing is made again when it is committed while a second try waits (key: %s)",
+        async (key) => {
+          const { task, write, runId, end } = await stuck(`stuck-${key}`, key);
+          const again = stage.store.runs.enqueue([write], stage.nowMs, undefined, [runId]);
+          await until("the second try to wait", waits);
+          await end();
+          expect(await again).toEqual([{ runId, created: true }]);
+          expect(await live(task.taskId)).toBe(2);
+        },
+      );
+
+      it("others are drawn when a first try finds its numbers taken", async () => {
+        const { task, write, runId, end } = await stuck("taken");
+        await end();
+        const [made] = await stage.store.runs.enqueue([write], stage.nowMs);
+        expect(made?.created).toBe(true);
+        expect(made?.runId).toBeGreaterThan(runId);
+        expect(await live(task.taskId)).toBe(3);
+      });
     });
   });
 

@@ -81,6 +81,64 @@ it("does not start a run again from a claim's reply that came after the book had
   expect(bench.starts, "started once").toBe(1);
 });
 
+it("finds a claim that the store carried out long after it was given up, by one of the next beats", async () => {
+  const { bench, reply } = await asked("a reading of the book");
+  bench.adopted = [];
+  reply();
+  await settleDown();
+  for (const beats of [1, 2, 4, 8]) {
+    for (let i = 1; i < beats; i++) bench.pulse(null);
+    await settleDown();
+    expect(bench.readings, "not yet").toHaveLength(0);
+    bench.pulse(null);
+    await until("the book to be read again", () => bench.readings?.length === 1);
+    // A disk that stood still goes on: what was asked first is done first.
+    if (beats === 8) break;
+    bench.readings?.shift()?.();
+    await settleDown();
+  }
+  bench.readings?.shift()?.();
+  await settleDown();
+  bench.adopted = [bench.run];
+  for (let i = 0; i < 16; i++) bench.pulse(null);
+  await until("the book to be read again", () => bench.readings?.length === 1);
+  bench.readings?.shift()?.();
+  await until("it is held", () => bench.worker.held === 1);
+  bench.clock.advance(500);
+  expect(bench.starts).toBe(1);
+});
+
+it("asks nothing of the book with its beats where no reply was ever lost", async () => {
+  const bench = await into("waiting");
+  bench.readings = [];
+  for (let i = 0; i < 100; i++) bench.pulse(null);
+  await settleDown();
+  expect(bench.readings).toHaveLength(0);
+});
+
+it("keeps a verdict that the store refused for a while, and does not start its run again from the book", async () => {
+  const bench = await into("settling");
+  bench.adopted = [bench.run];
+  bench.answers.shift()?.(new Error("canceling statement due to statement timeout"));
+  await settleDown();
+  expect(bench.worker.held).toBe(1);
+  bench.claiming = [];
+  bench.worker.nudge(bench.worker.now());
+  await until("a claim", () => bench.claiming?.length === 1);
+  bench.claiming.shift()?.(new Error("the connection broke"));
+  bench.claiming = undefined;
+  await settleDown();
+  for (let tries = 2; tries < 4; tries++) {
+    bench.clock.advance(2_000);
+    await until("it to be tried again", () => bench.settled.length === tries);
+    bench.answers.shift()?.(tries < 3 ? new Error("permission denied") : false);
+    await settleDown();
+  }
+  await until("it is gone", () => bench.worker.held === 0);
+  expect(bench.starts).toBe(1);
+  expect(bench.kinds()).toEqual(["succeeded", "succeeded", "succeeded"]);
+});
+
 describe.each(["a claim", "a reading of the book"] as const)("the reply of %s that is late", (what) => {
   it("gives nothing that starts, when its session is lost before it comes, and what it gave was taken back", async () => {
     const { bench, reply } = await asked(what);

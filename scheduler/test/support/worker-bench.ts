@@ -20,7 +20,7 @@ export class Bench {
   readonly settled: Settlement[] = [];
   readonly reports: number[] = [];
   /** Answers to `settle`, withheld until the test gives them. */
-  readonly answers: ((refused: boolean) => void)[] = [];
+  readonly answers: ((refused: boolean | Error) => void)[] = [];
   readonly aborts: string[] = [];
   starts = 0;
   recalls: { runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[] = [];
@@ -73,8 +73,12 @@ export class Bench {
       turn: async () => ({ runs: [], lastTaskId: 0 }),
       settle: (_session: number, settlements: Settlement[]) => {
         this.settled.push(...settlements);
-        return new Promise<Set<number>>((resolve) => {
-          this.answers.push((refused) => resolve(new Set(refused ? settlements.map(({ fence }) => fence) : [])));
+        return new Promise<Set<number>>((resolve, reject) => {
+          this.answers.push((refused) =>
+            refused instanceof Error
+              ? reject(refused)
+              : resolve(new Set(refused ? settlements.map(({ fence }) => fence) : [])),
+          );
         });
       },
       settleIn: async () => true,
