@@ -80,7 +80,7 @@ export class Cluster {
 
   do(act: Act): void {
     const { universe, network, recorder, server, coordination } = this.#options;
-    const undo = (ms: number, how: () => void) => void universe.after(ms, how);
+    const undo = (ms: number, how: () => void | Promise<void>) => void universe.after(ms, how);
     switch (act.kind) {
       case "crash":
         this.#crash(act.node, act.forMs);
@@ -111,9 +111,14 @@ export class Cluster {
       case "store down":
         recorder.happened(`the store is down for ${Math.round(act.forMs)} ms`);
         this.doors.shut();
+        undo(0, () => server.dies());
         undo(act.forMs, () => {
           this.doors.open = true;
         });
+        break;
+      case "store stalls":
+        recorder.happened(`the store stalls for ${Math.round(act.forMs)} ms`);
+        server.stall(act.forMs);
         break;
       case "coordination down":
         recorder.happened(`the coordination service is down for ${Math.round(act.forMs)} ms, wiped: ${act.wiped}`);

@@ -2,6 +2,8 @@ import type { Dice } from "./dice.ts";
 import { fairWeather } from "./network.ts";
 import type { Act, Sort, TimedAct } from "./plan.ts";
 
+const longestStallMs = 25_000;
+
 export function faults(
   dice: Dice,
   sort: Sort,
@@ -44,6 +46,15 @@ const unheard = (dice: Dice, untilMs: number): TimedAct => ({
     },
   },
 });
+
+/** The store's disk, or its standby. Drawn by dice of their own, so that other seeds are what they were. */
+export function stalls(dice: Dice, untilMs: number): TimedAct[] {
+  if (!dice.chance(1 / 6)) return [];
+  return Array.from({ length: dice.whole(1, 3) }, () => {
+    const atMs = dice.between(5_000, untilMs - longestStallMs);
+    return { atMs, act: { kind: "store stalls", forMs: dice.between(2_000, longestStallMs) } };
+  });
+}
 
 /** Of a session: shorter than it lasts, or longer. */
 export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));

@@ -73,6 +73,7 @@ function seedsFor({ play }: Mutant, count: number): number[] {
   const isOne = (seed: number) => {
     if (play === "operations") return planOf(seed).acts.some(({ act }) => act.kind === "begin operation");
     if (play === "shown") return sortOf(seed) === "doubt" && planOf(seed).coordination;
+    if (play === "stalls") return planOf(seed).acts.some(({ act }) => act.kind === "store stalls");
     if (play === "coordination") return planOf(seed).coordination;
     return play === undefined || sortOf(seed) === play;
   };

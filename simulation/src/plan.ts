@@ -1,7 +1,7 @@
 import type { TaskDefinition } from "../../scheduler/src/task.ts";
 import { operations } from "./asked.ts";
 import { Dice } from "./dice.ts";
-import { faults } from "./faults.ts";
+import { faults, stalls } from "./faults.ts";
 import { following } from "./flow.ts";
 import { beatFaults, type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
@@ -32,6 +32,8 @@ export type Act =
   /** Every process stands still, as when their machine does. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
+  /** Its disk stands still: reads are answered, and no commit is. */
+  | { kind: "store stalls"; forMs: number }
   | { kind: "coordination down"; forMs: number; wiped: boolean }
   | { kind: "wall"; node: string; stepMs: number }
   | { kind: "store clock"; stepMs: number }
@@ -139,6 +141,7 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
           ...beatFaults(new Dice(seed ^ 0xbe02), healMs, sessionTimeoutMs),
         ]
       : faults(dice, sort, names, healMs, coordination, sessionTimeoutMs)),
+    ...stalls(new Dice(seed ^ 0x57a11), healMs),
   ].sort((a, b) => a.atMs - b.atMs);
   return {
     ...{ seed, sort, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },

@@ -19,6 +19,8 @@ export interface Backend {
   /** Its last statement waits for somebody's lock. */
   blocked: Promise<void> | undefined;
   listening: ((payload: string) => void) | undefined;
+  /** Its commit waits for the disk, whether anybody waits for it or not. */
+  committing: boolean;
 }
 
 interface Physical {
@@ -53,6 +55,8 @@ const sessionSettings =
   "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
   "-c track_activities=off -c track_counts=off -c update_process_title=off";
 const clockCall = "clock_timestamp()";
+const writing = /\b(?:insert|update|delete)\b/i;
+const plain = (text: string): Statement => ({ name: "", text, values: [] });
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
 
 /**
@@ -72,6 +76,7 @@ export class Server {
   readonly #all: Physical[] = [];
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
+  readonly #committing = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
   #kept: { backend: Backend; go: () => void | Promise<void> }[] = [];
@@ -79,6 +84,7 @@ export class Server {
   #admin: pg.Client | undefined;
   #universe = new Universe();
   #wallAheadMs = 0;
+  #stalledUntilMs = 0;
   statements = 0;
   /** Statements that had to wait for a lock. */
   waited = 0;
@@ -95,6 +101,17 @@ export class Server {
     this.#wallAheadMs += ms;
   }
 
+  /** Its disk stands still, or a standby that it waits for: what reads is answered, and nothing is committed before that is over. */
+  stall(ms: number): void {
+    this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
+  }
+
+  /** It dies: what is not committed is gone. */
+  async dies(): Promise<void> {
+    this.#stalledUntilMs = 0;
+    for (const backend of [...this.#committing]) await this.#rollBack(backend);
+  }
+
   /**
    * A new seed begins. The real connections stay, with what they have prepared; their plans go: a plan goes by the size of
    * its tables when it was made, and one that an earlier seed left gives rows in another order than one made now.
@@ -105,12 +122,13 @@ export class Server {
     this.#watch = watch;
     this.#universe = universe;
     this.#wallAheadMs = wallMs - universe.nowMs;
+    this.#stalledUntilMs = 0;
     this.#listeners.clear();
     this.#kept = [];
   }
 
   connect(who: string): Backend {
-    const backend = { who, held: undefined, blocked: undefined, listening: undefined };
+    const backend = { who, held: undefined, blocked: undefined, listening: undefined, committing: false };
     this.#backends.add(backend);
     return backend;
   }
@@ -119,6 +137,13 @@ export class Server {
   async disconnect(backend: Backend): Promise<void> {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
+    // What is to be committed is committed: the server does not notice that nobody waits.
+    if (backend.committing) return;
+    await this.#rollBack(backend);
+  }
+
+  async #rollBack(backend: Backend): Promise<void> {
+    this.#committing.delete(backend);
     this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
     // By itself, it goes on when the lock is free, and tells nobody; PostgreSQL would notice when it wants to answer.
     const { held } = backend;
@@ -128,7 +153,7 @@ export class Server {
       this.#blocked.delete(held);
       backend.blocked = undefined;
     }
-    if (backend.held) await this.execute(backend, { name: "", text: "rollback", values: [] }, () => undefined);
+    if (backend.held) await this.execute(backend, plain("rollback"), () => undefined);
   }
 
   /**
@@ -173,6 +198,14 @@ export class Server {
       this.#release(physical);
       return answered(nothing);
     }
+    const stallMs = this.#stalledUntilMs - this.#universe.nowMs;
+    if (stallMs > 0 && !backend.committing) {
+      if (word.startsWith("commit")) return this.#commitAfter(stallMs, backend, given, answered);
+      if (!backend.held && writing.test(text)) {
+        this.#release(physical);
+        return this.#writeAfter(stallMs, backend, given, answered);
+      }
+    }
     const finish = (answer: Answer) => {
       this.#blocked.delete(physical);
       backend.blocked = undefined;
@@ -180,6 +213,8 @@ export class Server {
       if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
+        backend.committing = false;
+        this.#committing.delete(backend);
       }
       if (!answer.error) this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
@@ -192,6 +227,38 @@ export class Server {
     if (!this.#isAlone(physical)) return this.#beside(physical, backend, physical.wire.ask(text, values), finish);
     finish(physical.wire.askNow(text, values));
     if (this.#kept.length > 0) return this.#letGo();
+  }
+
+  #commitAfter(ms: number, backend: Backend, given: Statement, answered: (answer: Answer) => void): void {
+    backend.committing = true;
+    this.#committing.add(backend);
+    this.#universe.after(ms, () =>
+      this.#committing.has(backend) ? this.execute(backend, given, answered) : undefined,
+    );
+  }
+
+  /** One that is its own transaction: carried out now, with its locks, and committed after so long. */
+  #writeAfter(
+    ms: number,
+    backend: Backend,
+    given: Statement,
+    answered: (answer: Answer) => void,
+  ): void | Promise<void> {
+    const until = this.#universe.nowMs + ms;
+    const write = () => {
+      backend.committing = true;
+      this.#committing.add(backend);
+      return this.execute(backend, given, (answer) => {
+        const leftMs = answer.error ? 0 : Math.max(0, until - this.#universe.nowMs);
+        this.#universe.after(leftMs, () =>
+          this.#committing.has(backend)
+            ? this.execute(backend, plain("commit"), (done) => answered(done.error ? done : answer))
+            : undefined,
+        );
+      });
+    };
+    const begun = this.execute(backend, plain("begin"), () => undefined);
+    return begun ? begun.then(write) : write();
   }
 
   /** Runs one that may have to wait for another's lock. */
@@ -262,6 +329,7 @@ export class Server {
   /** Every connection ends. */
   async abandon(): Promise<void> {
     for (const backend of [...this.#backends]) await this.disconnect(backend);
+    await this.dies();
   }
 
   async close(): Promise<void> {

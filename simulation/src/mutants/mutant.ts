@@ -10,8 +10,8 @@ export interface Mutant {
   /** The number of the invariant that it breaks. */
   readonly breaks: string;
   /**
-   * The sort of seeds that it shows in first, or those with operations, with sessions that a service shows, or with doubt of
-   * such; each is one that a campaign plays. Without: all.
+   * The sort of seeds that it shows in first, or those with operations, with sessions that a service shows, with doubt of
+   * such, or in which the store stalls; each is one that a campaign plays. Without: all.
    */
-  readonly play?: Sort | "operations" | "shown" | "coordination";
+  readonly play?: Sort | "operations" | "shown" | "coordination" | "stalls";
 }

@@ -97,4 +97,20 @@ export const workerMutants: readonly Mutant[] = [
     put: "if (definition.timeoutMs === 1) {",
     breaks: "3",
   },
+  {
+    name: "a claim whose reply was lost is looked for once",
+    file: "worker/book.ts",
+    find: "later === null || --later.left > 0",
+    put: "true",
+    breaks: "16",
+    play: "stalls",
+  },
+  {
+    name: "an enqueue is told of an error when its first try ends while the second waits",
+    file: "store/enqueue.ts",
+    find: 'code !== "23505" || constraint !== "run_pkey"',
+    put: "true",
+    breaks: "14",
+    play: "stalls",
+  },
 ];
