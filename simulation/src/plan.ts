@@ -140,8 +140,10 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
           ...lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs),
           ...beatFaults(new Dice(seed ^ 0xbe02), healMs, sessionTimeoutMs),
         ]
-      : faults(dice, sort, names, healMs, coordination, sessionTimeoutMs)),
-    ...stalls(new Dice(seed ^ 0x57a11), healMs),
+      : [
+          ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs),
+          ...stalls(new Dice(seed ^ 0x57a11), healMs),
+        ]),
   ].sort((a, b) => a.atMs - b.atMs);
   return {
     ...{ seed, sort, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },

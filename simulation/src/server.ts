@@ -216,7 +216,8 @@ export class Server {
         backend.committing = false;
         this.#committing.delete(backend);
       }
-      if (!answer.error) this.#watch(backend.who, given, answer.rows, this.wallMs());
+      // One that waits for its commit is told of when it has that.
+      if (!answer.error && (ends || !backend.committing)) this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
         const told = [...physical.told];
         physical.told.clear();
@@ -252,7 +253,10 @@ export class Server {
         const leftMs = answer.error ? 0 : Math.max(0, until - this.#universe.nowMs);
         this.#universe.after(leftMs, () =>
           this.#committing.has(backend)
-            ? this.execute(backend, plain("commit"), (done) => answered(done.error ? done : answer))
+            ? this.execute(backend, plain("commit"), (done) => {
+                if (!done.error) this.#watch(backend.who, given, answer.rows, this.wallMs());
+                answered(done.error ? done : answer);
+              })
             : undefined,
         );
       });

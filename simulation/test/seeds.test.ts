@@ -50,9 +50,12 @@ const besideEdit = 112395;
 /** A coordination service went silent, and handlers were told to stop, though the store was there. */
 const silentService = 130235;
 
+/** Made, run and ended between an enqueue's look for what its first try had made and its second try. */
+const ranMeanwhile = 180224;
+
 const kept = [
   ...[untoldFollower, skippedBackfill, uncountedResume, shownAgain, busyLeader, followedRerun, leastWait, lateUse],
-  ...[besideEdit, silentService],
+  ...[besideEdit, silentService, ranMeanwhile],
 ];
 
 it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {

@@ -8,6 +8,7 @@ import { unlimitedGroupSql } from "./group-limits.ts";
 import { growthOfRuns } from "./growth.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
+import { type Query, queryIn, queryOf } from "./query.ts";
 import { RunIds } from "./run-ids.ts";
 import { takeUpLeft } from "./set-aside.ts";
 import { notifyReadySql } from "./signals.ts";
@@ -141,19 +142,17 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       if (writes.some(({ context }) => context !== undefined))
         await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)));
       return database.persist(async (repeats) => {
-        const again = repeats || repeated;
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
-        const present = again || undrawn < writes.length ? await existing(ids, nowMs) : new Set<number>();
-        if (again) local?.lost();
+        const known = repeats || repeated || undrawn < writes.length;
+        const present = known ? await existing(queryOf(database), ids, nowMs) : new Set<number>();
+        if (repeats) local?.lost();
         const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
         // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
         for (let open = places(answers); open.length > 0; open = places(answers)) {
-          const rows = await insert(
-            open.map((place) => ids[place] as number),
-            open.map((place) => writes[place] as EnqueueWrite),
-            nowMs,
-            again ? undefined : local,
-          ).catch((error) => unlessTaken(error, again));
+          const numbers = open.map((place) => ids[place] as number);
+          const asked = open.map((place) => writes[place] as EnqueueWrite);
+          const inserting = known ? insertAgain(numbers, asked, nowMs) : insert(numbers, asked, nowMs, local);
+          const rows = await inserting.catch((error) => unlessTaken(error, known));
           if (rows === "bounded") {
             const own = open.filter((place) => writes[place]?.runId === undefined);
             const fresh = await runIds.fresh(own.length);
@@ -244,6 +243,36 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       }
       rows = await database.query<Made>(name, text, values);
     }
+    return madeEach(rows, ids, writes, nowMs, local);
+  }
+
+  /**
+   * The same where some of it may be there already. An earlier try that was committed after it was looked for may have run,
+   * and ended, by the time at which this is carried out: so it is looked for once more, with the numbers in hand.
+   */
+  async function insertAgain(
+    ids: number[],
+    writes: EnqueueWrite[],
+    nowMs: number,
+  ): Promise<(Enqueued | null)[] | "bounded"> {
+    const rows = await database.transaction(async (client) => {
+      const query = queryIn(client);
+      const made = await query<Made>("", inserts["run-insert-keyed"], insertValues(writes, nowMs, ids));
+      const ended = await existing(query, ids, nowMs, false);
+      if (ended.size > 0) throw endedMeanwhile();
+      return made;
+    });
+    return madeEach(rows, ids, writes, nowMs, undefined);
+  }
+
+  /** The answer of a statement that has a row for each. */
+  async function madeEach(
+    rows: Made[],
+    ids: number[],
+    writes: EnqueueWrite[],
+    nowMs: number,
+    local: LocalClaims | undefined,
+  ): Promise<(Enqueued | null)[] | "bounded"> {
     if (rows[0]?.bounded) return "bounded";
     const tasksOf = (wanted: number) => [
       ...new Set(rows.flatMap(({ state }, i) => (state === wanted ? [(writes[i] as EnqueueWrite).taskId] : []))),
@@ -290,11 +319,11 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     if (known.length < taskIds.length) throw removed();
   }
 
-  /** Made by a try of this moment or later; they may have run, and ended, since. */
-  async function existing(ids: number[], nowMs: number): Promise<Set<number>> {
-    const rows = await database.query<{ id: number }>(
-      "run-existing",
-      `select id from ${s}.run where id = any($1) union all select id from ${s}.run_history where id = any($1)
+  /** Made by a try of this moment or later; they may have run, and ended, since. @param live of those that have not, too */
+  async function existing(query: Query, ids: number[], nowMs: number, live = true): Promise<Set<number>> {
+    const rows = await query<{ id: number }>(
+      live ? "run-existing" : "run-ended",
+      `${live ? `select id from ${s}.run where id = any($1) union all` : ""} select id from ${s}.run_history where id = any($1)
        union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
       [ids, Math.round(nowMs) - clocksApartMs],
     );
@@ -304,16 +333,19 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
 
 /**
  * The numbers are taken. By an earlier try that was given up on, and was carried out while this one waited for it: what it made
- * is found by the next. Of a first try somebody else has them, as after a server was restored to an earlier moment: others are drawn.
+ * is found by the next. Where these were just drawn somebody else has them, as after a server was restored to an earlier moment:
+ * others are.
+ * @param known some were used before, by a try of this enqueue or by another server for the same call
  */
-function unlessTaken(error: unknown, again: boolean): "bounded" {
+function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
   if (code !== "23505" || constraint !== "run_pkey") throw error;
-  if (!again) return "bounded";
-  throw new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", {
-    cause: error,
-  });
+  if (!known) return "bounded";
+  throw endedMeanwhile(error);
 }
+
+const endedMeanwhile = (cause?: unknown) =>
+  new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", { cause });
 
 function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
   return {

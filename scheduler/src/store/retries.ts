@@ -2,11 +2,10 @@ import type { Settlement, SqlClient } from "../store.ts";
 import type { Ended } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { settleGates } from "./gates.ts";
+import { type Query, queryIn, queryOf } from "./query.ts";
 import { bookTokens } from "./retry-tokens.ts";
 import { takeUpLeft } from "./set-aside.ts";
 import { retrySql } from "./settle.ts";
-
-type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
 
 interface Retried {
   fence: number;
@@ -28,8 +27,7 @@ export function retries(database: Database) {
   async function retry(settlements: Settlement[], nowMs: number): Promise<Set<number>> {
     const wanted = settlements.filter(({ verdict }) => verdict.kind === "retry");
     if (wanted.length === 0) return new Set();
-    const query: Query = (name, text, values) => database.query(name, text, values);
-    const rows = await retryWith(query, wanted, "failed", false);
+    const rows = await retryWith(queryOf(database), wanted, "failed", false);
     const taken = new Set(rows.map(({ fence }) => fence));
     const left = wanted.filter(({ fence }) => !taken.has(fence));
     // Of tasks whose tries take tokens; or not to be retried at all.
@@ -51,9 +49,7 @@ export function retries(database: Database) {
 
   async function retryBooked(client: SqlClient, wanted: Settlement[], outcome: "failed" | "lost"): Promise<Retried[]> {
     if (wanted.length === 0) return [];
-    const query: Query = async <Row>(_name: string, text: string, values: unknown[]) =>
-      (await client.query(text, values)).rows as Row[];
-    const done = await retryWith(query, wanted, outcome, true);
+    const done = await retryWith(queryIn(client), wanted, outcome, true);
     const fences = new Set(done.map(({ fence }) => fence));
     await bookTokens(
       client,

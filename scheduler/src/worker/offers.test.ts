@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { CarillonError } from "../errors.ts";
 import type { ClaimedRun, ClaimRequest } from "../store.ts";
 import { Offers } from "./offers.ts";
 
@@ -18,7 +19,8 @@ it("answers what was made though it could not be taken here, and says that the b
   expect(await offers.during(async () => "made")).toBe("made");
   expect(told).toEqual(["lost"]);
   const failing = offers.during(async () => {
-    throw new Error("not made");
+    throw new CarillonError("TASK_UNKNOWN", "not made");
   });
   await expect(failing).rejects.toThrow("not made");
+  expect(told, "a refusal made nothing").toEqual(["lost"]);
 });

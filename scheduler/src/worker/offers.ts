@@ -1,4 +1,8 @@
+import { isCarillonError } from "../errors.ts";
 import type { ClaimedRun, ClaimRequest, LocalClaims } from "../store.ts";
+
+/** By what was asked, before anything was made of it; all that comes from the store's own trouble is none. */
+const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
 export interface OffersHost {
   /** Nothing that others made may have been waiting here for longer. */
@@ -46,8 +50,8 @@ export class Offers {
       await taken;
       return answer as Answer;
     } catch (error) {
-      // Some may have been made before it failed.
-      if (room > 0) host.lost();
+      // Some may have been made before it failed, unless it is a refusal.
+      if (room > 0 && !isRefusal(error)) host.lost();
       // They were, and could not be taken: the book tells of them.
       if (answer !== undefined) return answer;
       throw error;

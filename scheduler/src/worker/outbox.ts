@@ -21,9 +21,11 @@ export class Outbox {
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
-  readonly #tries = new WeakMap<Settlement, number>();
-  /** Each ends the wait of one that is to be tried again. */
-  readonly #later = new Set<() => void>();
+  /** Refused so far, and how often. */
+  readonly #refused = new Map<Settlement, number>();
+  /** Of these, what ends the wait of each that has to wait. */
+  readonly #later = new Map<Settlement, () => void>();
+  #isLast = false;
 
   constructor(options: {
     claims: Pick<ClaimStore, "settle">;
@@ -46,7 +48,22 @@ export class Outbox {
     this.#flight ??= this.#send();
   }
 
-  /** Resolves when everything added so far is settled, but for what the store refuses. */
+  /** Verdicts that the store has refused so far: their runs are held, and use nothing. */
+  get refused(): number {
+    return this.#refused.size;
+  }
+
+  /** From now on each has one try more. */
+  hurry(): void {
+    this.#isLast = true;
+    for (const [settlement, cancel] of [...this.#later]) {
+      cancel();
+      this.#later.delete(settlement);
+      this.add(settlement);
+    }
+  }
+
+  /** Resolves when everything added so far is settled. */
   async empty(): Promise<void> {
     while (this.#flight) await this.#flight;
   }
@@ -62,7 +79,7 @@ export class Outbox {
 
   async #settle(batch: Settlement[]): Promise<void> {
     try {
-      this.#acknowledged(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
+      this.#told(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
     } catch (error) {
       // The store is not away, so something in the batch is at fault: the others must not suffer for it.
       const middle = batch.length >> 1;
@@ -75,24 +92,27 @@ export class Outbox {
     }
   }
 
-  #keep(settlement: Settlement, error: unknown): void {
-    const tries = this.#tries.get(settlement) ?? 0;
-    this.#tries.set(settlement, tries + 1);
-    const inMs = Math.min(firstPauseMs * 2 ** tries, longestPauseMs);
-    this.#log.error(
-      { error: messageOf(error), run: settlement.runId, inMs },
-      "a verdict was not written; it is tried again",
-    );
-    const cancel = this.#clock.after(inMs, () => {
-      this.#later.delete(cancel);
-      this.add(settlement);
-    });
-    this.#later.add(cancel);
+  #told(batch: Settlement[], refused: Set<number>): void {
+    if (this.#refused.size > 0) for (const settlement of batch) this.#refused.delete(settlement);
+    this.#acknowledged(batch, refused);
   }
 
-  /** What is still refused stays on the store's book, and ends there with this process's session. */
-  close(): void {
-    for (const cancel of this.#later) cancel();
-    this.#later.clear();
+  #keep(settlement: Settlement, error: unknown): void {
+    const about = { error: messageOf(error), run: settlement.runId };
+    if (this.#isLast) {
+      // It stays on the store's book, and ends there with this process's session.
+      this.#log.error(about, "a verdict could not be written");
+      this.#told([settlement], new Set([settlement.fence]));
+      return;
+    }
+    const tries = this.#refused.get(settlement) ?? 0;
+    this.#refused.set(settlement, tries + 1);
+    const inMs = Math.min(firstPauseMs * 2 ** tries, longestPauseMs);
+    this.#log.error({ ...about, inMs }, "a verdict was not written; it is tried again");
+    const cancel = this.#clock.after(inMs, () => {
+      this.#later.delete(settlement);
+      this.add(settlement);
+    });
+    this.#later.set(settlement, cancel);
   }
 }

@@ -209,6 +209,7 @@ export class Worker implements RunHost {
    */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
+    this.#outbox.hurry();
     this.#fetchTimer.close();
     await Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
@@ -224,7 +225,6 @@ export class Worker implements RunHost {
     const flushed = this.#outbox.empty().then(() => this.#logs.flush());
     void flushed.finally(() => written.abort());
     await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
-    this.#outbox.close();
     if (!written.signal.aborted)
       this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away: it takes the claims back");
   }
@@ -296,7 +296,7 @@ export class Worker implements RunHost {
     const nowMs = this.now();
     const untilMs = nowMs + claimAheadMs;
     const groupIds = this.#own.before(this.#options.groupIds, sessionId, this.clock.monotonic());
-    const free = Math.max(0, this.#options.concurrency - this.#held.size);
+    const free = Math.max(0, this.#options.concurrency - this.#held.size + this.#outbox.refused);
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
@@ -324,7 +324,8 @@ export class Worker implements RunHost {
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
   #room(): number {
-    return Math.min(heldMax, this.#pace.startable(Math.max(this.#options.claimAheadMs, 100))) - this.#held.size;
+    const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
+    return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;
   }
 
   #take(claim: ClaimedRun): void {

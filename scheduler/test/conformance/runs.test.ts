@@ -173,6 +173,15 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         },
       );
 
+      it("nothing is made again by a call of which another server carries out the same", async () => {
+        const { task, write, runId, end } = await stuck("brought");
+        const again = stage.store.runs.enqueue([{ ...write, runId }], stage.nowMs);
+        await until("the second to wait", waits);
+        await end();
+        expect(await again).toEqual([{ runId, created: true }]);
+        expect(await live(task.taskId)).toBe(2);
+      });
+
       it("others are drawn when a first try finds its numbers taken", async () => {
         const { task, write, runId, end } = await stuck("taken");
         await end();

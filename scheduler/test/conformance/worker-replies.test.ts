@@ -139,6 +139,29 @@ it("keeps a verdict that the store refused for a while, and does not start its r
   expect(bench.kinds()).toEqual(["succeeded", "succeeded", "succeeded"]);
 });
 
+it("lets a verdict go that the store refuses to the last, when it stops, and waits for nothing after that", async () => {
+  const bench = await into("settling");
+  bench.answers.shift()?.(new Error("permission denied"));
+  await settleDown();
+  const stopping = bench.worker.stop(30_000);
+  await until("its last try", () => bench.settled.length === 2);
+  bench.answers.shift()?.(new Error("permission denied"));
+  await stopping;
+  bench.clock.advance(120_000);
+  await settleDown();
+  expect(bench.settled).toHaveLength(2);
+  expect(bench.log.lines.map(({ message }) => message)).toContain("a verdict could not be written");
+});
+
+it("claims on beside a verdict that the store refuses", async () => {
+  const bench = await into("settling", {}, 1);
+  bench.answers.shift()?.(new Error("permission denied"));
+  await settleDown();
+  bench.offers = [{ ...bench.run, runId: 11, fence: 101 }];
+  bench.worker.nudge(bench.worker.now());
+  await until("another", () => bench.worker.held === 2);
+});
+
 describe.each(["a claim", "a reading of the book"] as const)("the reply of %s that is late", (what) => {
   it("gives nothing that starts, when its session is lost before it comes, and what it gave was taken back", async () => {
     const { bench, reply } = await asked(what);

@@ -47,7 +47,7 @@ export class Bench {
   nextDueMs: number | null = null;
 
   /** @param claiming where its claims wait for an answer, from the first one on */
-  constructor(options: TaskOptions = {}, claiming?: Bench["claiming"]) {
+  constructor(options: TaskOptions = {}, claiming?: Bench["claiming"], concurrency = 10) {
     this.claiming = claiming;
     const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
     const record = {
@@ -125,7 +125,7 @@ export class Bench {
       },
       definitions: new Definitions({ byIds: async () => [record] } as unknown as TaskStore),
       writeLogs: async () => undefined,
-      ...{ groupIds: [1], concurrency: 10, claimAheadMs: 1_000 },
+      ...{ groupIds: [1], concurrency, claimAheadMs: 1_000 },
     });
   }
 
@@ -175,8 +175,8 @@ export async function stopBenches(): Promise<void> {
   }
 }
 
-export async function into(state: ClaimState, options: TaskOptions = {}): Promise<Bench> {
-  const bench = new Bench(options);
+export async function into(state: ClaimState, options: TaskOptions = {}, concurrency?: number): Promise<Bench> {
+  const bench = new Bench(options, undefined, concurrency);
   benches.push(bench);
   await until("the claim", () => bench.worker.held === 1);
   if (state === "waiting") return bench;

@@ -98,8 +98,8 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a run is enqueued anew",
     file: "store/enqueue.ts",
-    find: "? await existing(ids, nowMs) :",
-    put: "? new Set() :",
+    find: "const known = repeats || repeated || undrawn < writes.length;",
+    put: "const known = false;",
     breaks: "14",
     play: "crowd",
   },

@@ -33,7 +33,7 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a claim's lost reply is a failure",
     file: "worker/worker.ts",
-    find: "this.#book.inDoubt = true;\n        waitMs = guardMs;",
+    find: "this.#book.doubt();\n        waitMs = guardMs;",
     put: "waitMs = guardMs;",
     breaks: "16",
   },
