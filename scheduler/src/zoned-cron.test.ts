@@ -2,7 +2,7 @@
  * Every zone and every transition of 2000–2040, and random weeks, against the brute force of test/support/cron-oracle.ts.
  * CARILLON_ORACLE_ROUNDS (default 1) multiplies the expressions per transition and week, and CARILLON_ORACLE_SEED
  * repeats a run; with more than one round transitions are looked for more closely as well. With one, a change of clocks
- * that many zones make at the same moment is compared in one of them, and in every twentieth of the others.
+ * that many zones make at the same moment is compared in one of them, and in every fourth of the others.
  */
 import { describe, expect, it } from "vitest";
 import {
@@ -97,7 +97,7 @@ describe("cron in zones against the oracle", () => {
         seen++;
         const known = changes.size;
         changes.add(`${at} ${before} ${after}`);
-        if (rounds === 1 && changes.size === known && chance() < 0.95) continue;
+        if (rounds === 1 && changes.size === known && chance() < 0.75) continue;
         const change = Math.abs(after - before);
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);
         for (let round = 0; round < rounds; round++) {
@@ -116,7 +116,7 @@ describe("cron in zones against the oracle", () => {
     // 418 zones and about 13,000 transitions in the runtimes of 2026: far fewer would mean that nothing was compared.
     expect(seen).toBeGreaterThan(8_000);
     expect(changes.size).toBeGreaterThan(2_000);
-    expect(compared).toBeGreaterThan(changes.size);
+    expect(compared).toBeGreaterThan(seen);
   });
 
   it(`agrees over random fortnights (seed ${seed})`, { timeout: 60_000 * rounds }, () => {

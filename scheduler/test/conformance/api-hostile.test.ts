@@ -1,5 +1,4 @@
 import { connect } from "node:net";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { carillon } from "../../src/carillon.ts";
 import { type RouteId, routeIds, shapeOf } from "../../src/contract.ts";
@@ -166,18 +165,13 @@ describe("guesses", () => {
       await until("it beats", () => late.length > 2);
       const before = late.length;
       const began = performance.now();
-      const loop = monitorEventLoopDelay();
-      loop.enable();
       const statuses = await guesses(String(tower.listening), 20, 500);
-      loop.disable();
       const took = performance.now() - began;
-      const longestTurnMs = loop.max / 1e6;
       expect([...statuses.keys()].sort()).toEqual([401, 429]);
       expect(statuses.get(401)).toBeLessThan(40);
       // A slot that was due meanwhile has run, none much later than one has to wait for a turn of a busy event loop.
       await until("slots go on", () => late.length > before + Math.floor(took / 250) - 1);
-      expect(longestTurnMs).toBeLessThan(took / 2);
-      expect(Math.max(...late.slice(before))).toBeLessThan(2_000 + 2 * longestTurnMs);
+      expect(Math.max(...late.slice(before))).toBeLessThan(2_000);
     } finally {
       await tower.stop();
       await stage.sql.query(`drop schema if exists ${schema} cascade`);
