@@ -19,8 +19,6 @@ export interface Backend {
   /** Its last statement waits for somebody's lock. */
   blocked: Promise<void> | undefined;
   listening: ((payload: string) => void) | undefined;
-  /** Its commit waits for the disk, whether anybody waits for it or not. */
-  committing: boolean;
 }
 
 interface Physical {
@@ -76,6 +74,7 @@ export class Server {
   readonly #all: Physical[] = [];
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
+  /** Whose commit waits for the disk, whether anybody waits for it or not. */
   readonly #committing = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
@@ -128,7 +127,7 @@ export class Server {
   }
 
   connect(who: string): Backend {
-    const backend = { who, held: undefined, blocked: undefined, listening: undefined, committing: false };
+    const backend = { who, held: undefined, blocked: undefined, listening: undefined };
     this.#backends.add(backend);
     return backend;
   }
@@ -138,7 +137,7 @@ export class Server {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
     // What is to be committed is committed: the server does not notice that nobody waits.
-    if (backend.committing) return;
+    if (this.#committing.has(backend)) return;
     await this.#rollBack(backend);
   }
 
@@ -199,7 +198,7 @@ export class Server {
       return answered(nothing);
     }
     const stallMs = this.#stalledUntilMs - this.#universe.nowMs;
-    if (stallMs > 0 && !backend.committing) {
+    if (stallMs > 0 && !this.#committing.has(backend)) {
       if (word.startsWith("commit")) return this.#commitAfter(stallMs, backend, given, answered);
       if (!backend.held && writing.test(text)) {
         this.#release(physical);
@@ -213,11 +212,11 @@ export class Server {
       if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
-        backend.committing = false;
         this.#committing.delete(backend);
       }
       // One that waits for its commit is told of when it has that.
-      if (!answer.error && (ends || !backend.committing)) this.#watch(backend.who, given, answer.rows, this.wallMs());
+      if (!answer.error && (ends || !this.#committing.has(backend)))
+        this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
         const told = [...physical.told];
         physical.told.clear();
@@ -231,7 +230,6 @@ export class Server {
   }
 
   #commitAfter(ms: number, backend: Backend, given: Statement, answered: (answer: Answer) => void): void {
-    backend.committing = true;
     this.#committing.add(backend);
     this.#universe.after(ms, () =>
       this.#committing.has(backend) ? this.execute(backend, given, answered) : undefined,
@@ -247,7 +245,6 @@ export class Server {
   ): void | Promise<void> {
     const until = this.#universe.nowMs + ms;
     const write = () => {
-      backend.committing = true;
       this.#committing.add(backend);
       return this.execute(backend, given, (answer) => {
         const leftMs = answer.error ? 0 : Math.max(0, until - this.#universe.nowMs);

@@ -50,10 +50,11 @@ export class Offers {
       await taken;
       return answer as Answer;
     } catch (error) {
+      const made = answer !== undefined;
       // Some may have been made before it failed, unless it is a refusal.
-      if (room > 0 && !isRefusal(error)) host.lost();
-      // They were, and could not be taken: the book tells of them.
-      if (answer !== undefined) return answer;
+      if (room > 0 && (made || !isRefusal(error))) host.lost();
+      // They could not be taken: the book tells of them.
+      if (made) return answer as Answer;
       throw error;
     } finally {
       this.#underWay.delete(taken);
