@@ -155,7 +155,12 @@ class Client extends OperationsOf implements ZooKeeper {
     const session = this.#session;
     while (!patience.aborted && (session.state === "suspended" || session.state === "connected")) {
       const connection = session.state === "connected" ? this.#connection : undefined;
-      if (connection && (await closeSession(connection, patience))) break;
+      if (connection) {
+        const closed = closeSession(connection, patience);
+        // The server would answer that the session has expired, as if nobody had wanted that.
+        connection.closing = reason;
+        if (await closed) break;
+      }
       // Lost, perhaps before anyone noticed: the next one will do.
       await new Promise<void>((resolve) => {
         const stop = session.onState(done);

@@ -52,6 +52,8 @@ export class Connection {
   readonly host: Host;
   /** What the server said in the handshake. */
   welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
+  /** Why nothing may be sent any more: the end of the session was. */
+  closing: ZooKeeperError | undefined;
   /** Monotonic ms at which the last request that was answered was sent: the session lived then, for sure. */
   renewedAt: number;
   /** Resolves with the reason when the connection is no more. */

@@ -104,10 +104,8 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   #refusal({ what, path }: Question<unknown>, connection: Connection | undefined): ZooKeeperError | undefined {
-    if (this.#state === "ended") {
-      const { code, message, hint } = this.signal.reason as ZooKeeperError;
-      return new ZooKeeperError(code, `${what}: ${message}`, { path, hint, cause: this.signal.reason });
-    }
+    const over = this.#state === "ended" ? (this.signal.reason as ZooKeeperError) : connection?.closing;
+    if (over) return new ZooKeeperError(over.code, `${what}: ${over.message}`, { path, hint: over.hint, cause: over });
     const requests = connection ? connection.unanswered : this.#waiting.length;
     const bytes = connection ? connection.unsentBytes : this.#waitingBytes;
     if (requests < limits.maxWaitingRequests && bytes < limits.maxWaitingBytes) return undefined;

@@ -84,11 +84,16 @@ describe(`session, ${serverTitle()}`, () => {
     await zk.close();
   });
 
-  test("close ends the session on the server: its ephemeral nodes go at once", async () => {
+  test("close ends the session on the server: its ephemeral nodes go at once; what is asked after it is told", async () => {
     const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
     const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
     await zk.create("/closes", "", { ephemeral: true });
-    await zk.close();
+    const before = zk.get("/closes");
+    const closing = zk.close();
+    const after = zk.get("/closes").catch((error) => error);
+    expect(await before).toMatchObject({ stat: { ephemeralOwner: zk.session.id } });
+    expect(await after).toMatchObject({ code: "CLOSED", path: "/closes" });
+    await closing;
     expect(await watcher.exists("/closes")).toBeUndefined();
     await watcher.close();
   });
