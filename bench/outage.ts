@@ -1,7 +1,7 @@
 /**
  * What happens while the coordination service, or the store, is away, and when it is back?
  *
- *   npm run bench -- outage                 ZooKeeper away for 10 minutes, Redis too, the store for 2: about 26 minutes
+ *   npm run bench -- outage                 ZooKeeper away for 10 minutes, Redis too, the store for 2: about 25 minutes
  *   … --minutes N, --store-minutes N        shorter; fractions are welcome
  *   … --part zookeeper|redis|store          one of the three
  *   … --json
