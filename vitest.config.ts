@@ -5,7 +5,7 @@ const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /** Which part of the whole this is, see scripts/test.mjs; "": all of it. */
 const line = process.env.CARILLON_TEST_LINE ?? "";
-const again = line !== "" && line !== "first";
+const again = ["second", "core", "units"].includes(line);
 /**
  * What is the same on both lines of Node, so that once is enough: what the command line's words do to the store, what Java's
  * clients find in ZooKeeper, how the embedded server is shared and survives. So are harnesses of virtual time, of hostile
@@ -14,11 +14,17 @@ const again = line !== "" && line !== "first";
 const onceOf = (files: string[]): string[] => (again ? files : []);
 const wordsOnly = ["alarms", "as-code", "coordination", "editing", "operations", "secrets", "users"];
 const sameServer = ["crash", "owner", "sharing"];
-const repeated: Readonly<Record<string, readonly string[]>> = {
+/** Beside the product's own tests: they take what is left of the time, see scripts/test.mjs. */
+const harnesses = ["simulation", "faults"];
+const chosen: Readonly<Record<string, readonly string[]>> = {
+  harnesses,
   second: ["unit", "tidy", "conformance", "processes", "zookeeper", "embedded", "cluster"],
   core: ["unit", "conformance"],
   units: ["unit"],
 };
+
+const isChosen = (project: string): boolean =>
+  chosen[line]?.includes(project) ?? (line !== "first" || !harnesses.includes(project));
 
 /** These tests wait for processes, sessions and deadlines more than they compute: twice as many as cores at a time. */
 const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } } as const;
@@ -116,8 +122,6 @@ export default defineConfig({
     passWithNoTests: false,
     maxWorkers: 2,
     teardownTimeout: 10_000,
-    projects: tests
-      .filter((test) => (repeated[line] ?? [test?.name]).includes(test?.name as string))
-      .map((test) => ({ extends: true as const, test })),
+    projects: tests.filter((test) => isChosen(test?.name as string)).map((test) => ({ extends: true as const, test })),
   },
 });

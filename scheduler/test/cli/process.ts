@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
@@ -129,9 +130,9 @@ export const objects = (text: string) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-/** Asks again until the answer is what is waited for. */
+/** Asks again until the answer is what is waited for. Not at once: each question starts a process, and takes half a core. */
 export const until = async (ask: () => Promise<boolean>) => {
-  while (!(await ask()));
+  while (!(await ask())) await sleep(300);
 };
 export const file = async (name: string, text: string) => {
   await writeFile(join(folder, name), text);
