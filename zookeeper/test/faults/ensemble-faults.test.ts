@@ -123,10 +123,10 @@ test("fences go up after a wipe even by one who had not seen the last of them", 
     const before = new LeaderLatch(leader, path);
     await before.start();
     const leadership = await before.awaitLeadership();
+    const first = survivor.session;
     await ensemble.killAll();
     await leader.close();
     await ensemble.wipeAll();
-    const first = survivor.session;
     await until("the survivor's session has ended", () => first.signal.aborted);
     const after = new LeaderLatch(survivor, path);
     await after.start();
