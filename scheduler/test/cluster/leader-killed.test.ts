@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { type Carillon, carillon } from "../../src/carillon.ts";
 import { every } from "../../src/schedule.ts";
-import { Programs, readSeen, type Seen } from "../support/programs.ts";
+import { Programs, readSeen, type Seen, stalledMs } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
 
 const ways = [
@@ -58,7 +58,7 @@ class Cluster {
   /** When each task that was edited after the kill became what it is. */
   readonly changedAt = new Map<string, number>();
   starts: Seen[] = [];
-  #stalls: Seen[] = [];
+  stalls: Seen[] = [];
   slots: Slot[] = [];
 
   constructor(database: pg.Client, schema: string, coordination: string | undefined) {
@@ -121,17 +121,9 @@ class Cluster {
     this.slots = rows;
     const seen = readSeen(this.#log);
     this.starts = seen.filter(({ kind }) => kind === "start");
-    this.#stalls = seen.filter(({ kind }) => kind === "stalled");
+    this.stalls = seen.filter(({ kind }) => kind === "stalled");
     const { rows: terms } = await this.#database.query(`select * from ${schema}.term`);
     expect(terms, "another was elected: the test proved nothing").toHaveLength(1);
-  }
-
-  /** For how long, up to this start and since a claim could be made for it, its process was not given a processor. */
-  stalledMs({ node, slot, at }: Seen): number {
-    const near = this.#stalls.filter(
-      (stall) => stall.node === node && stall.at > slot - 1_000 && stall.at - (stall.ms ?? 0) < at,
-    );
-    return near.reduce((sum, { ms = 0 }) => sum + ms, 0);
   }
 
   async close(): Promise<void> {
@@ -211,7 +203,7 @@ describe.each(ways)("the leader killed with -9 at a session timeout of 60 s, coo
         const from = Math.max(slot.slot, changedAt);
         const short = slot.task.startsWith("delayed") || slot.slot < changedAt + 1_000;
         const start = started.get(keyOf(slot));
-        const lateMs = start ? start.at - from - here().stalledMs(start) : Number.NaN;
+        const lateMs = start ? start.at - from - stalledMs(here().stalls, start) : Number.NaN;
         return lateMs <= (short ? latestAtShortNoticeMs : latestMs)
           ? []
           : [`${keyOf(slot)}, ${slot.slot - here().killedAt} ms after: ${lateMs} ms`];

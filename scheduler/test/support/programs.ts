@@ -84,3 +84,14 @@ export function readSeen(path: string): Seen[] {
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Seen);
 }
+
+/**
+ * For how long, up to this start and since a claim could be made for it, its process was not given a processor: what others
+ * on the machine took is no lateness of ours. Of programs with `stalls`.
+ */
+export function stalledMs(seen: Seen[], { node, slot, at }: Seen): number {
+  const near = seen.filter(
+    (one) => one.kind === "stalled" && one.node === node && one.at > slot - 1_000 && one.at - (one.ms ?? 0) < at,
+  );
+  return near.reduce((sum, { ms = 0 }) => sum + ms, 0);
+}
