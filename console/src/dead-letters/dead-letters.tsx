@@ -7,6 +7,7 @@ import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { Watched } from "../operations/begin.tsx";
 import { Filters } from "../parts/filters.tsx";
 import { Away } from "../parts/moment.tsx";
 import { Nothing, Shown } from "../parts/notice.tsx";
@@ -16,7 +17,7 @@ import { stepRows } from "../parts/step-rows.ts";
 import type { Filter } from "../router.tsx";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./dead-letters.module.css";
-import { DeadGroup } from "./group.tsx";
+import { DeadGroup, outdateLetters } from "./group.tsx";
 
 export type Group = Answer<"listDeadGroups">["groups"][number];
 /** What the list is narrowed to: an act on a group means these of its letters alone. */
@@ -40,6 +41,7 @@ export function DeadLetters() {
   const now = useNow();
   const edge = Math.floor(now / edgeMs) * edgeMs;
   const { task, within, fingerprint } = search;
+  const [operation, setOperation] = useState<number>();
   const narrowing = useMemo<Narrowing>(
     () => ({
       ...(task ? { task } : {}),
@@ -55,7 +57,7 @@ export function DeadLetters() {
     void navigate({ search: (before: Filter) => ({ ...before, ...change, fingerprint: undefined }), replace: true });
   const letters = groups.reduce((sum, group) => sum + group.letters, 0);
   const pane = open ? (
-    <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} />
+    <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} onBegun={setOperation} />
   ) : fingerprint && dead.data ? (
     <Card>
       <Nothing title={t("dead.gone")}>{t("dead.goneTold")}</Nothing>
@@ -110,6 +112,15 @@ export function DeadLetters() {
             }
           </Shown>
         </>
+      )}
+      {operation !== undefined && (
+        <Watched
+          operation={operation}
+          onClose={() => {
+            outdateLetters();
+            setOperation(undefined);
+          }}
+        />
       )}
     </Page>
   );

@@ -5,7 +5,7 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call, type Given } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Names, Watched } from "../operations/begin.tsx";
+import { Names } from "../operations/begin.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
@@ -28,13 +28,21 @@ type Asked = { kind: Kind; letter?: Letter };
 const lettersShown = 25;
 const tasksShown = 6;
 
-const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
+export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
-export function DeadGroup({ group, narrowing }: { group: Group; narrowing: Narrowing }) {
+/** @param onBegun is told of an operation on all of it: what becomes of that outlives the group, which goes with its letters */
+export function DeadGroup({
+  group,
+  narrowing,
+  onBegun,
+}: {
+  group: Group;
+  narrowing: Narrowing;
+  onBegun: (operation: number) => void;
+}) {
   const { t, count } = useWords();
   const reach = useReach("operator");
   const [asked, setAsked] = useState<Asked>();
-  const [operation, setOperation] = useState<number>();
   const { fingerprint, letters, tasks, reason } = group;
   const may = tasks.some(reach.on);
   return (
@@ -101,22 +109,7 @@ export function DeadGroup({ group, narrowing }: { group: Group; narrowing: Narro
         <Letters group={group} narrowing={narrowing} mayOn={reach.on} onAsk={setAsked} />
       </Card>
       {asked && (
-        <Ask
-          {...asked}
-          group={group}
-          narrowing={narrowing}
-          onBegun={setOperation}
-          onClose={() => setAsked(undefined)}
-        />
-      )}
-      {operation !== undefined && (
-        <Watched
-          operation={operation}
-          onClose={() => {
-            outdateLetters();
-            setOperation(undefined);
-          }}
-        />
+        <Ask {...asked} group={group} narrowing={narrowing} onBegun={onBegun} onClose={() => setAsked(undefined)} />
       )}
     </div>
   );
