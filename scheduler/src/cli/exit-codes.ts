@@ -14,7 +14,10 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** What `diff`, `apply --plan` and `migrate --plan` end with when there is something to do, as diff(1) would; wrong usage of these is 1. */
+/**
+ * What `diff`, `apply --plan` and `migrate --plan` end with when there is something to do, as diff(1) would; wrong usage of
+ * the first two is 1.
+ */
 export const changesExit: ExitCode = 2;
 
 const notFound = new Set<ErrorCode>([

@@ -53,20 +53,6 @@ function demo(...args: string[]) {
   };
 }
 
-/** Watches how long the machine kept an idle program waiting, which is this one. @returns ends it, and tells the longest, ms */
-function watchStalls(): () => number {
-  let last = performance.now();
-  let longest = 0;
-  const timer = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last - 20);
-    last = performance.now();
-  }, 20);
-  return () => {
-    clearInterval(timer);
-    return longest;
-  };
-}
-
 /** Processes that were started on something in the folder: nodes by their order, the server by its data. */
 function left(): string[] {
   const found: string[] = [];
@@ -82,10 +68,8 @@ function left(): string[] {
 }
 
 test("two processes, one killed half-way: all that was due is accounted for, and nothing stays behind", async () => {
-  const endWatch = watchStalls();
   const run = demo("--seconds", "8", "--json");
   const code = await run.ended;
-  const stalledMs = endWatch();
   const figures = run.figures();
   expect(code, run.text()).toBe(0);
 
@@ -98,7 +82,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
   expect(figures).toMatchObject({ delayed_due: 1_000, delayed_fired: 1_000, by_hand_due: 32, by_hand_fired: 32 });
   expect(Number(figures.p50_ms)).toBeLessThanOrEqual(Number(figures.p99_ms));
   expect(Number(figures.p99_ms)).toBeLessThanOrEqual(Number(figures.max_ms));
-  expect(figures.max_ms, run.text()).toBeLessThanOrEqual(latestMs + stalledMs);
+  expect(figures.max_ms, run.text()).toBeLessThanOrEqual(latestMs);
   // A charge fails twice; were the first attempt the killed process's, once.
   expect(Number(figures.retried)).toBeGreaterThanOrEqual(1);
 
