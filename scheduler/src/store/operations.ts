@@ -300,5 +300,5 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
  */
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");
-  return /^(?:40|55|57|25P03)/.test((error as { code?: string }).code ?? "");
+  return /^(?:40|55|57)/.test((error as { code?: string }).code ?? "");
 }

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
+import { systemRandom } from "../../src/random.ts";
+import { Database } from "../../src/store/database.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store.ts";
 import { StoreClock } from "../../src/store-clock.ts";
@@ -63,6 +65,58 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
     await until("the listener to listen anew", () => heard > before);
     listening.abort();
     await listened;
+  });
+
+  describe("in the midst of a transaction that has a gate's lock", () => {
+    const limit = "set local idle_in_transaction_session_timeout = '200ms'";
+    const { log, lines } = recordingLog();
+    let database: Database;
+    let gate: string;
+    beforeEach(async () => {
+      const { schema } = stage;
+      const { taskId } = await stage.task("gated", { overlap: "queue" });
+      gate = `select task_id from ${schema}.gate where task_id = ${taskId} for update`;
+      const surroundings = { clock: systemClock, random: systemRandom, log };
+      database = new Database({ url: proxy.url, schema, connectionsMax: 1, ...surroundings });
+    });
+    afterEach(() => database.close());
+
+    it("the server ends it, and others have the lock", async () => {
+      let limits: unknown;
+      let isSilent = false;
+      const silent = database
+        .transaction(async (client) => {
+          ({ rows: limits } = await client.query("show idle_in_transaction_session_timeout"));
+          await client.query(limit);
+          expect((await client.query(gate)).rows).toHaveLength(1);
+          proxy.hang();
+          isSilent = true;
+          await client.query("select 1");
+        })
+        .catch((error) => error);
+      await until("it to fall silent", () => isSilent);
+      await until("the lock to be free", async () => (await stage.rows(`${gate} skip locked`)).length === 1);
+      expect(limits).toEqual([{ idle_in_transaction_session_timeout: "10s" }]);
+      proxy.heal();
+      expect(await silent).toMatchObject({ code: "STORE_UNREACHABLE" });
+    });
+
+    it("a process that only stood still is told, and tries again", async () => {
+      let tries = 0;
+      const rows = await database.persist(() =>
+        database.transaction(async (client) => {
+          await client.query(limit);
+          await client.query(gate);
+          // Nothing is read meanwhile, as by a process that is stopped.
+          if (++tries === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+          return (await client.query(gate)).rows;
+        }),
+      );
+      expect({ tries, found: rows.length }).toEqual({ tries: 2, found: 1 });
+      expect(lines.find(({ message }) => message.includes("the store is away"))?.fields).toMatchObject({
+        code: "STORE_UNREACHABLE",
+      });
+    });
   });
 
   it("a node that was taken for dead meanwhile joins again as soon as there is a way, on new connections", async () => {
