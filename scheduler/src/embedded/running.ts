@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { names, port } from "./settings.ts";
+import { names, port, socketName } from "./settings.ts";
 
 /** A path of a socket has no more bytes. */
 const longestBytes = 103;
@@ -13,7 +13,7 @@ export function runningUrl(directory: string): string | null {
   const pointer = join(resolve(directory), "location");
   const home = existsSync(pointer) ? readFileSync(pointer, "utf8").trim() : resolve(directory);
   const run = join(home, "run");
-  const socket = join(run, `.s.PGSQL.${port}`);
+  const socket = join(run, socketName);
   if (Buffer.byteLength(socket) > longestBytes || !existsSync(socket)) return null;
   return `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(run)}&sslmode=disable`;
 }

@@ -9,7 +9,7 @@ import { boundLog, freeBytes, readLog } from "./log-file.ts";
 import type { Place } from "./place.ts";
 import { serverProcesses, signalProcess } from "./processes.ts";
 import { serverEnvironment } from "./program.ts";
-import { fixedSettings } from "./settings.ts";
+import { fixedSettings, socketName } from "./settings.ts";
 
 /** A server this process has just launched. */
 export interface Launch {
@@ -84,8 +84,9 @@ const orphanEndMs = 10_000;
 
 /**
  * After the death of a server its children end by themselves, except one deep in a long statement, which would go on
- * writing. Makes sure that none is left, then takes away the dead server's pid file: PostgreSQL itself would trust the
- * number in it, even if that is another process by now. Called under the start lock, with no server alive.
+ * writing. Makes sure that none is left, then takes away the dead server's pid file and its socket's lock file: PostgreSQL
+ * itself would trust the number in them, even if that is another process by now. Called under the start lock, with no
+ * server alive.
  */
 export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
@@ -107,8 +108,9 @@ export async function clearRemains(place: Place, log: (line: string) => void): P
   }
   try {
     await rm(join(place.data, "postmaster.pid"), { force: true });
+    await rm(join(place.run, `${socketName}.lock`), { force: true });
   } catch (error) {
-    throw fileFailure(error, "cannot remove the pid file of a dead server");
+    throw fileFailure(error, "cannot remove the pid files of a dead server");
   }
 }
 

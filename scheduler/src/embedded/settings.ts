@@ -8,6 +8,7 @@ export const names = {
 
 /** Part of the socket's file name; nothing listens on TCP. */
 export const port = 5432;
+export const socketName = `.s.PGSQL.${port}`;
 
 export const oldestMajor = 15;
 

@@ -118,11 +118,12 @@ test("a child of a killed server that goes on working is ended before a new serv
   await store.release();
 });
 
-test("a stale pid file whose number is another process now is not believed", async () => {
+test("stale pid files whose number is another process now are not believed", async () => {
   const directory = await scratch();
   const store = await openEmbedded({ directory });
   await query(store.url, "create table kept as select 1 as n");
-  const text = await readFile(join(directory, "data", "postmaster.pid"), "utf8");
+  const files = [join(directory, "data", "postmaster.pid"), join(directory, "run", ".s.PGSQL.5432.lock")];
+  const texts = await Promise.all(files.map((file) => readFile(file, "utf8")));
   await store.release();
 
   // Of the server's own user: PostgreSQL itself would take it for a living server.
@@ -131,9 +132,10 @@ test("a stale pid file whose number is another process now is not believed", asy
   finallyDo(async () => {
     stranger.kill("SIGKILL");
   });
-  const pidFile = join(directory, "data", "postmaster.pid");
-  await writeFile(pidFile, text.replace(/^\d+/, String(stranger.pid)), { mode: 0o600 });
-  await chown(pidFile, uid, gid);
+  for (const [i, file] of files.entries()) {
+    await writeFile(file, (texts[i] as string).replace(/^\d+/, String(stranger.pid)), { mode: 0o600 });
+    await chown(file, uid, gid);
+  }
 
   const again = await openEmbedded({ directory });
   expect(await query(again.url, "select n from kept")).toEqual([{ n: 1 }]);
