@@ -6,46 +6,86 @@ import type { Store } from "../store.ts";
 import { StoreClock } from "../store-clock.ts";
 import { Janitor } from "./janitor.ts";
 
-it("folds counters every minute while runs end, and looks less and less often where none does", async () => {
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** A janitor on a store that does nothing, but for what a test gives. */
+function stage({
+  rotate = () => undefined,
+  fold = () => 0,
+}: {
+  rotate?: (nowMs: number) => void;
+  fold?: () => number;
+}) {
   const clock = new VirtualClock(1_000_000);
-  const left = [50_000, 7];
-  const folds: number[] = [];
+  const storeClock = new StoreClock(clock);
+  let term: number | null = 1;
   const store = {
-    history: { rotate: async () => ({ created: [], dropped: [] }) },
-    sessions: { sweep: async () => undefined },
-    access: { sweep: async () => undefined },
-    tasks: {
-      takeUpLeft: async () => 0,
-      foldCounters: async () => {
-        folds.push(clock.monotonic() / 60_000);
-        return left.shift() ?? 0;
+    history: {
+      rotate: async (nowMs: number) => {
+        rotate(nowMs);
+        return { created: [], dropped: [] };
       },
     },
+    sessions: { sweep: async () => undefined },
+    access: { sweep: async () => undefined },
+    tasks: { takeUpLeft: async () => 0, foldCounters: async () => fold() },
   } as unknown as Store;
-  let term: number | null = 1;
   const membership = { term: () => term } as Membership;
-  const janitor = new Janitor({
-    store,
-    membership,
-    clock,
-    storeClock: new StoreClock(clock),
-    log: silentLog,
-    keepMs: 1,
+  const janitor = new Janitor({ store, membership, clock, storeClock, log: silentLog, keepMs: 1 });
+  return {
+    ...{ clock, storeClock },
+    async pulse() {
+      janitor.onPulse();
+      // Every promise of a round is settled by then: none of them waits for more than another of them.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    },
+    resign() {
+      term = null;
+    },
+  };
+}
+
+it("makes and drops partitions every hour, and at once where the store's clock is days from where it was", async () => {
+  const rotatedFor: number[] = [];
+  const { clock, storeClock, pulse } = stage({ rotate: (nowMs) => rotatedFor.push(nowMs) });
+  const after = async (ms: number, storeMs: number) => {
+    rotatedFor.length = 0;
+    clock.advance(ms);
+    storeClock.sample(clock.monotonic(), storeMs, clock.monotonic());
+    await pulse();
+    return rotatedFor.map((at) => at / dayMs);
+  };
+  const second = 1_000 / dayMs;
+  expect(await after(1_000, 100.99 * dayMs), "the first time").toEqual([100.99]);
+  expect(await after(1_000, 101.01 * dayMs), "at midnight").toEqual([]);
+  expect(await after(hourMs, 101.05 * dayMs), "an hour on").toEqual([101.05]);
+  expect(await after(1_000, 110 * dayMs), "a machine slept").toEqual([110]);
+  expect(await after(1_000, (110 + second) * dayMs), "once").toEqual([]);
+  expect(await after(1_000, 105 * dayMs), "the clock was set back").toEqual([105]);
+});
+
+it("folds counters every minute while runs end, and looks less and less often where none does", async () => {
+  const left = [50_000, 7];
+  const folds: number[] = [];
+  const { clock, pulse, resign } = stage({
+    fold() {
+      folds.push(clock.monotonic() / 60_000);
+      return left.shift() ?? 0;
+    },
   });
   const began = clock.monotonic() / 60_000;
   const minutes = async (count: number) => {
     folds.length = 0;
     for (let minute = 0; minute < count; minute++) {
       clock.advance(60_000);
-      janitor.onPulse();
-      // Every promise of a round is settled by then: none of them waits for more than another of them.
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await pulse();
     }
     return folds.map((at) => Math.round(at - began));
   };
   expect(await minutes(12), "what fills a statement is asked for more at once").toEqual([1, 1, 2, 4, 8, 12]);
   left.push(3);
   expect(await minutes(6)).toEqual([16, 17]);
-  term = null;
+  resign();
   expect(await minutes(10), "it is the leader's work").toEqual([]);
 });

@@ -15,6 +15,7 @@ export interface JanitorOptions {
 }
 
 const rotateEveryMs = 3_600_000;
+const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
 /** Where nothing ends there is nothing to fold: each look in vain doubles the wait, up to this. */
 const foldAtLeastEveryMs = 240_000;
@@ -32,6 +33,8 @@ export class Janitor {
   readonly #options: JanitorOptions;
   readonly #flight: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
+  /** For which day of the store's clock. */
+  #rotatedDay = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
   #lookedAt: number;
@@ -46,20 +49,32 @@ export class Janitor {
   onPulse(): void {
     if (this.#options.membership.term() === null) return;
     const mono = this.#options.clock.monotonic();
-    if (mono - this.#rotatedAt >= rotateEveryMs || mono - this.#lookedAt >= lookEveryMs) void this.#flight.run();
+    if (this.#isRotationDue() || mono - this.#lookedAt >= lookEveryMs) void this.#flight.run();
   }
 
   stop(): Promise<void> {
     return this.#flight.stop();
   }
 
+  /**
+   * Also when the store's clock stepped, or this machine slept, which its monotonic clock does not count: past the days made
+   * ahead nothing could be planned or ended. A midnight alone is none: what that needs is there, and it is a busy moment.
+   */
+  #isRotationDue(): boolean {
+    const { clock, storeClock } = this.#options;
+    const days = Math.abs(Math.floor(storeClock.now() / dayMs) - this.#rotatedDay);
+    return days > 1 || clock.monotonic() - this.#rotatedAt >= rotateEveryMs;
+  }
+
   async #tidy(): Promise<void> {
     const { store, clock, storeClock, keepMs, log } = this.#options;
-    if (clock.monotonic() - this.#rotatedAt >= rotateEveryMs) {
-      const { dropped } = await store.history.rotate(storeClock.now(), keepMs);
+    if (this.#isRotationDue()) {
+      const forMs = storeClock.now();
+      const { dropped } = await store.history.rotate(forMs, keepMs);
       if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
       await store.access.sweep(storeClock.now());
       this.#rotatedAt = clock.monotonic();
+      this.#rotatedDay = Math.floor(forMs / dayMs);
     }
     this.#lookedAt = clock.monotonic();
     const nowMs = storeClock.now();
