@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/clock.ts";
+import { systemRandom } from "../../src/random.ts";
 import { every } from "../../src/schedule.ts";
+import { Database } from "../../src/store/database.ts";
+import { historyStore } from "../../src/store/history.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { dayMs, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+import {
+  dayMs,
+  openStage,
+  recordingLog,
+  type Stage,
+  settlement,
+  succeededVerdict,
+  until,
+} from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("history on $title", (server) => {
   let stage: Stage;
@@ -148,6 +160,43 @@ describe.each(everyPostgres())("history on $title", (server) => {
     const { dropped } = await stage.store.history.rotate(laterMs, 20 * dayMs);
     expect(dropped.length).toBeGreaterThan(10);
     expect(await pending()).toEqual({ n: 0 });
+    await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
+  });
+
+  it("a reader that does not end keeps the drop for later, and the rest is done", async ({ onTestFinished }) => {
+    const { log, lines } = recordingLog();
+    const surroundings = { clock: systemClock, random: systemRandom, log };
+    const database = new Database({ url: server.url, schema: stage.schema, connectionsMax: 1, ...surroundings });
+    onTestFinished(() => database.close());
+    const history = historyStore(database, 300);
+    const reader = await stage.sql.connect();
+    const laterMs = stage.nowMs + 30 * dayMs;
+    const left = async () => (await stage.one("select count(*) as n from $s.run_origin where run_id = -1")).n;
+    try {
+      await stage.rows("insert into $s.run_origin (run_id, context, created_ms) values (-1, '', 0)");
+      await reader.query("begin");
+      for (const table of ["attempt", "dead_letter"])
+        await reader.query(`select count(*) from ${stage.schema}.${table}`);
+      for (const why of ["detaching waits", "finishing a detachment waits"]) {
+        expect((await history.rotate(laterMs, 20 * dayMs)).dropped, why).toEqual([]);
+        expect(lines.splice(0), why).toEqual([
+          {
+            level: "warn",
+            fields: {
+              partition: expect.stringMatching(/^attempt_/),
+              error: expect.stringContaining("statement timeout"),
+            },
+            message: expect.stringContaining("kept for now"),
+          },
+        ]);
+      }
+      expect(await left(), "what comes after the drop").toBe(0);
+      await reader.query("commit");
+    } finally {
+      reader.release();
+    }
+    expect((await history.rotate(laterMs, 20 * dayMs)).dropped.length).toBeGreaterThan(10);
+    expect(lines).toEqual([]);
     await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
   });
 
