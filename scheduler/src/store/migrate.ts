@@ -65,7 +65,9 @@ export async function migrate(
   return database.transaction(async (client) => {
     await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
     await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
-    await client.query(`create schema if not exists ${s}`);
+    // Whoever may use a schema that is there need not have the right to make others.
+    const { rows: schemas } = await client.query("select to_regnamespace($1) is null as absent", [s]);
+    if (schemas[0]?.absent) await client.query(`create schema if not exists ${s}`);
     await client.query(
       `create table if not exists ${s}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
     );

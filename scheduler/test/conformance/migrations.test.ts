@@ -160,6 +160,25 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     });
   });
 
+  it("a role that has the schema need not have the right to make others", async () => {
+    const role = `${schema}_owner`;
+    const mayCreate = `select has_database_privilege('${role}', current_database(), 'create') as may`;
+    await sql.query(`create role ${role}`);
+    try {
+      await sql.query(`create schema ${schema} authorization ${role}`);
+      expect((await sql.query(mayCreate)).rows).toEqual([{ may: false }]);
+      await open({ url: withOptions(`-c role=${role}`) });
+      expect(await applied()).toEqual(migrations.map(({ number }) => number));
+      await expect(open({ url: withOptions(`-c role=${role}`), schema: `${schema}_2` })).rejects.toMatchObject({
+        code: "STORE_REFUSED",
+      });
+    } finally {
+      await Promise.all(stores.splice(0).map((store) => store.close()));
+      await sql.query(`drop owned by ${role}`);
+      await sql.query(`drop role ${role}`);
+    }
+  });
+
   it("a server that is not there is told of: at once when asked to fail fast, else waited for", async () => {
     const nowhere = "postgres://x@127.0.0.1:1/x";
     await expect(open({ url: nowhere })).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
