@@ -4,6 +4,8 @@ import type { HeldRun } from "./held-run.ts";
 
 /** A timer that is this late was kept waiting by something; half a heartbeat's spare time is gone then. */
 const blockedMs = 1_000;
+/** Of those that were under way, so many are named: there may be thousands. */
+const mostNamed = 20;
 
 /**
  * Tells of an event loop that stood still, by a handler that computes without a pause or by a process that was stopped:
@@ -29,7 +31,7 @@ export class Blockage {
     // One that blocked it from its first step to its last has ended by now, and waits for the store's answer.
     const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
-      { ms: stoodMs, runs: running.map(({ id }) => id) },
+      { ms: stoodMs, underWay: running.length, runs: running.slice(0, mostNamed).map(({ id }) => id) },
       "this process's event loop stood still: a handler blocked it, or the process was stopped",
     );
     for (const run of running) run.log.warn(`the worker's event loop stood still for ${stoodMs} ms while this ran`);

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { silentLog } from "../log.ts";
+import { Blockage } from "./blockage.ts";
+import type { HeldRun } from "./held-run.ts";
+
+test("an event loop that stood still is told of with all that were under way counted, a few of them named", () => {
+  const clock = new VirtualClock(0);
+  const told: unknown[] = [];
+  const blockage = new Blockage(clock, { ...silentLog, warn: (fields: unknown) => void told.push(fields) });
+  let own = 0;
+  const held = Array.from(
+    { length: 3_000 },
+    (_, id) => ({ id, startedMs: id % 2 === 0 ? 0 : null, log: { warn: () => void own++ } }) as unknown as HeldRun,
+  );
+  clock.advance(999);
+  blockage.look(held);
+  expect(told).toEqual([]);
+  clock.advance(1_000);
+  blockage.look(held);
+  expect(told).toEqual([{ ms: 1_000, underWay: 1_500, runs: Array.from({ length: 20 }, (_, i) => 2 * i) }]);
+  expect(own, "in the log of each").toBe(1_500);
+});
