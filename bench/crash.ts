@@ -1,9 +1,9 @@
 /**
  * A worker dies with its hands full: when does its work go on, and is any of it lost or done twice?
  *
- *   npm run bench -- crash                 three runs of each part: about three minutes
+ *   npm run bench -- crash                 three runs of each part, and of the peers: about twenty minutes, five without them
  *   … --part default|shortest|graceful     one of them
- *   … --runs N, --json
+ *   … --runs N, --no-peers, --json
  *
  * - default: 100 runs in flight on one of two workers, and as many claimed ahead as it took of 200 that come due within a
  *   second; kill -9, default settings.
@@ -13,7 +13,7 @@
  * Each part is two fresh processes on a fresh schema. The handlers of both write each start and end to a file. What was
  * claimed and not started when the worker died is what the store's rows say it had and its handlers never noted; when it was
  * found dead is the end of its session. After that the file is held against the history: every run has one end that was
- * accepted.
+ * accepted. Peers: see crash/peers.ts.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,6 +23,7 @@ import { parseArgs } from "node:util";
 import { carillon } from "carillon";
 import pg from "pg";
 import { type Order, taskName } from "./crash/order.ts";
+import { crashPeers } from "./crash/peers.ts";
 import { BenchWorker } from "./crash/worker.ts";
 import { type Figures, suffixed } from "./measure/figures.ts";
 import { type Aim, machine, print, type Report } from "./measure/report.ts";
@@ -66,7 +67,6 @@ const { values } = parseArgs({
     "no-peers": { type: "boolean", default: false },
   },
 });
-if (values.peers) throw new Error("this question has no peers yet: --peers can be asked for where there are some");
 const runs = Number(values.runs);
 if (!Number.isInteger(runs) || runs < 1) throw new Error(`--runs must be a whole number above 0, not ${values.runs}`);
 const chosen = parts.filter(({ name }) => values.part === "all" || values.part === name);
@@ -94,6 +94,12 @@ try {
       Object.assign(figures, suffixed(measured, suffixOf(part.name)));
     }
     report.carillon.push(figures);
+    const peers = values["no-peers"] ? {} : await crashPeers();
+    for (const [who, found] of Object.entries(peers)) {
+      report.peers[who] ??= [];
+      report.peers[who].push(found);
+      if (!values.json) console.error(`${who} ${run}/${runs}: ${JSON.stringify(found)}`);
+    }
   }
 } finally {
   await client.end();

@@ -32,6 +32,7 @@ const servers = new Map([
  */
 const contests = new Set([
   "burst",
+  "crash",
   "crons",
   "drain",
   "enqueue",

@@ -41,7 +41,7 @@ export async function open(order: Order): Promise<Contender> {
   let worker: InstanceType<BullMQ["Worker"]> | undefined;
   const opts = { removeOnComplete: true, removeOnFail: false };
   const delay = (dueMs: number | undefined) => (dueMs === undefined ? {} : { delay: Math.max(0, dueMs - Date.now()) });
-  const work = async (handle: (id: number) => void) => {
+  const work = async (handle: (id: number) => void | Promise<void>) => {
     worker = new Worker(taskName, async ({ data }) => handle(data.id), { connection, concurrency });
     worker.on("error", (error) => console.error(error));
     await worker.waitUntilReady();

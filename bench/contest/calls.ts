@@ -7,6 +7,8 @@ export interface Calls {
   /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added */
   addOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
+  /** Begins to run what was added; what has begun goes on for ever. */
+  workWithoutEnd(): void;
   everyMinute(order: { tasks: number }): void;
   /** Task k is due each period at `phaseOf` k. */
   everyPeriod(order: { tasks: number; periodMs: number }): void;

@@ -24,8 +24,8 @@ export interface Added {
 export interface Contender {
   /** Asks for these in the way its docs advise for many, or for one. Resolves when they are safe. */
   add(runs: Added[]): Promise<unknown>;
-  /** Begins to run what was added. */
-  work(handle: (id: number) => void): Promise<unknown>;
+  /** Begins to run what was added: as many at once as it is set up for, where what `handle` gives is waited for. */
+  work(handle: (id: number) => void | Promise<void>): Promise<unknown>;
   /** Begins to run so many tasks, each at every minute's start, for whom a task's number is the id. */
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
   /** The same, each at a time of its own within the period. */

@@ -36,7 +36,7 @@ export async function open(order: Order): Promise<Contender> {
   boss.on("error", (error) => console.error(error));
   await boss.start();
   await boss.createQueue(taskName, { partition: true, notify: prompt });
-  const work = (handle: (id: number) => void) =>
+  const work = (handle: (id: number) => void | Promise<void>) =>
     boss.work(
       taskName,
       {
@@ -46,7 +46,8 @@ export async function open(order: Order): Promise<Contender> {
         notifyPollingIntervalSeconds: 0.5,
       },
       async (jobs) => {
-        for (const { data } of jobs) handle(data.id);
+        const working = jobs.flatMap(({ data }) => handle(data.id) ?? []);
+        if (working.length > 0) await Promise.all(working);
       },
     );
   return {

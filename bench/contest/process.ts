@@ -43,6 +43,12 @@ const answers: Answers = {
   async work() {
     await opened().work(handle);
   },
+  async workWithoutEnd() {
+    await opened().work((id) => {
+      handle(id);
+      return new Promise<void>(() => undefined);
+    });
+  },
   async everyMinute({ tasks }: { tasks: number }) {
     const begin = opened().everyMinute;
     if (!begin) throw new Error(`${order.who} has nothing that comes again`);
