@@ -401,7 +401,7 @@ export class Carillon {
       ...shared,
       claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
       flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
-      writeLogs: (lines) => shared.store.runs.writeLogs(lines),
+      writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
       groupIds,
       handlerOf: (task) => {
         const handler = this.#defined.handlerOf(task) ?? this.#undefinedHandler(task);

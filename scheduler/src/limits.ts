@@ -94,6 +94,8 @@ export const limits = {
   heldPerSession: 20_000,
   /** What a remote worker tells of cannot be older. */
   agoMs: 366 * 86_400_000,
+  /** What ended, or was logged, before is told as of then: the day before has its partition from the beginning, and keeps it. */
+  writtenAgoMs: 86_400_000,
   /** One request to the API; and one that carries many runs, or a calendar's file. */
   requestBytes: 1024 * 1024,
   largeRequestBytes: 16 * 1024 * 1024,

@@ -327,7 +327,8 @@ export interface RunStore {
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;
-  writeLogs(lines: LogLine[]): Promise<void>;
+  /** One of more than a day ago is told as of a day ago: of days before, retention may have dropped the place. */
+  writeLogs(lines: LogLine[], nowMs: number): Promise<void>;
 }
 
 // ---- claims

@@ -21,14 +21,14 @@ export interface WorkerStore {
     of: SessionOwner,
     nowMs: number,
   ): Promise<{ sessionId: number } | { takenBy: string }>;
-  /** Beats once, if it has not ended. @returns null when there is no such session of a remote worker */
-  attach(sessionId: number, nowMs: number): Promise<RemoteSession | null>;
+  /** Beats once, if that key opened it and it has not ended. @returns null when there is no such session of a remote worker */
+  attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
   /** Proof of life for many in one statement. @returns those that have not ended */
   beat(sessionIds: number[], nowMs: number): Promise<number[]>;
   /** Claims of these sessions that are asked back. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
-  /** How many claims each of these sessions has; those with none are left out. */
-  heldCounts(sessionIds: number[]): Promise<Map<number, number>>;
+  /** By session the sum of its claims' fences, by which two lists of them can be told apart; those with none are left out. */
+  heldSums(sessionIds: number[]): Promise<Map<number, number>>;
   /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
   /** What the book says of claims that a worker speaks of: is, or was, each this session's? In the order given. */

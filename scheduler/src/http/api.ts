@@ -74,7 +74,7 @@ export class Api {
   readonly #events: LiveEvents;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
-  readonly #streams = new Set<Promise<void>>();
+  readonly #streams = new Set<Promise<unknown>>();
 
   constructor(options: ApiOptions) {
     const { store, clock, storeClock, log, node, enqueuer, tracing } = options;
@@ -139,7 +139,7 @@ export class Api {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#events.close();
-    await Promise.all(this.#streams);
+    await Promise.allSettled(this.#streams);
   }
 
   /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
@@ -247,28 +247,30 @@ export class Api {
     };
   }
 
-  async #stream(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  #stream(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     if (this.#streams.size >= limits.streams) {
       throw new CarillonError("SERVER_BUSY", `this server sends ${limits.streams} streams already`, {
         hint: "Ask another one.",
       });
     }
-    const handle = this.#handlers[routeId] as (
-      given: unknown,
-      call: Call,
-    ) => AsyncIterable<{ data: unknown; id?: string }>;
+    const over = this.#streamed(routeId, given, request, reply);
+    this.#streams.add(over);
+    return over.finally(() => this.#streams.delete(over));
+  }
+
+  async #streamed(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const handle = this.#handlers[routeId] as (given: unknown, call: Call) => Promise<Events>;
     const gone = goneWith(request, this.#stopping.signal);
     try {
       const call = this.#callOf(request, reply, null, drawnByNone, gone.signal);
-      const events = handle(given, call)[Symbol.asyncIterator]();
       // What refuses the stream is a plain answer: nothing was sent yet.
-      const first = await events.next();
+      const events = await handle(given, call);
       reply.hijack();
       const { raw } = reply;
       raw.writeHead(200, streamHeaders(this.#options.behindProxy));
-      const over = this.#send(events, first, request, raw, gone.signal);
-      this.#streams.add(over);
-      await over.finally(() => this.#streams.delete(over));
+      // Until there is an event, a proxy or a client that waits for an answer would give up.
+      raw.flushHeaders();
+      await this.#send(events, request, raw, gone.signal);
       return reply;
     } finally {
       gone.end();
@@ -276,13 +278,7 @@ export class Api {
   }
 
   /** A comment now and then shows that the line stands; who may no longer listen hears no more. */
-  async #send(
-    events: AsyncIterator<{ data: unknown; id?: string }>,
-    first: IteratorResult<{ data: unknown; id?: string }>,
-    request: FastifyRequest,
-    raw: FastifyReply["raw"],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #send(events: Events, request: FastifyRequest, raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
@@ -303,19 +299,20 @@ export class Api {
     };
     beat();
     try {
-      for (let next = first; !next.done && !signal.aborted; next = await events.next()) {
-        const { data, id } = next.value;
+      for await (const { data, id } of events) {
+        if (signal.aborted) break;
         if (!raw.write(eventText(data, id)) && !raw.destroyed) await drained(raw, signal);
       }
     } catch (error) {
       log.debug({ error: messageOf(error) }, "a stream of events broke off");
     } finally {
       cancel();
-      await events.return?.();
       raw.end();
     }
   }
 }
+
+type Events = AsyncIterable<{ data: unknown; id?: string }>;
 
 const isNamed = (touches: RouteShape["touches"]): boolean =>
   touches === "task" || touches === "calendar" || touches === "group" || touches === "key";

@@ -29,11 +29,14 @@ export interface Call {
 }
 
 export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;
-/** With the id by which a stream that broke off goes on behind the event. */
+/**
+ * With the id by which a stream that broke off goes on behind the event. What refuses it is thrown before there is one: its
+ * first event may be hours away.
+ */
 export type StreamHandler<Id extends StreamId> = (
   given: Read<Id>,
   call: Call,
-) => AsyncIterable<{ data: Event<Id>; id?: string }>;
+) => Promise<AsyncIterable<{ data: Event<Id>; id?: string }>>;
 
 type PlainId = Exclude<RouteId, StreamId>;
 export type Handlers = { [Id in PlainId]: Handler<Id> } & { [Id in StreamId]: StreamHandler<Id> };

@@ -51,11 +51,13 @@ export function clusterCalls(
     },
     async listWorkers({ cursor, limit, group = null }, { nowMs, reach }) {
       if (group !== null) reach.check(group);
-      // Of what else a worker serves nothing is told.
+      // Of what else a worker serves nothing is told, nor how its process is set up.
       const item = (row: WorkerRecord) => {
         const member = asMember(row, nowMs);
         const groups = member.groups.filter((one) => reach.has(one));
-        return { ...member, groups, held: row.held, draining: row.draining };
+        const tasks = member.tasks?.filter((one) => reach.has(one)) ?? null;
+        const settings = reach.namespaces === null ? member.settings : null;
+        return { ...member, groups, tasks, settings, held: row.held, draining: row.draining };
       };
       return visiblePage(
         { limit, start: nameCursor(cursor), everything: reach.namespaces === null },

@@ -1,10 +1,8 @@
 import type { Clock } from "../clock.ts";
 import type { Definitions } from "../definitions.ts";
-import { CarillonError, type ErrorCode, messageOf } from "../errors.ts";
-import { jsonText } from "../json.ts";
+import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { Log } from "../log.ts";
-import { statusOf } from "../problem-status.ts";
 import type { Random } from "../random.ts";
 import type { SecretSource } from "../secrets.ts";
 import type { ClaimedRun, LogLine, Settlement, Signal, Store } from "../store.ts";
@@ -15,6 +13,7 @@ import type { GivenLog, GivenVerdict, JoinRequest, PollAnswer, PollRequest, Refu
 import type { ClaimStanding, WorkerKey } from "../worker-store.ts";
 import { FlowCalls, type Refuse } from "./flow-calls.ts";
 import { Lanes } from "./lanes.ts";
+import { isForeign, isHeld, kept, refusal, type Spoken, stale } from "./refusals.ts";
 import { type Attached, type Holding, Sessions, sessionOver } from "./sessions.ts";
 import { Settling } from "./settling.ts";
 import { isRepeated, settlementOf, verdictOf } from "./verdicts.ts";
@@ -33,11 +32,6 @@ export interface PollerOptions {
 const defaultTimeoutMs = 6_000;
 /** What a session holds must not wait longer for its worker's next sign of life than this part of its timeout. */
 const waitsPerTimeout = 3;
-
-interface Spoken {
-  runId: number;
-  fence: number;
-}
 
 /** Answers polls: each says what its worker has to tell, in one go, and waits for what there is to answer. */
 export class Poller {
@@ -193,7 +187,7 @@ export class Poller {
     }
     const { name: node, host = "", pid = 0, version = "", labels = {}, concurrency = null, former } = join;
     const timeoutMs = join.timeoutMs ?? defaultTimeoutMs;
-    if (former !== undefined) await this.#checkFormer(key, node, former, join.instance ?? "");
+    const followed = former === undefined ? undefined : await this.#followed(key, node, former, join.instance ?? "");
     const identity = {
       node,
       role: "worker" as const,
@@ -212,20 +206,23 @@ export class Poller {
         hint: "If that was this worker before, its session ends within its timeout. Else give this one another name.",
       });
     }
-    if (former !== undefined && former !== opened.sessionId) await store.claims.adopt(former, opened.sessionId);
+    if (followed !== undefined && followed !== opened.sessionId) await store.claims.adopt(followed, opened.sessionId);
     return this.#sessions.get(opened.sessionId, key.keyId);
   }
 
-  /** Only what ended can be followed, and only by whoever had it. */
-  async #checkFormer(key: WorkerKey, node: string, former: number, instance: string): Promise<void> {
+  /**
+   * Only what ended can be followed, and only by whoever had it. @returns the session whose claims move, if there is one: of
+   * one that no key opened, be it forgotten or a process's that has the store itself, nothing is moved
+   */
+  async #followed(key: WorkerKey, node: string, former: number, instance: string): Promise<number | undefined> {
     const { store, storeClock } = this.#options;
-    const row = await store.workers.attach(former, storeClock.now());
-    // Long ago and forgotten: nothing is left of it.
-    if (!row) return;
+    const row = await store.workers.attach(former, key.keyId, storeClock.now());
+    if (!row) return undefined;
     if (row.keyId !== key.keyId || row.node !== node)
       throw new CarillonError("KEY_FORBIDDEN", `session ${former} was another worker's`);
     if (!row.ended && instance === "")
       throw new CarillonError("NODE_NAME_TAKEN", `session ${former} has not ended`, { hint: "Poll with it." });
+    return former;
   }
 
   async #leave(session: Attached): Promise<void> {
@@ -277,11 +274,18 @@ export class Poller {
     const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
     const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
     if (verdicts.length + reports.length + logs.length + flows.length === 0) return {};
-    // A verdict on what is not held may be an old one said again. A log line may come a little after its run's end.
+    // A verdict on what is not held may be an old one said again. So may be one on what another server may have heard of
+    // before: of a success the store's own answer tells. A log line may come a little after its run's end.
     const standings = await this.#look(session, [
-      ...verdicts.filter(({ runId, fence }) => session.held.get(fence)?.runId !== runId),
+      ...verdicts.filter(
+        ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
+      ),
       ...[...reports, ...logs, ...flows].filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
     ]);
+    for (const { runId, fence } of [...reports, ...logs, ...flows]) {
+      const standing = standings.get(fence);
+      if (standing?.standing === "held") session.heard(fence, { ...standing, runId, claimedMs: 0 });
+    }
     await this.#report(session, reports, standings, refused);
     await this.#writeLogs(session, logs, standings, refused);
     const held = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
@@ -329,10 +333,12 @@ export class Poller {
     if (good.length === 0) return;
     await this.#options.store.claims.report(
       session.id,
-      good.map(({ runId, fence, startedAgoMs, progress }) => {
+      good.map((report) => {
+        const { runId, fence, startedAgoMs } = report;
         const claimedMs = session.known(fence)?.claimedMs ?? 0;
         const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
-        return { runId, fence, startedMs, progress: jsonText(progress, `run ${runId}: progress`) };
+        const progress = kept(report, "report", report.progress, refused);
+        return { runId, fence, startedMs, progress };
       }),
     );
   }
@@ -349,7 +355,7 @@ export class Poller {
       const attempt = session.known(line.fence)?.attempt ?? standings.get(line.fence)?.attempt ?? 1;
       if (isForeign(standings.get(line.fence))) refused.push(stale(line, "log", standings));
       else {
-        const fields = jsonText(line.fields, `run ${line.runId}: log fields`);
+        const fields = kept(line, "log", line.fields, refused);
         const { runId, level = "info", message, agoMs = 0 } = line;
         lines.push({
           runId,
@@ -361,7 +367,7 @@ export class Poller {
         });
       }
     }
-    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines);
+    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines, nowMs);
   }
 
   async #settle(
@@ -407,7 +413,7 @@ export class Poller {
       const verdict = verdictOf(given, definition, known.attempt, nowMs, random, note, onwards.get(given.fence));
       settlements.push(settlementOf(session.id, given, known, verdict, nowMs));
     }
-    if (notes.length > 0) await store.runs.writeLogs(notes);
+    if (notes.length > 0) await store.runs.writeLogs(notes, nowMs);
     if (settlements.length === 0) return;
     for (const { fence } of settlements) session.drop(fence);
     const late = await this.#settling.add(settlements);
@@ -450,34 +456,3 @@ export class Poller {
 }
 
 const traced = (trace: RunTrace | undefined) => (trace === undefined ? {} : { trace });
-
-const isForeign = (standing: ClaimStanding | undefined) =>
-  standing?.standing === "foreign" || standing?.standing === "unknown";
-
-function isHeld(session: Attached, { runId, fence }: Spoken, standings: Map<number, ClaimStanding>): boolean {
-  return session.held.get(fence)?.runId === runId || standings.get(fence)?.standing === "held";
-}
-
-function stale(spoken: Spoken, part: Refusal["part"], standings: Map<number, ClaimStanding>): Refusal {
-  const standing = standings.get(spoken.fence)?.standing;
-  return refusal(
-    spoken,
-    part,
-    standing === "foreign" ? "CLAIM_FOREIGN" : standing === "unknown" ? "RUN_UNKNOWN" : "FENCE_STALE",
-  );
-}
-
-const overWords: Partial<Record<ErrorCode, string>> = {
-  CLAIM_FOREIGN: "this claim is another session's",
-  RUN_UNKNOWN: "no such claim was ever made",
-  FENCE_STALE: "the claim is over; what was said of it changes nothing",
-};
-
-function refusal(
-  { runId, fence }: Spoken,
-  part: Refusal["part"],
-  code: ErrorCode,
-  message = overWords[code] ?? "",
-): Refusal {
-  return { runId, fence, part, status: statusOf(code), code, message };
-}

@@ -37,7 +37,7 @@ export class Attached {
   claimsBegun = 0;
   /** Claims of its own that no answer could carry: its next one does. */
   ungiven: ClaimedRun[] = [];
-  /** The book had more of its claims than this server knows of, a beat ago. */
+  /** The book had others of its claims than this server knows of, a beat ago. */
   suspect = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
@@ -63,6 +63,24 @@ export class Attached {
     const unknown = book.filter(({ fence }) => !this.known(fence));
     for (const run of unknown) this.hold(run, nowMs);
     return unknown;
+  }
+
+  get fenceSum(): number {
+    let sum = 0;
+    for (const fence of this.held.keys()) sum += fence;
+    return sum;
+  }
+
+  /** A claim that this server did not give out, and its worker speaks of: it need not be given. */
+  heard(fence: number, holding: Holding): void {
+    this.held.set(fence, holding);
+    this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
+  }
+
+  /** What is on the book no more was settled by another server. */
+  dropBut(book: readonly ClaimedRun[]): void {
+    const onBook = new Set(book.map(({ fence }) => fence));
+    for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);
   }
 
   drop(fence: number): void {
@@ -92,6 +110,9 @@ export const sessionOver = (sessionId: number) =>
     hint: "Join again, and name it as `former`: what was not taken back yet moves to the new session.",
   });
 
+const foreign = (sessionId: number) =>
+  new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
+
 /**
  * Makes true: the session of a worker that polls here lives, whether its poll waits or has just been answered, and for
  * thousands of them that costs one statement a beat. One that neither waits nor polled since the last beat is not beaten:
@@ -100,7 +121,8 @@ export const sessionOver = (sessionId: number) =>
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #attached = new Map<number, Attached>();
-  readonly #attaching = new Map<number, Promise<Attached>>();
+  /** By session and key. */
+  readonly #attaching = new Map<string, Promise<Attached>>();
   #cancel: (() => void) | undefined;
   #beatenMono: number;
   #closed = false;
@@ -113,11 +135,9 @@ export class Sessions {
   /** @throws SESSION_LOST, KEY_FORBIDDEN when another key opened it */
   async get(sessionId: number, keyId: number): Promise<Attached> {
     const present = this.#attached.get(sessionId);
+    if (present && present.row.keyId !== keyId) throw foreign(sessionId);
     const sure = present && present.sureUntilMs > this.#options.storeClock.now() + present.row.timeoutMs / 4;
-    const session = sure ? present : await this.#attachOnce(sessionId);
-    if (session.row.keyId !== keyId) {
-      throw new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
-    }
+    const session = sure ? present : await this.#attachOnce(sessionId, keyId);
     session.heardMono = this.#options.clock.monotonic();
     this.#arm();
     return session;
@@ -174,18 +194,20 @@ export class Sessions {
   }
 
   // A worker may send several polls at once to a server that does not know it yet.
-  #attachOnce(sessionId: number): Promise<Attached> {
-    const under = this.#attaching.get(sessionId);
+  #attachOnce(sessionId: number, keyId: number): Promise<Attached> {
+    const both = `${sessionId} ${keyId}`;
+    const under = this.#attaching.get(both);
     if (under) return under;
-    const attaching = this.#attach(sessionId).finally(() => this.#attaching.delete(sessionId));
-    this.#attaching.set(sessionId, attaching);
+    const attaching = this.#attach(sessionId, keyId).finally(() => this.#attaching.delete(both));
+    this.#attaching.set(both, attaching);
     return attaching;
   }
 
-  async #attach(sessionId: number): Promise<Attached> {
+  async #attach(sessionId: number, keyId: number): Promise<Attached> {
     const { store, storeClock } = this.#options;
     const beganMs = storeClock.now();
-    const row = await store.workers.attach(sessionId, beganMs);
+    const row = await store.workers.attach(sessionId, keyId, beganMs);
+    if (row && row.keyId !== keyId) throw foreign(sessionId);
     const present = this.#attached.get(sessionId);
     if (!row || row.ended) {
       if (present) this.forget(present);
@@ -206,18 +228,20 @@ export class Sessions {
 
   /**
    * A claim may be made by a server that its worker has given up on, and whose answer reaches nobody. Whatever is on the
-   * book of a session that polls here and unknown for two beats is given with its next answer.
+   * book of a session that polls here and unknown for two beats is given with its next answer. And its worker may have told
+   * another server how one ended: what is on the book no more is forgotten.
    */
-  async #compareCounts(sessions: Attached[]): Promise<void> {
-    const counts = await this.#options.store.workers.heldCounts(sessions.map(({ id }) => id));
+  async #compareBooks(sessions: Attached[]): Promise<void> {
+    const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
     for (const session of sessions) {
-      const more = (counts.get(session.id) ?? 0) > session.held.size && session.claiming.size === 0;
-      if (more && session.suspect) {
+      const differs = (sums.get(session.id) ?? 0) !== session.fenceSum && session.claiming.size === 0;
+      if (differs && session.suspect) {
         const book = await this.readBook(session);
+        session.dropBut(book);
         session.ungiven.push(...session.learn(book, this.#options.storeClock.now()));
         if (session.ungiven.length > 0 && session.waiting?.want) session.waiting.end();
       }
-      session.suspect = more;
+      session.suspect = differs;
     }
   }
 
@@ -271,7 +295,7 @@ export class Sessions {
         }
       }
       await this.lookForRecalls();
-      await this.#compareCounts(due);
+      await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
       // Their trust runs out with nobody's beat; a worker that notices goes to another server.

@@ -20,11 +20,16 @@ const endsPerLook = 500;
 const waitingMax = 2_000;
 
 /** A run's log as it is written; ends with the run. */
-export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
-  async function* ({ run: runId, after }, { signal, lastEventId }) {
+export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> => {
+  return async ({ run: runId, after }, { signal, lastEventId }) => {
     const from = after ?? lastEventId;
-    let place: LogPlace | null = from === undefined ? null : readPlace(from);
-    let { state } = await store.runs.find(runId);
+    const place = from === undefined ? null : readPlace(from);
+    const { state } = await store.runs.find(runId);
+    return lines(runId, state, place, signal);
+  };
+
+  async function* lines(runId: number, first: RunRecord["state"], from: LogPlace | null, signal: AbortSignal) {
+    let [state, place] = [first, from];
     const told = new Map<string, number>();
     // What was told before it broke off is not told again, though each look goes back behind it.
     const before: LogPlace | null = place && { atMs: place.atMs - logBackMs, lies: "(0,0)" };
@@ -49,14 +54,14 @@ export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
           const id = placeText(line);
           if (told.has(id)) continue;
           told.set(id, line.atMs);
-          yield { data: { type: "line", line: logObject(line) }, id };
+          yield { data: { type: "line" as const, line: logObject(line) }, id };
         }
         const last = lines.at(-1);
         if (last) place = { atMs: last.atMs, lies: last.lies };
         if (lines.length < linesPerLook) break;
       }
       if (ended) {
-        yield { data: { type: "end", state } };
+        yield { data: { type: "end" as const, state } };
         return;
       }
       if (place) {
@@ -67,7 +72,8 @@ export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
       await pause(clock, lookMs, signal);
       if (!signal.aborted) ({ state } = await store.runs.find(runId));
     }
-  };
+  }
+};
 
 type LiveEvent = Event<"followEvents">;
 
@@ -105,7 +111,7 @@ export class LiveEvents {
       this.#tell({ type: kind });
   }
 
-  follow: StreamHandler<"followEvents"> = ({ task }, { reach, signal }) => {
+  follow: StreamHandler<"followEvents"> = async ({ task }, { reach, signal }) => {
     if (task !== undefined) reach.check(task);
     return this.#follow(task, reach, signal);
   };

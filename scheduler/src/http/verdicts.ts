@@ -1,6 +1,7 @@
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { Onward } from "../flow.ts";
 import { jsonText } from "../json.ts";
+import { limits } from "../limits.ts";
 import type { Random } from "../random.ts";
 import { retryDelay } from "../retry.ts";
 import type { Settlement, Verdict } from "../store.ts";
@@ -73,7 +74,7 @@ export function settlementOf(
   nowMs: number,
 ): Settlement {
   const at = (agoMs: number) => Math.min(nowMs, Math.max(claimedMs, nowMs - agoMs));
-  const endedMs = at(given.endedAgoMs ?? 0);
+  const endedMs = at(Math.min(given.endedAgoMs ?? 0, limits.writtenAgoMs));
   const startedMs = given.startedAgoMs === undefined ? null : Math.min(endedMs, at(given.startedAgoMs));
   const { runId, fence } = given;
   return { sessionId, runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };

@@ -1,4 +1,5 @@
 import { CarillonError } from "../errors.ts";
+import { limits } from "../limits.ts";
 import { liveStates, runUnknown } from "../run.ts";
 import type { AttemptRecord, LogLine, RunStore, SqlClient } from "../store.ts";
 import { audited } from "./audit.ts";
@@ -104,7 +105,7 @@ export function runStore(database: Database): RunStore {
       return rows.map((row) => ({ ...row, level: levels[row.level] ?? "info" }));
     },
 
-    async writeLogs(lines) {
+    async writeLogs(lines, nowMs) {
       await database.query(
         "run-write-logs",
         `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
@@ -112,7 +113,7 @@ export function runStore(database: Database): RunStore {
         [
           lines.map(({ runId }) => runId),
           lines.map(({ attempt }) => attempt),
-          lines.map(({ atMs }) => Math.round(atMs)),
+          lines.map(({ atMs }) => Math.round(Math.max(atMs, nowMs - limits.writtenAgoMs))),
           lines.map(({ level }) => levels.indexOf(level)),
           lines.map(({ message }) => message.replaceAll("\0", "�")),
           lines.map(({ fields }) => (fields === null ? null : JSON.stringify(fields))),

@@ -121,15 +121,15 @@ export function workerStore(database: Database): WorkerStore {
       }
     },
 
-    async attach(sessionId, nowMs) {
+    async attach(sessionId, keyId, nowMs) {
       const [row] = await database.ask<RemoteSession>(
         "worker-session-attach",
         `with beaten as (
-           update ${s}.session set beat = beat + 1, seen_ms = $2 where id = $1 and ended_ms is null and key_id is not null returning id)
+           update ${s}.session set beat = beat + 1, seen_ms = $2 where id = $1 and ended_ms is null and key_id = $3 returning id)
          select o.id as "sessionId", o.key_id as "keyId", o.node, o.groups, o.tasks, o.timeout_ms as "timeoutMs",
                 not exists (select from beaten) as ended
          from ${s}.session o where o.id = $1 and o.key_id is not null`,
-        [sessionId, Math.round(nowMs)],
+        [sessionId, Math.round(nowMs), keyId],
       );
       return row ?? null;
     },
@@ -154,10 +154,10 @@ export function workerStore(database: Database): WorkerStore {
         [sessionIds],
       ),
 
-    async heldCounts(sessionIds) {
+    async heldSums(sessionIds) {
       const rows = await database.query<{ id: number; held: number }>(
-        "worker-held-counts",
-        `select session_id as id, count(*) as held from ${s}.run where session_id = any($1) and state = ${claimedState} group by 1`,
+        "worker-held-sums",
+        `select session_id as id, sum(fence)::float8 as held from ${s}.run where session_id = any($1) and state = ${claimedState} group by 1`,
         [sessionIds],
       );
       return new Map(rows.map(({ id, held }) => [id, held]));

@@ -220,6 +220,16 @@ describe("in one's own namespace", () => {
     expect(await theirs.getMe()).toMatchObject({ role: null, grants: [{ namespace: "theirs", role: "admin" }] });
   });
 
+  test("a worker that serves others too is shown with one's own groups and tasks alone", async () => {
+    const key = await stage.key("both", ["ours/gpu", "theirs/gpu"]);
+    const tasks = ["ours/settle", "theirs/one"];
+    const session = await stage.join(key, { name: "shared-worker", groups: ["ours/gpu", "theirs/gpu"], tasks });
+    const seen = async (by: Client) => (await by.listWorkers()).items.find(({ node }) => node === "shared-worker");
+    expect(await seen(theirs)).toMatchObject({ groups: ["theirs/gpu"], tasks: ["theirs/one"], settings: null });
+    expect(await seen(admin)).toMatchObject({ groups: ["ours/gpu", "theirs/gpu"], tasks });
+    await stage.poll(key, { session, leave: true });
+  });
+
   test("what acts on many is narrowed to where one may act, for as long as it goes on", async () => {
     expect(await theirs.previewOperation({ kind: "pause", filter: { all: true } })).toMatchObject({ total: 3 });
     const { operation, filter } = await theirs.beginOperation({ kind: "pause", filter: { matching: "*t*" } });

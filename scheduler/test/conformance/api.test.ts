@@ -282,6 +282,17 @@ describe("runs", () => {
     const unknown = api.tailLogs({ run: 10 ** 12 })[Symbol.asyncIterator]();
     await expect(unknown.next()).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
+
+  test("a log in which nothing stands yet is a stream at once", async () => {
+    const { runId } = await stage.server.enqueue("talking", null, { in: "1d" });
+    const over = new AbortController();
+    const { status, headers } = await fetch(`${stage.urlOf()}/v1/runs/${runId}/logs/tail`, {
+      headers: { authorization: `Bearer ${stage.tokens.viewer}` },
+      signal: over.signal,
+    });
+    over.abort();
+    expect([status, headers.get("content-type")]).toEqual([200, expect.stringContaining("event-stream")]);
+  });
 });
 
 describe("a request with an idempotency key", () => {

@@ -306,8 +306,10 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         message: `m${i}\0`,
         fields: { i },
       });
-      await stage.store.runs.writeLogs([line(2, "error"), line(1, "info")]);
+      const dayMs = 86_400_000;
+      await stage.store.runs.writeLogs([line(2, "error"), line(1, "info"), line(-366 * dayMs, "info")], stage.nowMs);
       expect(await stage.store.runs.logs(runId, 10)).toMatchObject([
+        { message: expect.stringContaining("m-"), atMs: Math.round(stage.nowMs - dayMs) },
         { message: "m1\ufffd", level: "info", fields: { i: 1 } },
         { message: "m2\ufffd", level: "error" },
       ]);

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Carillon } from "../../src/carillon.ts";
+import type { ClaimRequest } from "../../src/store.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
+import { until } from "../support/store-stage.ts";
+
+const stage = new RemoteStage();
+let key = "";
+let other = "";
+
+beforeAll(async () => {
+  await stage.serve();
+  await stage.serve();
+  key = await stage.key("mine");
+  other = await stage.key("other");
+  await stage.task("echo");
+  await stage.task("patient", { grace: "10m" });
+});
+afterAll(() => stage.close());
+
+const second = () => stage.servers[1] as Carillon;
+const stateOf = async (runId: number) => (await stage.store.runs.find(runId)).state;
+
+/** A claim of this session's whose answer reaches nobody. @returns its run */
+async function unheard(session: number): Promise<number> {
+  const { runId } = await stage.server.enqueue("echo", null, { in: 60_000 });
+  const { taskId } = await stage.store.tasks.byName("echo");
+  const { groupId } = (await stage.store.tasks.byIds([taskId]))[0] as { groupId: number };
+  const nowMs = Date.now() + 120_000;
+  const request: ClaimRequest = {
+    sessionId: session,
+    groupIds: [groupId],
+    exceptTaskIds: [],
+    untilMs: nowMs,
+    limit: 1,
+    nowMs,
+  };
+  expect((await stage.store.claims.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
+  return runId;
+}
+
+describe("several servers behind one address", () => {
+  test("what another one was told is over is forgotten: it hides no claim whose answer was lost", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    await stage.poll(key, { session, verdicts: [said(run)] }, second());
+    // As many as the first server believes that there are, and another one.
+    const runId = await unheard(session);
+    const given: number[] = [];
+    await until("it is given", async () => {
+      const { runs } = await stage.poll(key, { session, want: 1, waitMs: 1_000 });
+      given.push(...runs.map((one) => one.runId));
+      return given.length > 0;
+    });
+    expect(given).toEqual([runId]);
+    await stage.poll(key, { session, leave: true });
+  });
+
+  test("a verdict that another one has heard is said again to the one that gave the claim, and not refused", async () => {
+    const session = await stage.join(key);
+    for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
+      const run = await stage.claimed(key, session);
+      const verdicts = [said(run, { outcome })];
+      for (const server of [second(), stage.server])
+        expect([outcome, (await stage.poll(key, { session, verdicts }, server)).refused]).toEqual([outcome, []]);
+      expect(await stage.rows("select * from $s.late_result where run_id = $1", [run.runId])).toEqual([]);
+      if (outcome === "released") await stage.server.cancel(run.runId);
+    }
+    await stage.poll(key, { session, leave: true });
+  });
+
+  test("a claim that its worker speaks of is not given to it again", async () => {
+    const session = await stage.join(key);
+    await stage.poll(key, { session }, second());
+    const run = await stage.claimed(key, session);
+    const { runId, fence } = run;
+    await stage.poll(key, { session, reports: [{ runId, fence, startedAgoMs: 0 }] }, second());
+    // Together longer than two beats of the second server.
+    for (let polls = 0; polls < 4; polls++)
+      expect((await stage.poll(key, { session, want: 1, waitMs: 2_000 }, second())).runs).toEqual([]);
+    await stage.poll(key, { session, verdicts: [said(run)], leave: true }, second());
+    expect(await stateOf(runId)).toBe("succeeded");
+  });
+});
+
+describe("a rogue with a key", () => {
+  test("moves no claims of a process that has the store itself", async () => {
+    const node = await stage.rows<{ id: number }>(
+      "select id from $s.session where key_id is null and ended_ms is null order by id limit 1",
+    );
+    const former = node[0]?.id as number;
+    const { runId } = await stage.server.enqueue("patient");
+    await stage.rows(
+      "update $s.run set state = 3, session_id = $2, fence = nextval('$s.fence'), claimed_ms = 1, attempt = 1 where id = $1",
+      [runId, former],
+    );
+    const answer = await stage.poll(key, { join: { name: "thief", former }, holds: [] });
+    expect(answer.runs).toEqual([]);
+    const [row] = await stage.rows<{ session_id: number }>("select session_id from $s.run where id = $1", [runId]);
+    expect(row?.session_id).toBe(former);
+  });
+
+  test("keeps no session of another key alive", async () => {
+    const session = await stage.join(key, { timeoutMs: 1_500 });
+    const beats = async () =>
+      (await stage.rows<{ beat: number }>("select beat from $s.session where id = $1", [session]))[0]?.beat;
+    const before = await beats();
+    for (const body of [{ session }, { join: { name: "rogue", former: session } }]) {
+      const { status, body: told } = await stage.post(other, body, { server: second() });
+      expect([status, told.code]).toEqual([403, "KEY_FORBIDDEN"]);
+    }
+    expect(await beats()).toBe(before);
+  });
+});
+
+describe("what cannot be kept", () => {
+  test("is refused by itself, and the verdict beside it holds", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    const { runId, fence } = run;
+    const day = 86_400_000;
+    const { refused } = await stage.poll(key, {
+      ...{ session, verdicts: [said(run, { outcome: "succeeded", endedAgoMs: 300 * day })] },
+      reports: [{ runId, fence, startedAgoMs: 5, progress: { text: "\u0000" } }],
+      logs: [
+        { runId, fence, message: "odd", fields: { text: "\ud800" } },
+        { runId, fence, message: "old", agoMs: 300 * day },
+      ],
+    });
+    expect(refused.map(({ part, code }) => [part, code])).toEqual([
+      ["report", expect.stringMatching(/^PAYLOAD_/)],
+      ["log", expect.stringMatching(/^PAYLOAD_/)],
+    ]);
+    await until("it ended", async () => (await stateOf(runId)) === "succeeded");
+    const lines = await stage.store.runs.logs(runId, 9);
+    expect(lines.map(({ message, fields }) => [message, fields])).toEqual([
+      ["old", null],
+      ["odd", null],
+    ]);
+  });
+
+  test("a verdict on a claim that the server did not give out ends it, however long ago it says that was", async () => {
+    const session = await stage.join(key);
+    const { runId, fence } = await stage.claimed(key, session);
+    await stage.poll(key, { session }, second());
+    const verdict = { runId, fence, outcome: "succeeded", endedAgoMs: 300 * 86_400_000 };
+    expect((await stage.poll(key, { session, verdicts: [verdict], leave: true }, second())).refused).toEqual([]);
+    expect(await stateOf(runId)).toBe("succeeded");
+  });
+});
