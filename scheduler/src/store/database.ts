@@ -83,6 +83,9 @@ export class Database {
       // One that the server ends in the same breath as it lets it in breaks before whoever waits for it has it, and
       // hears this event; unheard, it would end the process. The next query on it tells.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
+      // Of statements that take milliseconds PostgreSQL would compile those that it takes for costly, of large tables, for a
+      // second at each call. Whatever is asked first comes after it, and tells of a connection that broke.
+      client.query("set jit = off").catch(() => undefined);
     });
     // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
