@@ -253,8 +253,10 @@ class LinePool extends EventEmitter {
     const client = new LineClient(this.#options, timeoutMs);
     try {
       await client.connect();
+      await this.#config.onConnect?.(client as unknown as pg.ClientBase);
     } catch (error) {
       this.#size--;
+      void client.end();
       throw error;
     }
     client.once("end", () => {

@@ -77,15 +77,12 @@ export class Database {
       application_name: "carillon",
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveAfterMs,
+      onConnect: (client) => this.#settle(client),
     });
     this.#pool.on("connect", (client) => {
-      this.#connections.watch(client);
       // One that the server ends in the same breath as it lets it in breaks before whoever waits for it has it, and
       // hears this event; unheard, it would end the process. The next query on it tells.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
-      // Of statements that take milliseconds PostgreSQL would compile those that it takes for costly, of large tables, for a
-      // second at each call. Whatever is asked first comes after it, and tells of a connection that broke.
-      client.query("set jit = off").catch(() => undefined);
     });
     // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
@@ -93,6 +90,20 @@ export class Database {
 
   get log(): Log {
     return this.#options.log;
+  }
+
+  /**
+   * Before its first use. Of statements that take milliseconds PostgreSQL would compile those that it takes for costly, of
+   * large tables, for a second at each call. The pool gives up on whom it connects to, not on who is silent from then on.
+   */
+  async #settle(client: pg.ClientBase): Promise<void> {
+    this.#connections.watch(client);
+    const cancel = this.clock.after(this.#answerMs, () => destroy(client));
+    try {
+      await client.query("set jit = off");
+    } finally {
+      cancel();
+    }
   }
 
   /** A connection of its own, outside the pool, for LISTEN. The caller ends it. */
