@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { ModelClock, ModelService, settled } from "../../test/support/grace-lock-model.ts";
+import { ModelClock, type ModelPlace, ModelService, settled } from "../../test/support/grace-lock-model.ts";
 import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
 import type { GraceLockState } from "./grace-lock-states.ts";
 import type { TakenOver, Use } from "./grace-lock-use.ts";
@@ -39,6 +39,32 @@ function outcome<T>(promise: Promise<T>): { value?: T; error?: unknown; settled:
     (error) => Object.assign(seen, { error, settled: true }),
   );
   return seen;
+}
+
+/** From now on what is written under the lock is answered when the test says so. @returns answers all that waits */
+function slowAnswers(place: ModelPlace): () => Promise<void> {
+  const answers: (() => void)[] = [];
+  const answered = (answer: boolean) => new Promise<boolean>((resolve) => answers.push(() => resolve(answer)));
+  const take = place.take.bind(place);
+  place.take = async (...given) => {
+    const holding = await take(...given);
+    if (!holding) return undefined;
+    const { seenIn, write, release } = holding;
+    return {
+      seenIn: seenIn.bind(holding),
+      fence: holding.fence,
+      signal: holding.signal,
+      get remainingMs() {
+        return holding.remainingMs;
+      },
+      write: (record) => write.call(holding, record).then(answered),
+      release: (record) => release.call(holding, record).then(answered),
+    };
+  };
+  return async () => {
+    for (const answer of answers.splice(0)) answer();
+    await settled();
+  };
 }
 
 const mine = async (lock: GraceLock): Promise<Use> => {
@@ -99,35 +125,15 @@ describe("grace lock", () => {
 
   it("a release that was asked for while a use was on its way ends that use before the lock is given up", async () => {
     const a = contender("a");
-    const answers: (() => void)[] = [];
-    const answered = (answer: boolean) => new Promise<boolean>((resolve) => answers.push(() => resolve(answer)));
-    const take = a.place.take.bind(a.place);
-    a.place.take = async (...given) => {
-      const holding = await take(...given);
-      if (!holding) return undefined;
-      const { seenIn, write, release } = holding;
-      // With answers that take their time.
-      return {
-        seenIn: seenIn.bind(holding),
-        fence: holding.fence,
-        signal: holding.signal,
-        get remainingMs() {
-          return holding.remainingMs;
-        },
-        write: (record) => write.call(holding, record).then(answered),
-        release: (record) => release.call(holding, record).then(answered),
-      };
-    };
+    const answer = slowAnswers(a.place);
     const attempt = outcome(a.lock.tryLock());
     await settled();
     const released = outcome(a.lock.release());
     await settled();
-    for (const answer of answers.splice(0)) answer();
-    await settled();
+    await answer();
     expect([attempt.value?.held, attempt.value?.signal.reason]).toMatchObject([false, { code: "NOT_HELD" }]);
     expect(released.settled).toBe(false);
-    for (const answer of answers.splice(0)) answer();
-    await settled();
+    await answer();
     expect([released.value, a.lock.state]).toEqual([true, "CREATED"]);
   });
 
@@ -293,6 +299,38 @@ describe("grace lock", () => {
     await clock.pass(2 * graceMs);
     expect(service.takes).toHaveLength(1);
   });
+
+  it.each(["taken for it", "held already"])(
+    "an attempt given up while its use is written leaves none: %s",
+    async (how) => {
+      const [a, b] = [contender("a"), contender("b")];
+      const answer = slowAnswers(a.place);
+      if (how === "held already") {
+        const first = outcome(a.lock.tryLock());
+        for (let ends = 0; ends < 2; ends++) {
+          await settled();
+          await answer();
+          void first.value?.end();
+        }
+      }
+      const lastUse = await a.lock.lastUse();
+      const stop = new AbortController();
+      const attempt = outcome(a.lock.tryLock({ signal: stop.signal }));
+      await settled();
+      stop.abort();
+      await settled();
+      expect(attempt.error).toMatchObject({ code: "ABORTED" });
+      const next = outcome(a.lock.tryLock());
+      for (const _ of ["the use", "its release", "the next use"]) await answer();
+      expect(next.value?.held).toBe(true);
+      expect(service.takes.at(-1)?.previous).toMatchObject({ released: true, use: lastUse ?? null });
+      const released = outcome(a.lock.release());
+      await settled();
+      await answer();
+      expect(released.value).toBe(true);
+      expect((await mine(b.lock)).held).toBe(true);
+    },
+  );
 
   it("close releases, and ends whoever waits", async () => {
     const [a, b] = [contender("a"), contender("b")];

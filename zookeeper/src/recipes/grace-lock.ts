@@ -165,8 +165,8 @@ export class GraceLock {
   /** @returns the use; "held"; or how long to wait before the next attempt, ms */
   async #attempt(signal?: AbortSignal): Promise<Use | "held" | number> {
     if (this.#holding) {
-      const use = await this.#begin(this.#holding);
-      if (use) return use;
+      const use = await this.#begin(this.#holding, signal);
+      if (use !== undefined) return use;
     }
     const sight = await this.#place.look(this.#turns.withClose(signal));
     const found = this.#find(sight);
@@ -177,12 +177,16 @@ export class GraceLock {
     if (waitMs > 0) return waitMs;
     const holding = await this.#take(sight);
     if (!holding) return 0;
-    if (signal?.aborted || this.#turns.closed.aborted) {
-      // Nobody waits for it any more, and an owner who does not know must not keep it.
+    if (this.#isUnwanted(signal)) {
       await this.#release(true);
       return 0;
     }
-    return (await this.#begin(holding)) ?? 0;
+    return (await this.#begin(holding, signal)) ?? 0;
+  }
+
+  /** Nobody waits for it any more, and an owner who does not know must not keep it. */
+  #isUnwanted(signal?: AbortSignal): boolean {
+    return signal?.aborted || this.#turns.closed.aborted;
   }
 
   /** Reads a sight: what we know now, and the state. */
@@ -234,10 +238,17 @@ export class GraceLock {
     return holding;
   }
 
-  async #begin(holding: Holding): Promise<Use | undefined> {
+  /** @returns undefined when it is not held any more; 0 when its caller gave up, and it was released */
+  async #begin(holding: Holding, signal?: AbortSignal): Promise<Use | 0 | undefined> {
+    const before = this.#record;
     const beganMs = this.#clock.wall();
     const lastUse = { owner: this.owner, fence: String(holding.fence), beganMs, endedMs: null, note: null };
     if (!(await this.#write(holding, lastUse))) return undefined;
+    if (this.#isUnwanted(signal)) {
+      this.#record = before; // a use that nobody was given never was
+      await this.#release(true);
+      return 0;
+    }
     const use = new RunningUse(holding.fence, this.#takenOver, {
       held: () => this.#use === use && this.#isSafe(),
       note: (note) => this.#recordUse(use, () => ({ note })),
