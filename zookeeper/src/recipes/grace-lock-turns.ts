@@ -34,7 +34,7 @@ export class Turns {
   /** Does `work` once all that was asked for before it is done. @throws ABORTED, CLOSED, what the work throws */
   async inLine<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const run = this.#line.then(() => {
-      signal?.throwIfAborted();
+      if (signal?.aborted) throw this.#given(signal);
       return work();
     });
     this.#line = run.catch(() => undefined); // whoever asked for the work hears of it

@@ -141,7 +141,8 @@ export class GraceLock {
   /** The last use as the place has it now, of whatever owner. */
   async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
     this.#requireOpen();
-    const { record } = await this.#place.look(this.#turns.withClose(signal));
+    // In the line: a look that is given up takes its watch along, which must not be what another one relies on.
+    const { record } = await this.#turns.inLine(() => this.#place.look(this.#turns.withClose(signal)), signal);
     return record?.use ?? undefined;
   }
 

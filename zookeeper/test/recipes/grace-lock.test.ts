@@ -136,6 +136,24 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect(await lock.lastUse()).toMatchObject({ owner: "a", endedMs: expect.any(Number) });
   });
 
+  it("a look at the last use that is given up takes nobody's watch along", async () => {
+    const held = contend(await clients.connect(), "a");
+    await mine(held);
+    const { proxy, lock } = await through("b");
+    proxy.pause();
+    const stop = new AbortController();
+    const look = lock.lastUse({ signal: stop.signal });
+    const waiting = lock.lock();
+    await new Promise((resolve) => setImmediate(resolve)); // all that can be asked has been
+    stop.abort();
+    await expect(look).rejects.toMatchObject({ code: "ABORTED" });
+    await expect(lock.lastUse({ signal: stop.signal })).rejects.toMatchObject({ code: "ABORTED" });
+    proxy.resume();
+    await until("it waits", () => lock.state === "RELEASED");
+    await held.release();
+    expect((await waiting).held).toBe(true);
+  });
+
   it("with a grace of 0 the use ends with the session, and nobody waits", async () => {
     const { proxy, lock } = await through("a", { graceMs: 0 });
     const other = contend(await clients.connect(), "b", { graceMs: 0 });
