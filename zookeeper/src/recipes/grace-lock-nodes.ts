@@ -13,6 +13,7 @@ import type { Stat } from "../stat.ts";
 import { fenceOf } from "./fence.ts";
 import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
 import type { Holding, LockPlace, LockRecord, Sight } from "./grace-lock-place.ts";
+import { unwatch, watchExistence } from "./node-watch.ts";
 import { createPersistent } from "./protect.ts";
 import { pause } from "./waiting.ts";
 
@@ -102,6 +103,7 @@ class LockNodes implements LockPlace {
     return () => {
       stop();
       this.#listeners.delete(changed);
+      if (this.#watching && this.#listeners.size === 0) unwatch(this.#watching, this.#holder, this.#fired);
     };
   }
 
@@ -109,12 +111,14 @@ class LockNodes implements LockPlace {
     // The record first: found vacant after it was read, the lock was vacant under this version or this version is old,
     // and then the take on it fails. The other way round a later holder's version could pass for that of a vacancy.
     const reading = readRecord(session, this.name, signal);
-    const watch = this.#watching === session ? undefined : () => this.#fired(session);
-    if (watch) this.#watching = session;
-    const looking = session.exists(this.#holder, { signal, watch });
+    const isWatched = this.#watching === session;
+    this.#watching = session;
+    const looking = isWatched
+      ? session.exists(this.#holder, { signal })
+      : watchExistence(session, this.#holder, this.#fired, signal);
     const [read, found] = await Promise.allSettled([reading, looking]);
     if (found.status === "rejected") {
-      if (watch && this.#watching === session) this.#watching = undefined;
+      if (!isWatched && this.#watching === session) this.#watching = undefined;
       throw found.reason;
     }
     if (read.status === "rejected") throw read.reason;
@@ -130,10 +134,11 @@ class LockNodes implements LockPlace {
     };
   }
 
-  #fired(session: Session): void {
-    if (this.#watching === session) this.#watching = undefined;
+  /** Also when the session has ended, before there is another. */
+  readonly #fired = (): void => {
+    this.#watching = undefined;
     for (const changed of [...this.#listeners]) changed();
-  }
+  };
 
   async #tryTake(session: Session, put: readonly Operation[], token: string): Promise<Taken | "lost" | "again"> {
     try {

@@ -154,6 +154,19 @@ describe(`grace lock on ${serverTitle()}`, () => {
     expect((await waiting).held).toBe(true);
   });
 
+  it("closed beside another of the same client, it leaves that one its watch", async () => {
+    const held = contend(await clients.connect(), "a");
+    await mine(held);
+    const client = await clients.connect();
+    const [stays, goes] = [contend(client, "b"), contend(client, "c")];
+    expect(await goes.tryLock()).toBeUndefined();
+    const waiting = stays.lock();
+    await until("it waits", () => stays.state === "RELEASED");
+    await goes.close();
+    await held.release();
+    expect((await waiting).held).toBe(true);
+  });
+
   it("with a grace of 0 the use ends with the session, and nobody waits", async () => {
     const { proxy, lock } = await through("a", { graceMs: 0 });
     const other = contend(await clients.connect(), "b", { graceMs: 0 });

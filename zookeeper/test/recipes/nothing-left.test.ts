@@ -1,5 +1,6 @@
 /** What is closed leaves no node, and no watch, on a client that lives on. */
 import { expect, it } from "vitest";
+import { graceLock } from "../../src/recipes/grace-lock-nodes.ts";
 import { GroupMember } from "../../src/recipes/group.ts";
 import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
 import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
@@ -36,6 +37,8 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
     await until("it leads", () => selector.hasLeadership);
     const member = new GroupMember(holder, `${path}/group`, "same");
     await member.start();
+    const lock = graceLock(holder, `${path}/grace`, { owner: "holder" });
+    expect(await lock.tryLock()).toBeDefined();
 
     for (let round = 0; round < 3; round++) {
       const behind = new LeaderLatch(zk, `${path}/latch`);
@@ -52,14 +55,16 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
       const node = new NodeCache(zk, `${path}/count/none`);
       const tree = new TreeCache(zk, `${path}/group`);
       await Promise.all([node.ready, tree.ready]);
-      await until("all watch", async () => (await watched()).length >= 5);
-      await Promise.all([behind, waiting, own, same, count, node, tree].map((one) => one.close()));
+      const contends = graceLock(zk, `${path}/grace`, { owner: "behind" });
+      expect(await contends.tryLock()).toBeUndefined();
+      await until("all watch", async () => (await watched()).length >= 6);
+      await Promise.all([behind, waiting, own, same, count, node, tree, contends].map((one) => one.close()));
       await waits;
       expect(await joins).toMatchObject({ code: "CLOSED" });
     }
     expect(await zk.ephemerals()).toEqual([]);
     await until("no watch is left", async () => (await watched()).length === 0, 10_000);
-    await Promise.all([latch.close(), selector.close(), member.close()]);
+    await Promise.all([latch.close(), selector.close(), member.close(), lock.close()]);
     await running;
     for (const name of ["latch", "selector", "group"]) {
       expect(await namesUnder(zk, `${path}/${name}`)).toEqual([]);
