@@ -37,6 +37,8 @@ export class GroupMember {
   #started: Promise<void> | undefined;
   #failure: unknown;
   #session: Session | undefined;
+  /** What the node of this session is known to hold. */
+  #written: Data | undefined;
 
   /** @throws PATH_INVALID, also when the id is no name */
   constructor(zk: ZooKeeper, path: string, id: string, data: Data = "") {
@@ -85,15 +87,19 @@ export class GroupMember {
   }
 
   /**
-   * Changes this member's data, now if it is in, and for each time that it joins again.
+   * Changes this member's data, now if it is in, else as it joins, and for each time that it joins again.
    * @throws CONNECTION_LOSS: it may be written or not; SESSION_EXPIRED: it will be, in the next session
    */
   async setData(data: Data): Promise<void> {
     this.#data = data;
-    const session = this.#session;
-    if (!session) return;
+    if (this.#session) await this.#write(this.#session);
+  }
+
+  async #write(session: Session): Promise<void> {
+    const data = this.#data;
     try {
       await session.set(this.#at, data);
+      this.#written = data;
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error; // deleted: it is about to be made again, with this data
     }
@@ -174,6 +180,7 @@ export class GroupMember {
   async #stay(session: Session, joined: () => void): Promise<void> {
     let wake: () => void = () => undefined;
     const onChange = () => wake();
+    this.#written = undefined;
     this.#closing.signal.addEventListener("abort", onChange);
     try {
       while (!this.#closing.signal.aborted && session.state !== "ended") {
@@ -184,7 +191,11 @@ export class GroupMember {
         const stat = await watchExistence(session, this.#at, onChange);
         if (!stat) continue;
         this.#session = stat.ephemeralOwner === session.id ? session : undefined;
-        if (this.#session) joined();
+        if (this.#session) {
+          // It may have been set anew while the node was being made.
+          if (this.#written !== this.#data) await this.#write(session);
+          joined();
+        }
         await woken;
       }
     } finally {
@@ -196,8 +207,10 @@ export class GroupMember {
 
   /** Unless some node with this id is there. */
   async #join(session: Session): Promise<void> {
+    const data = this.#data;
     try {
-      await session.create(this.#at, this.#data, { ephemeral: true });
+      await session.create(this.#at, data, { ephemeral: true });
+      this.#written = data;
     } catch (error) {
       if (isZooKeeperError(error, "NO_NODE")) await createContainers(session, this.path);
       else if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { GroupMember } from "../../src/recipes/group.ts";
 import { namesUnder } from "../support/names-under.ts";
-import { ZooKeeperProxy } from "../support/proxy.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -60,6 +60,25 @@ describe(`group membership on ${serverTitle()}`, () => {
         return stat?.ephemeralOwner === zk.session.id && zk.session.id !== session.id;
       });
       await until("it sees itself", () => list(a).join() === "a=2");
+      await a.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("data that is set while it joins is there when it has joined", async () => {
+    const proxy = await ZooKeeperProxy.before(sharedServer());
+    try {
+      const zk = await clients.connect({}, proxy.address);
+      const other = await clients.connect();
+      await other.create(path);
+      const a = new GroupMember(zk, path, "a", "1");
+      const asked = proxy.next(op.create2);
+      const starting = a.start();
+      await asked;
+      await a.setData("2");
+      await starting;
+      expect((await other.get(`${path}/a`)).data.toString()).toBe("2");
       await a.close();
     } finally {
       await proxy.close();
