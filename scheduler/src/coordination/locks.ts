@@ -108,6 +108,7 @@ export class Locks {
     const place = await whileWaiting(this.#opened(), this.#stopping.signal);
     const lock = place.graceLock(name, { ...told, owner, graceMs });
     this.#users.add(lock);
+    lock.closed.addEventListener("abort", () => this.#users.delete(lock), { once: true });
     return lock;
   }
 

@@ -92,6 +92,11 @@ export class GraceLock {
     return this.#holding && this.#holding.remainingMs > 0 ? this.#holding.fence : undefined;
   }
 
+  /** Aborts once it is closed. */
+  get closed(): AbortSignal {
+    return this.#turns.closed;
+  }
+
   /**
    * Takes the lock, or uses it again where it is held already, which asks the place. Waits for a connection, and where
    * a holder vanished for the end of the grace (not if it was this owner).
