@@ -43,6 +43,8 @@ interface Followed {
   readonly following: () => void;
   /** That it may not be followed has been said. */
   refused?: boolean;
+  /** Of the next try, in a cluster. */
+  cancel?: () => void;
 }
 
 /**
@@ -126,25 +128,23 @@ export class RedisConnection {
     if (this.#closed || this.#followed.has(channel)) return;
     this.#followed.set(channel, { message, following });
     const messages = this.#messages ?? this.#connectMessages();
-    if (messages instanceof Cluster || messages.status === "ready") this.#subscribe(messages, channel);
+    if (messages.status === "ready") this.#subscribe(messages, channel);
   }
 
   #connectMessages(): Redis | Cluster {
-    // A cluster keeps a connection of its own for messages, to any of its nodes, and subscribes anew by itself.
+    // A cluster keeps a connection of its own for messages, to any of its nodes; when that one moves, ioredis subscribes anew.
     const messages = this.#requests instanceof Cluster ? this.#requests : this.#connect();
     this.#messages = messages;
     messages.on("message", (channel: string, text: string) => this.#followed.get(channel)?.message(text));
-    if (messages instanceof Redis) {
-      messages.on("ready", () => {
-        for (const channel of this.#followed.keys()) this.#subscribe(messages, channel);
-      });
-    }
+    messages.on("ready", () => {
+      for (const channel of this.#followed.keys()) this.#subscribe(messages, channel);
+    });
     return messages;
   }
 
   #subscribe(client: Redis | Cluster, channel: string): void {
     const followed = this.#followed.get(channel);
-    if (!followed) return;
+    if (!followed || this.#closed) return;
     client.subscribe(channel).then(followed.following, (error: unknown) => {
       const trouble = redisTrouble(error, this.address.text);
       // That it cannot be reached is told by those who ask something.
@@ -152,7 +152,10 @@ export class RedisConnection {
         if (!followed.refused) this.#options.log(trouble.message);
         followed.refused = true;
       }
-      this.#renew(client);
+      if (client instanceof Redis) return this.#renew(client);
+      // Requests go by it too, and need not fail with this.
+      followed.cancel?.();
+      followed.cancel = this.#clock.after(this.retryMs(), () => this.#subscribe(client, channel));
     });
   }
 
