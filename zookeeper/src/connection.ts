@@ -331,7 +331,7 @@ export class Connection {
     const id = reader.int();
     const zxid = reader.long();
     const code = reader.int();
-    if (zxid > this.#progress.zxid) this.#progress.zxid = zxid;
+    this.#see(zxid);
     if (id === xid.notification) {
       const type = reader.int();
       reader.int();
@@ -347,6 +347,14 @@ export class Connection {
       this.#auths.shift()?.(code === 0 ? undefined : error);
     } else if (id === xid.setWatches) this.#watchesSet.shift()?.(code);
     else this.#answer(id, code, reader);
+  }
+
+  /**
+   * Nothing counts as seen before all watches are set again: a connection lost in between must not keep the next one from
+   * asking what happened since.
+   */
+  #see(zxid: bigint): void {
+    if (this.#watchesSet.length === 0 && zxid > this.#progress.zxid) this.#progress.zxid = zxid;
   }
 
   #answer(id: number, code: number, reader: Reader): void {
@@ -395,7 +403,7 @@ export class Connection {
     const reader = this.#reader.over(head, 0, head.length);
     const id = reader.int();
     const zxid = reader.long();
-    if (zxid > this.#progress.zxid) this.#progress.zxid = zxid;
+    this.#see(zxid);
     if (this.#welcomed || id < 0) throw new RangeError(`a message of ${bytes} bytes`);
     const call = this.#next(id);
     if (call instanceof ReadsTogether) {

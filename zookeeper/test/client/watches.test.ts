@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, type NodeEvent, type OnceEvent, type Watch, type ZooKeeper } from "../../src/index.ts";
-import { ZooKeeperProxy } from "../support/proxy.ts";
+import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
 let zk: ZooKeeper;
@@ -106,6 +106,31 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await other.create(last.path);
     expect(await last.fired).toEqual({ type: "created", path: last.path });
     expect(proxy.requests(105)).toBeGreaterThan(2);
+    await client.close();
+  });
+
+  test("is told what happened also when the next connection is lost before all are set again", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const client = await connect(`${proxy.address}${root}`);
+    await client.create("/twice");
+    const { watch, fired } = once();
+    await client.children("/twice", { watch });
+    // Set again before that one, in a request of their own.
+    const many = Array.from({ length: 1_000 }, (_, index) => `/twice/${"n".repeat(200)}-${index}`);
+    await Promise.all(many.map((path) => client.exists(path, { watch: () => undefined })));
+    const asked = proxy.onRequest;
+    proxy.onRequest = (pair, frame) => {
+      const passing = asked(pair, frame);
+      const isSecond = frame?.readInt32BE(4) === op.setWatches2 && proxy.requests(op.setWatches2) === 2;
+      return isSecond ? 0 : passing;
+    };
+    proxy.refuse();
+    await expect.poll(() => client.session.state).toBe("suspended");
+    await other.create("/twice/child");
+    proxy.accept();
+    await client.get("/"); // the first request has been answered before this one
+    proxy.reset();
+    expect(await fired).toEqual({ type: "children", path: "/twice" });
     await client.close();
   });
 
