@@ -9,7 +9,7 @@ import { limits } from "../limits.ts";
 import type { CommandSpec } from "../task.ts";
 import { type Account, accountFor, type OwnAccount, ownAccount } from "./account.ts";
 import { commandEnvironment, type RunMarks } from "./environment.ts";
-import { endGroup } from "./group.ts";
+import { endGroup, endsWithProcess } from "./group.ts";
 import { LineReader, type OutputBudget, type OutputStream } from "./output.ts";
 import { findProgram, fixedPath } from "./programs.ts";
 
@@ -183,6 +183,7 @@ function watch(
     let reaped = false;
     let closed = false;
     let ending: Promise<void> | null = null;
+    const forget = child.pid === undefined ? () => undefined : endsWithProcess(child.pid, () => reaped);
     const finish = (exitCode: number | null, by: string | null) => {
       signal.removeEventListener("abort", onAbort);
       stdout.end();
@@ -212,6 +213,7 @@ function watch(
     });
     child.on("close", (exitCode, by) => {
       closed = true;
+      forget();
       if (ending === null) finish(exitCode, by);
       else ending.then(() => finish(exitCode, by), reject);
     });

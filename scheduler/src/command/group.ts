@@ -2,6 +2,26 @@ import { type Clock, pause } from "../clock.ts";
 
 const pollMs = 20;
 
+/** Of groups whose leader runs. One listener for all: Node takes more than ten for a leak. */
+const ends = new Set<() => void>();
+const endAll = () => {
+  for (const end of ends) end();
+};
+
+/**
+ * A group is told to end when this process ends in a hurry, unless it is killed: a session of its own hears of no terminal.
+ * @returns ends this
+ */
+export function endsWithProcess(pid: number, reaped: () => boolean): () => void {
+  const end = () => void signalGroup(pid, "SIGTERM", reaped());
+  ends.add(end);
+  if (ends.size === 1) process.on("exit", endAll);
+  return () => {
+    ends.delete(end);
+    if (ends.size === 0) process.off("exit", endAll);
+  };
+}
+
 /**
  * Ends a process group: SIGTERM, then SIGKILL for what is left after the grace. Resolves when the group is empty or has
  * been killed, without waiting for the dead to be reaped.

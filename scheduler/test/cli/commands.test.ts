@@ -1,8 +1,10 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ask, file, folder, here, json, killAll, objects, schema, start, until, url } from "./process.ts";
 
@@ -60,6 +62,24 @@ describe("carillon dev", () => {
     dev.signal("SIGINT");
     await dev.says(/stopping: waiting for what runs/);
     expect((await dev.end("SIGINT")).code).toBe(130);
+  });
+
+  it("tells a command's processes to end when it ends in a hurry", async () => {
+    await file("long.crontab", "0 0 1 1 * /bin/sleep 3600\n");
+    const imported = await json("import", "crontab", "long.crontab", "--user");
+    const worker = start(["worker", "--allow", "/bin/sleep", ...here()]);
+    await worker.says(/worker is ready/);
+    const { run } = await json("tasks", "run", imported.tasks[0].name);
+    const sleepers = async () => {
+      const { stdout } = await promisify(execFile)("ps", ["-eo", "ppid=,args="]);
+      return stdout.split("\n").filter((line) => line.includes("sleep 3600") && !line.includes("<defunct>")).length;
+    };
+    await until(async () => (await sleepers()) === 1);
+    worker.signal("SIGINT");
+    await worker.says(/stopping: waiting/);
+    expect((await worker.end("SIGINT")).code).toBe(130);
+    await until(async () => (await sleepers()) === 0);
+    expect((await json("runs", "show", String(run))).state).toBe("claimed");
   });
 
   it("keeps trying while the store is away, says so once, and goes on when it is there", async () => {
