@@ -3,7 +3,7 @@ import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, Sql
 import { type ClaimedColumns, claimedRuns, columnsSql } from "./claimed-columns.ts";
 import type { Database } from "./database.ts";
 import { finishing, isUnkept } from "./dead-letters.ts";
-import { follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
+import { type EndedRun, follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { LimitedClaims, makesRoomSql, roomToldSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { endLate } from "./late.ts";
@@ -466,14 +466,10 @@ interface Lost {
 }
 
 /** Of `endedEachSql`. */
-interface Finished {
+interface Finished extends Omit<EndedRun, "settlement"> {
   fence: number;
   task_id: number;
   linked: boolean;
-  slotMs: number | null;
-  origin: number | null;
-  parentId: number | null;
-  followed: boolean;
   makesRoom: boolean;
 }
 

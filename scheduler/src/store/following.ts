@@ -20,15 +20,16 @@ export interface EndedRun {
   slotMs: number | null;
   origin: number | null;
   parentId: number | null;
+  limitKey: string | null;
   /** Others come after its task. */
   followed: boolean;
 }
 
 /** A run of a task, as it stands now, with the task's own defaults. */
 const runColumns = "id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, limit_key";
-const runValues = (s: string, now: string) =>
+const runValues = (s: string, now: string, limitKey = "case when t.lanes then '' end") =>
   `nextval('${s}.run_id'), t.id, case when t.routed then 0 else t.group_id end, t.version, case when t.paused_ms is not null then 1 when t.gate > 0 then 0 else 2 end,
-   ${now}::bigint, ${now}::bigint, (t.definition->>'priority')::smallint, t.gate, false, case when t.lanes then '' end`;
+   ${now}::bigint, ${now}::bigint, (t.definition->>'priority')::smallint, t.gate, false, ${limitKey}`;
 const told = (s: string) => notifyReadySql(s, "made where state = 2");
 
 /** What is left to do after the commit of ends. */
@@ -126,24 +127,28 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
   return rows.filter(({ state }) => state === 0).map((row) => row.task_id as number);
 }
 
-/** A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. @returns whether it waits for a place */
+/**
+ * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key
+ * goes on too, or the next link would run beside others of its key. @returns whether it waits for a place
+ */
 async function goOn(
   client: SqlClient,
   s: string,
-  { settlement: { runId }, slotMs, origin }: EndedRun,
+  { settlement: { runId }, slotMs, origin, limitKey }: EndedRun,
   onward: { payload: string | null; state: string | null },
   now: number,
 ): Promise<boolean> {
   const child = sourceNumber("child");
+  const lane = "coalesce($6, case when t.lanes then coalesce(h.key, '') end)";
   const { rows } = await client.query(
     `with made as (
        insert into ${s}.run (${runColumns}, source, payload, checkpoint, key, parent_id, inputs, slot_ms, origin)
-       select ${runValues(s, "$2")}, case when h.source = ${child} then ${child} else ${sourceNumber("chain")} end, $3::jsonb, $4::jsonb, h.key,
+       select ${runValues(s, "$2", lane)}, case when h.source = ${child} then ${child} else ${sourceNumber("chain")} end, $3::jsonb, $4::jsonb, h.key,
               case when h.source = ${child} then h.parent_id else h.id end, array[h.id], h.slot_ms, $5
        from ${s}.run_history h join ${s}.task t on t.id = h.task_id where h.id = $1 returning state, due_ms, group_id),
      told as (${told(s)})
      select state, (select count(*) from told) from made`,
-    [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId],
+    [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId, limitKey],
   );
   return rows[0]?.state === 0;
 }

@@ -377,6 +377,23 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await stage.store.flow.inputs({ runId: next.runId })).toMatchObject([{ runId: run.runId }]);
     });
 
+    it.each([{ limitKey: "customer-7" }, { key: "a" }, {}])(
+      "of a run with %j waits for its turn among the runs of its limit key",
+      async (keys) => {
+        const link = await task(`limited-link${groups}`, { limit: { perKey: 1 } });
+        await stage.enqueue(link, keys);
+        const run = await one(link);
+        const limitKey = keys.limitKey ?? keys.key;
+        const other = await stage.enqueue(link, limitKey === undefined ? {} : { limitKey });
+        await settle(run, onward({ kind: "continue", payload: null, state: null }));
+        const turn = await one(link);
+        expect(turn.runId).toBe(other);
+        await settle(turn);
+        const next = await one(link);
+        expect(await stage.store.runs.find(next.runId)).toMatchObject({ source: "chain", limitKey: limitKey ?? "" });
+      },
+    );
+
     it("of a child is one child: its parent's join waits for the last, and sees that", async () => {
       const parent = await task("chain-parent");
       const child = await task("chain-child");
