@@ -21,6 +21,8 @@ export interface EndedRun {
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
+  /** Someone asked for its cancellation. */
+  cancelling: boolean;
   /** Others come after its task. */
   followed: boolean;
 }
@@ -42,7 +44,10 @@ export class LooseEnds {
   readonly held = new Set<number>();
 }
 
-/** Writes, with the ends, what follows from them. A run that goes on as another has not ended for those that come after it. */
+/**
+ * Writes, with the ends, what follows from them. A run that goes on as another has not ended for those that come after it;
+ * a cancelled one, though it wants to, does not go on, and they do not begin either.
+ */
 export async function follow(
   client: SqlClient,
   s: string,
@@ -64,7 +69,8 @@ export async function follow(
       loose.parents.add(runId);
       await gather(client, s, run, onward, now);
     }
-    if (onward?.kind === "continue" && (await goOn(client, s, run, onward, now))) loose.held.add(run.settlement.taskId);
+    if (onward?.kind === "continue" && !run.cancelling && (await goOn(client, s, run, onward, now)))
+      loose.held.add(run.settlement.taskId);
   }
 }
 
@@ -145,7 +151,7 @@ async function goOn(
        insert into ${s}.run (${runColumns}, source, payload, checkpoint, key, parent_id, inputs, slot_ms, origin)
        select ${runValues(s, "$2", lane)}, case when h.source = ${child} then ${child} else ${sourceNumber("chain")} end, $3::jsonb, $4::jsonb, h.key,
               case when h.source = ${child} then h.parent_id else h.id end, array[h.id], h.slot_ms, $5
-       from ${s}.run_history h join ${s}.task t on t.id = h.task_id where h.id = $1 returning state, due_ms, group_id),
+       from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),
      told as (${told(s)})
      select state, (select count(*) from told) from made`,
     [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId, limitKey],
@@ -166,7 +172,7 @@ async function gather(
   );
 }
 
-/** Makes the joining run of each of these parents, or of any, whose children have all ended. Repeatable. */
+/** Makes the joining run of each of these parents, or of any, whose children have all ended; none of a removed task. Repeatable. */
 export async function fireJoins(database: Database, parents: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const rows = await database.persist(() =>
@@ -182,7 +188,7 @@ export async function fireJoins(database: Database, parents: number[] | null, no
        ), made as (
          insert into ${s}.run (${runColumns}, source, payload, parent_id, slot_ms, origin)
          select ${runValues(s, "$2")}, ${sourceNumber("join")}, g.payload, g.parent_id, g.slot_ms, g.origin
-         from gone g join ${s}.task t on t.id = g.task_id returning task_id, state, due_ms, group_id
+         from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
        ), told as (${told(s)})
        select made.task_id as "taskId", made.state, (select count(*) from told) from made`,
       [parents, Math.round(nowMs)],

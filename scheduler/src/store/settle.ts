@@ -31,7 +31,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
               r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.origin, r.limit_key, i.result, i.error,
-              r.gate > 0 or r.after_end as linked
+              r.recall = 1 as cancelling, r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
                                   version, attempt, outcome, priority, source, key, payload, result, error, parent_id, inputs)
@@ -72,7 +72,7 @@ const unkept = (s: string) => `
 /** What `follow` must know of each ended run, and whether others wait for its end. */
 export const endedEachSql = (
   s: string,
-) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey",
+) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", cancelling,
   exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom" from gone`;
 
 export function finishValues(

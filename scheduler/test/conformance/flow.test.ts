@@ -394,6 +394,22 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       },
     );
 
+    it("ends with the run that was told to stop, and begins nothing; a join does not wait for more of it", async () => {
+      const parent = await task("stops-parent");
+      const link = await task("stops");
+      const after = await task("after-stops", { after: "stops" });
+      const join = await task("joins-stopped");
+      const run = await begun(parent);
+      await stage.store.flow.spawn(run, children(link, ["c"]), stage.nowMs);
+      await settle(run, onward({ kind: "join", taskId: join.taskId, payload: null }));
+      const stopped = await one(link);
+      expect(await stage.store.runs.cancel(stopped.runId, "enough", stage.nowMs)).toBe("asked");
+      await settle(stopped, onward({ kind: "continue", payload: null, state: null }));
+      expect(await stage.store.runs.find(stopped.runId)).toMatchObject({ state: "succeeded" });
+      expect(await claim(link, after)).toEqual([]);
+      expect(await claim(join)).toHaveLength(1);
+    });
+
     it("of a child is one child: its parent's join waits for the last, and sees that", async () => {
       const parent = await task("chain-parent");
       const child = await task("chain-child");
@@ -411,6 +427,24 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       ]);
     });
   });
+
+  it.each([{}, { limit: { perKey: 1 } }])(
+    "of a removed task with %j nothing is made: no link, no join",
+    async (options) => {
+      const parent = await task(`outlives${groups}`);
+      const child = await task(`outlived${groups}`, options);
+      const join = await task(`joins-outlived${groups}`, options);
+      const run = await begun(parent);
+      await stage.store.flow.spawn(run, children(child, ["c"]), stage.nowMs);
+      await settle(run, onward({ kind: "join", taskId: join.taskId, payload: null }));
+      const last = await one(child);
+      for (const { name } of [child, join]) await stage.store.tasks.remove(name, change(stage.nowMs));
+      await settle(last, onward({ kind: "continue", payload: null, state: null }));
+      const both = [child.taskId, join.taskId];
+      expect(await stage.rows("select task_id from $s.run where task_id = any($1)", [both])).toEqual([]);
+      expect(await stage.rows("select task_id from $s.gathering")).toEqual([]);
+    },
+  );
 
   it("a state outlives a retry and a lost worker, is refused from an old claim, and goes with the run's end", async () => {
     const long = await task("long");
