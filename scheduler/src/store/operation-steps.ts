@@ -5,6 +5,7 @@ import type { Enqueued, RunStore, SqlClient, TaskStore } from "../store.ts";
 import type { Database } from "./database.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { settleGates } from "./gates.ts";
+import { sourceNumber } from "./sources.ts";
 import { taskIdsSql, taskValues } from "./task-filter.ts";
 
 /** An operation as its row has it, while it is open. */
@@ -159,6 +160,10 @@ interface Past {
   priority: number | null;
   key: string | null;
   slotMs: number | null;
+  /** The runs that it came after or went on from, as the store writes them. */
+  inputs: string | null;
+  /** The run whose children it joined. */
+  joined: number | null;
   /** Its task exists. */
   exists: boolean;
   /** Its history does. */
@@ -179,7 +184,9 @@ export function runSteps(database: Database, runs: RunStore) {
     const values = [...taskValues(filter), states, filter.sinceMs ?? null, filter.untilMs ?? null];
     return { sql: endedSql, values, id: "h.id" };
   };
-  const fields = `t.deleted_ms is null as exists, h.payload::text as payload, h.priority, h.key, h.slot_ms as "slotMs"`;
+  const fields = `t.deleted_ms is null as exists, h.payload::text as payload, h.priority, h.key, h.slot_ms as "slotMs",
+    coalesce(h.inputs, case when h.source = ${sourceNumber("after")} then array[h.parent_id] end)::text as inputs,
+    case when h.source = ${sourceNumber("join")} then h.parent_id end as joined`;
 
   return {
     async preview(request: OperationRequest, _nowMs: number, show: number): Promise<Preview> {
@@ -205,14 +212,15 @@ export function runSteps(database: Database, runs: RunStore) {
           hint: "Wait for its end, or cancel it.",
         });
       }
-      const { exists, taskId, payload, priority, key, slotMs } = past[0];
+      const { exists, taskId, payload, priority, key } = past[0];
       if (!exists) throw new CarillonError("TASK_UNKNOWN", `the task of run ${runId} was removed`);
       const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const, runId: made };
       const run = await runs.enqueueIn(client, write, now, "later");
       if (!run.created) return run;
-      await client.query(`update ${s}.run set slot_ms = $2 where id = $1`, [run.runId, slotMs]);
+      const again = new Map([[runId, run.runId]]);
+      await inherit(client, past, again);
       await settleGates(client, s, [taskId], now, false);
-      await mark(client, past, new Map([[runId, run.runId]]), null, 1);
+      await mark(client, past, again, null, 1);
       return run;
     },
 
@@ -269,7 +277,7 @@ export function runSteps(database: Database, runs: RunStore) {
     return rows as unknown as Past[];
   }
 
-  /** A new run of each, with its payload, key, priority and slot. Task by task, in the order in which gates are taken. */
+  /** A new run of each, with its payload, key, priority, slot and inputs. Task by task, in the order in which gates are taken. */
   async function again(client: SqlClient, past: Past[], now: number) {
     const made = new Map<number, number>();
     let error: string | null = null;
@@ -290,17 +298,33 @@ export function runSteps(database: Database, runs: RunStore) {
         error = `run ${id}: its task was removed`;
       }
     }
-    const slots = past.filter(({ id, slotMs }) => slotMs !== null && made.has(id));
-    if (slots.length > 0) {
-      await client.query(
-        `update ${s}.run r set slot_ms = i.slot_ms from unnest($1::bigint[], $2::bigint[]) as i (id, slot_ms) where r.id = i.id`,
-        [slots.map(({ id }) => made.get(id)), slots.map(({ slotMs }) => slotMs)],
-      );
-    }
+    await inherit(client, past, made);
     // After their slots are written: who is skipped for want of a place is told with its slot.
     const taskIds = past.filter(({ id }) => made.has(id)).map(({ taskId }) => taskId);
     if (taskIds.length > 0) await settleGates(client, s, taskIds, now, false);
     return { made, error };
+  }
+
+  /**
+   * The slots and inputs of the old runs. Made by hand, the new ones are nobody's but for those that join: what these join is found by its
+   * parent. One of a child is not its parent's, or an open join would wait for it.
+   */
+  async function inherit(client: SqlClient, past: Past[], made: Map<number, number>) {
+    const heirs = past.filter(
+      ({ id, slotMs, inputs, joined }) => made.has(id) && (slotMs ?? inputs ?? joined) !== null,
+    );
+    if (heirs.length === 0) return;
+    await client.query(
+      `update ${s}.run r set slot_ms = i.slot_ms, inputs = i.inputs::bigint[], parent_id = i.joined,
+              source = case when i.joined is null then r.source else ${sourceNumber("join")} end
+       from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[]) as i (id, slot_ms, inputs, joined) where r.id = i.id`,
+      [
+        heirs.map(({ id }) => made.get(id)),
+        heirs.map(({ slotMs }) => slotMs),
+        heirs.map(({ inputs }) => inputs),
+        heirs.map(({ joined }) => joined),
+      ],
+    );
   }
 
   /** What was run again is no open letter any more, whichever way it was asked for. */

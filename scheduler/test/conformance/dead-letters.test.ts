@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Onward, RunInput } from "../../src/flow.ts";
 import type { OperationKind, OperationRequest } from "../../src/operations.ts";
-import type { TaskRecord, Verdict } from "../../src/store.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
+import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 const failing = (message: string, code?: string): Verdict => ({
   ...{ kind: "ended", outcome: "failed", result: null },
@@ -108,6 +110,50 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await stage.store.deadLetters.linksOf(run?.runId as number)).toEqual({ letter: null, redrives: old });
     expect(await carryOut(await begin("redrive", { task: "redriven" }))).toMatchObject({ total: 0, done: 0 });
     expect(await stage.store.deadLetters.groups({ task: "redriven" })).toEqual([]);
+  });
+
+  it("are redriven, and run again by number, with the inputs that they had; a child without its parent", async () => {
+    const task = (name: string, options: TaskOptions = {}) => stage.task(`of-${name}`, { group: name, ...options });
+    const [parent, part] = [await task("parent"), await task("part")];
+    const joining = await task("joining");
+    const branches = [await task("left", { after: "of-parent" }), await task("right", { after: "of-parent" })];
+    const after = await task("after", { after: "of-parent" });
+    const several = await task("several", { after: ["of-left", "of-right"] });
+    const link = await task("link");
+    const end = async (of: TaskRecord, verdict: Verdict) => {
+      const [run] = (await stage.claim(session, [of])) as [ClaimedRun];
+      await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
+      return run.runId;
+    };
+    const onward = (next: Onward): Verdict => ({ ...succeededVerdict, onward: next }) as Verdict;
+
+    await stage.enqueue(parent);
+    const [run] = (await stage.claim(session, [parent])) as [ClaimedRun];
+    const parts = ["a", "b"].map((key) => ({ taskId: part.taskId, payload: null, key }));
+    await stage.store.flow.spawn(run, parts, stage.nowMs);
+    const join = onward({ kind: "join", taskId: joining.taskId, payload: null });
+    await stage.store.claims.settle(session, [settlement(run, join, stage.nowMs)], stage.nowMs);
+    const children = await stage.claim(session, [part]);
+    const verdicts = children.map((child) => settlement(child, failing("no"), stage.nowMs));
+    await stage.store.claims.settle(session, verdicts, stage.nowMs);
+    for (const branch of branches) await end(branch, succeededVerdict);
+    await stage.enqueue(link);
+    await end(link, onward({ kind: "continue", payload: null, state: null }));
+    const olds = new Map<string, number>();
+    for (const of of [joining, after, several, link]) olds.set(of.name, await end(of, failing("no")));
+
+    const inputsOf = (runId: number) => stage.store.flow.inputs({ runId });
+    const had = new Map<string, RunInput[]>();
+    for (const [name, old] of olds) had.set(name, await inputsOf(old));
+    expect([...had.values()].map(({ length }) => length)).toEqual([2, 1, 2, 1]);
+    expect(await carryOut(await begin("redrive", { matching: "of-*" }))).toMatchObject({ done: 6, failed: 0 });
+    for (const [name, old] of olds) {
+      const { letter } = await stage.store.deadLetters.linksOf(old);
+      const made = [letter?.redrivenBy as number, (await stage.store.operations.rerun(old, change(stage.nowMs))).runId];
+      for (const runId of made) expect(await inputsOf(runId), name).toEqual(had.get(name));
+    }
+    const again = await stage.rows("select parent_id from $s.run where task_id = $1", [part.taskId]);
+    expect(again).toEqual([{ parent_id: null }, { parent_id: null }]);
   });
 
   it("are redriven once by two operators at the same time, step by step", async () => {
