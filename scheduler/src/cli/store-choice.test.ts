@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { silentLog } from "../log.ts";
+import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
-import { chosenCoordination, chosenUrl, coordinationText, urlPlace } from "./store-choice.ts";
+import { chosenCoordination, chosenUrl, coordinationText, lookingOptions, urlPlace } from "./store-choice.ts";
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
 beforeEach(() => {
   vi.stubEnv("CARILLON_STORE", undefined);
   vi.stubEnv("DATABASE_URL", undefined);
+  vi.stubEnv("CARILLON_DIRECTORY", undefined);
 });
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -22,6 +24,32 @@ describe("the store", () => {
     expect(chosenUrl({ color: true })).toBe(url("carillon"));
     expect(chosenUrl({ color: true }, url("file"))).toBe(url("file"));
     expect(chosenUrl({ color: true, store: url("option") }, url("file"))).toBe(url("option"));
+  });
+
+  it("is the folder on the command line, whatever else names a URL", () => {
+    vi.stubEnv("CARILLON_STORE", url("carillon"));
+    vi.stubEnv("DATABASE_URL", url("database"));
+    const file = { path: "carillon.config.yaml", values: { store: url("config") } };
+    const asked = { color: true, directory: "here", file };
+    expect(chosenReach(asked)).toEqual({ kind: "store", from: "--directory" });
+    expect(lookingOptions(asked)).not.toHaveProperty("store");
+    expect(lookingOptions(asked)).toMatchObject({ directory: "here" });
+    const node = { ...asked, logLevel: "info" } as NodeOptions;
+    const decided = deciding(node, silentLog, { scheduler: true, worker: true })({ store: url("file") });
+    expect(decided).not.toHaveProperty("store");
+    expect(decided).toMatchObject({ directory: "here" });
+    expect(chosenUrl({ ...asked, store: url("option") })).toBe(url("option"));
+  });
+
+  it("is the folder in the environment, before what the configuration says and after its URLs", () => {
+    const asked = { color: true, file: { path: "carillon.config.yaml", values: { store: url("config") } } };
+    vi.stubEnv("CARILLON_DIRECTORY", "there");
+    expect(chosenReach(asked)).toEqual({ kind: "store", from: "CARILLON_DIRECTORY" });
+    expect(lookingOptions(asked)).not.toHaveProperty("store");
+    expect(lookingOptions(asked)).toMatchObject({ directory: "there" });
+    vi.stubEnv("DATABASE_URL", url("database"));
+    expect(chosenReach(asked)).toEqual({ kind: "store", from: "DATABASE_URL" });
+    expect(lookingOptions(asked)).toMatchObject({ store: url("database") });
   });
 
   it("is named without its password", () => {

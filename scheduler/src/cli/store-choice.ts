@@ -31,10 +31,13 @@ export const defaultDirectory = ".carillon";
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
-/** The URL given, else that of the environment; undefined: the embedded store. */
-export function chosenUrl({ store, file }: CommonOptions, fileUrl?: string): string | undefined {
-  const { CARILLON_STORE, DATABASE_URL } = process.env;
-  return store || fileUrl || CARILLON_STORE || DATABASE_URL || textIn(file, "store");
+/** The URL of whoever is nearest, in the order of `chosenReach`; undefined: the embedded store, in the folder that was named. */
+export function chosenUrl({ store, directory, file }: CommonOptions, fileUrl?: string): string | undefined {
+  const { CARILLON_STORE, DATABASE_URL, CARILLON_DIRECTORY } = process.env;
+  if (store) return store;
+  // A folder on the command line is an answer too: a URL that happens to be in the environment would be another cluster.
+  if (directory !== undefined) return undefined;
+  return fileUrl || CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
 }
 
 /** What else than the store to coordinate by: the URL given, else the file's, else that of the environment. */
@@ -124,7 +127,7 @@ export async function withStore(
   process.on("SIGINT", onInterrupt);
   try {
     const { store, nowMs, embedded, url } = await tower.open();
-    const place = placeText(url, embedded, options.directory);
+    const place = placeText(url, embedded, looking.directory);
     const exit = await work({ tower, store, nowMs, place, signal: interrupted.signal });
     return interrupted.signal.aborted ? exitCodes.interrupted : exit;
   } finally {
