@@ -9,6 +9,8 @@ const most = 1_000;
 /** Tasks whose newest failure is read, for its words. */
 const worded = 100;
 const longestText = 300;
+/** That are found by the store's counters: failures, and slots that the misfire policy gave up. */
+const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
 
 /** What each rule finds. All of it is small however many runs there are: indexes, counters and what is under way. */
 export function findSql(s: string) {
@@ -117,9 +119,7 @@ export function findSql(s: string) {
     succeededOf: (subject: string) => totals("succeeded", `(select id from ${s}.task where name = ${subject})`),
 
     async all(client: SqlClient, rules: readonly AlarmRule[], thresholds: Thresholds, now: number): Promise<Finding[]> {
-      const found: Finding[] = rules.some((rule) => rule === "failed" || rule === "exhausted")
-        ? await counted(client, now)
-        : [];
+      const found: Finding[] = rules.some((rule) => countedRules.has(rule)) ? await counted(client, now) : [];
       if (rules.includes("late")) {
         const { rows } = await client.query(
           `with told as (delete from ${s}.alarm_report returning *)

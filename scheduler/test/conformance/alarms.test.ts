@@ -146,10 +146,24 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await stage.lead(sessionId);
     await stage.rows("delete from $s.run where task_id = any($1)", [[task.taskId, hangs.taskId]]);
     await stage.store.tasks.pause("planned", { author: "", reason: "", nowMs: at });
+    // The slot that the pause gave up has happened once, and is over a summary later.
+    await look(at + 1, ["unfired"]);
     await look(at + 100_000, ["overdue", "stuck", "late", "leaderless", "unfired"]);
     expect((await open()).filter(([rule]) => rule !== "exhausted")).toEqual([]);
     await look(at + 160_000, ["leaderless"]);
     expect((await written("leaderless")).slice(2)).toEqual(["ops cleared 1", "mail cleared 1"]);
+  });
+
+  it("slots that the misfire policy gave up are found where failures are not looked for", async () => {
+    const t = stage.nowMs + 2_000_000;
+    await look(t, ["unfired"]);
+    const { taskId } = await stage.task("given-up");
+    await stage.rows("insert into $s.tally_delta (task_id, missed) values ($1, 3)", [taskId]);
+    await look(t, ["unfired"]);
+    expect(await open()).toContainEqual(["unfired", "given-up", 3]);
+    await look(t + 100_000, ["unfired"]);
+    await look(t + 200_000, ["unfired"]);
+    expect((await open()).filter(([rule]) => rule === "unfired")).toEqual([]);
   });
 
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
