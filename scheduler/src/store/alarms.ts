@@ -97,7 +97,10 @@ export function alarmStore(database: Database): AlarmStore {
     );
   }
 
-  /** @returns how much is new: of a condition that goes on, of what somebody knows, and of what is silenced, nothing */
+  /**
+   * @returns how much is new: of a condition that goes on, of what somebody knows, and of what is silenced, nothing; of what
+   * was not open before at least one, also where it was found without a count
+   */
   async function raise(client: SqlClient, rule: AlarmRule, findings: readonly Finding[], now: number): Promise<number> {
     if (findings.length === 0) return 0;
     // Of one subject there is one row; a rule may have found it in two ways.
@@ -120,7 +123,7 @@ export function alarmStore(database: Database): AlarmStore {
            count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
            last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
            seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
-       select coalesce(sum(f.count) filter (where (not $7 or b.subject is null) and b.seen_ms is null
+       select coalesce(sum(greatest(f.count, (b.subject is null)::int)) filter (where (not $7 or b.subject is null) and b.seen_ms is null
                                         and not ${silencedSql(s, "$1", "f.subject", "$6")}), 0)::float8 as news
        from found f left join before b using (subject)`,
       [

@@ -166,6 +166,24 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await open()).filter(([rule]) => rule === "unfired")).toEqual([]);
   });
 
+  it("a second task whose slots are not planned is told while the first one's incident goes on", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const [one, two] = [
+      await stage.task("unplanned", { schedule: every("1h") }),
+      await stage.task("unplanned-too", { schedule: every("1d") }),
+    ];
+    const t = (one.nextSlotMs as number) + 60_001;
+    await look(t, ["unfired"]);
+    expect(await written("unfired")).toEqual(["ops raised 1", "mail raised 1"]);
+    const later = (two.nextSlotMs as number) + 60_001;
+    await look(later, ["unfired"]);
+    expect((await written("unfired")).slice(2)).toEqual(["ops summary 2", "mail summary 2"]);
+    await look(later + 10_000_000, ["unfired"]);
+    expect(await written("unfired"), "what goes on is not news").toHaveLength(4);
+    for (const name of ["unplanned", "unplanned-too"])
+      await stage.store.tasks.remove(name, { author: "", reason: "", nowMs: later });
+  });
+
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 5_000_000;
