@@ -75,7 +75,7 @@ export interface AlarmStore {
   /**
    * Looks at these rules, opens and closes alarms, and writes what is to be told, all in one transaction, one process at a
    * time. The first look ever takes what has failed before for known. Repeatable: a second try finds it looked at.
-   * @param channels to which a rule's messages go @returns how many messages were written
+   * @param channels to which a rule's messages go; of a rule that has none, all that is open ends untold @returns how many messages were written
    */
   look(
     rules: readonly AlarmRule[],

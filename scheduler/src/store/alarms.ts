@@ -2,6 +2,7 @@ import type { AlarmStore, Thresholds, Try } from "../alarm-store.ts";
 import {
   type AlarmMessage,
   type AlarmRule,
+  alarmRules,
   conditions,
   type Finding,
   type Incident,
@@ -36,6 +37,7 @@ export function alarmStore(database: Database): AlarmStore {
           await close(client, rule, findings, thresholds, now);
           written += await tell(client, rule, news, channels[rule] ?? [], thresholds, now);
         }
+        await endUntold(client, channels, now);
         await client.query(`delete from ${s}.alarm_outbox where sent_ms < $1`, [now - sentKeptMs]);
         await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
         return written;
@@ -156,6 +158,15 @@ export function alarmStore(database: Database): AlarmStore {
     await client.query(
       `update ${s}.alarm a set cleared_ms = $2::bigint where a.rule = $1 and a.cleared_ms is null and ${over}`,
       [rule, now, findings.map(({ subject }) => subject)],
+    );
+  }
+
+  /** Rules without a channel are turned off: nobody looks for their end, so what is open of them would stay so. */
+  async function endUntold(client: SqlClient, channels: Partial<Record<AlarmRule, string[]>>, now: number) {
+    await client.query(
+      `with over as (delete from ${s}.alarm_incident where rule = any($1))
+       update ${s}.alarm set cleared_ms = $2 where rule = any($1) and cleared_ms is null`,
+      [alarmRules.filter((rule) => !channels[rule]?.length), now],
     );
   }
 

@@ -184,6 +184,23 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
       await stage.store.tasks.remove(name, { author: "", reason: "", nowMs: later });
   });
 
+  it("a rule that is turned off has nothing open, and tells anew when it is turned on again", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    await stage.rows("delete from $s.alarm_incident where rule = 'late'");
+    const t = stage.nowMs + 3_000_000;
+    const late = async (nowMs: number) => {
+      await stage.store.alarms.report([{ rule: "late", subject: "slow", count: 1, text: "late", runId: null }], nowMs);
+      return look(nowMs, ["late"]);
+    };
+    expect(await late(t)).toBe(2);
+    await look(t + 1, ["leaderless"]);
+    expect(await open(), "not looked for this time, but on").toContainEqual(["late", "slow", 1]);
+    await look(t + 2, ["leaderless"], { ...everywhere, late: [] });
+    expect((await open()).filter(([rule]) => rule === "late")).toEqual([]);
+    expect(await late(t + 3)).toBe(2);
+    expect(await written("late")).toEqual(["ops raised 1", "mail raised 1", "ops raised 1", "mail raised 1"]);
+  });
+
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 5_000_000;
