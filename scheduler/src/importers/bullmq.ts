@@ -2,6 +2,7 @@
  * BullMQ: what `queue.getJobSchedulers()` gives as JSON, or the older `queue.getRepeatableJobs()`. An array is one queue's;
  * an object has an array for each queue's name.
  */
+import { eitherDay } from "./either-day.ts";
 import {
   Findings,
   type ImportOptions,
@@ -61,7 +62,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
   const offset = numberOf(row.offset) ?? 0;
   const schedule =
     pattern !== ""
-      ? { cron: pattern, zone: zone || options.zone }
+      ? { cron: eitherDay(pattern), zone: zone || options.zone }
       : { every: period, ...(offset === 0 ? {} : { anchor: timeOf(offset) }) };
   if (pattern !== "" && offset !== 0) lost(`its offset of ${offset} ms`);
   const limit = numberOf(row.limit);

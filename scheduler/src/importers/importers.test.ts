@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { nextSlots } from "../schedule.ts";
 import { readWritten, writtenTask } from "../written-task.ts";
 import { importBullmq } from "./bullmq.ts";
 import type { Findings } from "./findings.ts";
@@ -216,6 +217,36 @@ describe("Kubernetes", () => {
     const every = importKubernetes([{ path: "x.yaml", text }], utc);
     expect(tasksOf(every).a).toMatchObject({ schedule: { every: "1h30m" }, overlap: "skip" });
     expect(told(every, "lost")).toContainEqual(expect.stringContaining("2 indexed completions"));
+  });
+});
+
+describe("a star with a step in a day field, beside another day field", () => {
+  it.each([
+    ["0 0 */2 * 1", "0 0 1-31/2 * 1"],
+    ["0 0 1 * */2", "0 0 1 * 0-6/2"],
+    ["0 0 */2,5 * */3", "0 0 1-31/2,5 * 0-6/3"],
+    ["0 0 */2 * *", "0 0 */2 * *"],
+    ["0 0 ? * */2", "0 0 ? * */2"],
+    ["0 0 */2 * */1", "0 0 */2 * */1"],
+    ["0 0 */2,* * 1", "0 0 */2,* * 1"],
+    ["*/5 */2 3 */4 1", "*/5 */2 3 */4 1"],
+    ["@daily", "@daily"],
+  ])("%s is %s, for Kubernetes, BullMQ and pg-boss", (theirs, ours) => {
+    const manifest = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "${theirs}", jobTemplate: {} }`;
+    const found = [
+      importKubernetes([{ path: "a.yaml", text: manifest }], utc),
+      importBullmq([{ path: "a.json", text: JSON.stringify([{ key: "a", pattern: theirs, tz: "UTC" }]) }], utc),
+      importPgBoss([{ path: "a.json", text: JSON.stringify([{ name: "a", cron: theirs }]) }], utc),
+    ];
+    for (const each of found) expect(tasksOf(each).a?.schedule).toEqual({ cron: ours, zone: "UTC" });
+  });
+
+  it("with seconds too: on odd days, and on Mondays", () => {
+    const text = JSON.stringify([{ key: "a", pattern: "0 0 0 */2 * 1", tz: "UTC" }]);
+    const written = tasksOf(importBullmq([{ path: "a.json", text }], utc)).a;
+    const slots = nextSlots(readWritten("a", written).schedule, Date.UTC(2026, 5, 30), 5);
+    // The 6th of July 2026 is a Monday.
+    expect(slots.map((slot) => new Date(slot).getUTCDate())).toEqual([1, 3, 5, 6, 7]);
   });
 });
 

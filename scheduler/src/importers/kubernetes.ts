@@ -1,5 +1,6 @@
 /** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
 import { yamlDocuments } from "../yaml-documents.ts";
+import { eitherDay } from "./either-day.ts";
 import {
   Findings,
   type ImportOptions,
@@ -127,7 +128,7 @@ function scheduleOf(text: string, zone: string): unknown {
   const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
   const [, period] = /^@every\s+(\S+)$/.exec(rest ?? text) ?? [];
   if (period !== undefined) return { every: period };
-  return { cron: rest ?? text, zone: named ?? zone };
+  return { cron: eitherDay(rest ?? text), zone: named ?? zone };
 }
 
 const imageOf = (pod: unknown): string => {

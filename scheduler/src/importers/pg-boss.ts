@@ -1,4 +1,5 @@
 /** pg-boss: rows of its table `schedule` as JSON, or what `boss.getSchedules()` gives. */
+import { eitherDay } from "./either-day.ts";
 import {
   Findings,
   type ImportOptions,
@@ -83,7 +84,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
   findings.add(source, source, {
     group: options.group,
     schedule: {
-      cron: textOf(row.cron ?? row.expression),
+      cron: eitherDay(textOf(row.cron ?? row.expression)),
       zone: textOf(row.timezone) || textOf(within(said, "tz")) || "UTC",
     },
     slotPayload: row.data === null ? undefined : row.data,
