@@ -84,6 +84,34 @@ describe("Quartz", () => {
     expect(task?.written.misfire).toMatchObject({ policy });
   });
 
+  it.each([
+    ["2026-07-01T09:00:00", "", "2026-07-01T07:00:00.000Z"],
+    ["2026-01-01T09:00:00.5", "", "2026-01-01T08:00:00.500Z"],
+    ["2026-03-29T02:30:00", "", "2026-03-29T01:30:00.000Z"],
+    ["2026-07-01T09:00:00", "Asia/Tokyo", "2026-07-01T00:00:00.000Z"],
+    ["2026-07-01T09:00:00Z", "", "2026-07-01T09:00:00.000Z"],
+    ["2026-07-01T09:00:00+01:00", "", "2026-07-01T08:00:00.000Z"],
+    ["2026-02-30T09:00:00", "", undefined],
+    ["2026-07-01", "", undefined],
+    ["9026-07-01T09:00:00", "", undefined],
+    ["tomorrow", "", undefined],
+    ["2026-07-01T09:00:00", "Mars/Base", undefined],
+  ])("start-time %s in %s, on a machine in Berlin, is %s", (start, zone, instant) => {
+    const said = `<job-name>a</job-name><start-time>${start}</start-time>${zone && `<time-zone>${zone}</time-zone>`}`;
+    const repeats = "<repeat-count>-1</repeat-count><repeat-interval>60000</repeat-interval>";
+    const triggers = [`<simple>${said}</simple>`, `<simple>${said}${repeats}</simple>`];
+    for (const [at, trigger] of triggers.entries()) {
+      const text = `<schedule><job><name>a</name></job><trigger>${trigger}</trigger></schedule>`;
+      const found = importQuartz([{ path: "a.xml", text }], { zone: "Europe/Berlin" });
+      const ours = at === 0 ? { at: instant } : { every: "1m", anchor: instant };
+      expect(tasksOf(found).a?.schedule).toEqual(instant === undefined ? undefined : ours);
+      expect(told(found, "problem")).toHaveLength(instant === undefined ? 1 : 0);
+      const guessed = instant !== undefined && !/Z|\+/.test(start);
+      const note = `a: its start-time ${start} has no offset, so it is taken to be in ${zone || "Europe/Berlin"}`;
+      expect(told(found, "note").filter((text) => text.includes("start-time"))).toEqual(guessed ? [note] : []);
+    }
+  });
+
   it("reads nothing but the text: no entity, no file, nothing half-closed", () => {
     const hostile =
       '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><schedule><job><name>&f;</name></job></schedule>';

@@ -2,6 +2,9 @@
  * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), and quartz.properties for the misfire
  * threshold. What runs is a Java class, which stays behind: a worker's handler of the task's name takes its place.
  */
+import { instantAt } from "../calendar.ts";
+import { isCarillonError } from "../errors.ts";
+import { endOfTime, zoneOf } from "../zone.ts";
 import { Findings, type ImportOptions, type SourceFile } from "./findings.ts";
 import { quartzCron } from "./quartz-cron.ts";
 import { childrenOf, childText, type Element, everywhere, readXml } from "./xml.ts";
@@ -154,7 +157,10 @@ const unitsMs: Record<string, number> = {
 
 function scheduleOf(trigger: Element, source: string, { findings, options }: Place): unknown {
   const zone = childText(trigger, "time-zone") || options.zone;
-  const start = childText(trigger, "start-time");
+  const said = childText(trigger, "start-time");
+  // A cron has no use for it.
+  const start = trigger.name === "cron" ? said : instantOf(said, zone, source, findings);
+  if (start === undefined) return undefined;
   switch (trigger.name) {
     case "cron":
       if (start !== "") findings.lost(source, `its start-time ${start}: it fires from when it is applied`);
@@ -163,13 +169,13 @@ function scheduleOf(trigger: Element, source: string, { findings, options }: Pla
       const count = Number(childText(trigger, "repeat-count") || "0");
       const interval = Number(childText(trigger, "repeat-interval") || "0");
       if (count === 0) {
-        if (start !== "") return { at: withOffset(start) };
+        if (start !== "") return { at: start };
         findings.lost(source, "it fires once, when the scheduler starts", "Run it by hand: carillon tasks run.");
         return "manual";
       }
       if (count > 0)
         findings.lost(source, `it ends after ${count + 1} times; here it goes on`, "Remove the task when it is done.");
-      return { every: interval, ...(start === "" ? {} : { anchor: withOffset(start) }) };
+      return { every: interval, ...(start === "" ? {} : { anchor: start }) };
     }
     case "calendar-interval": {
       const unit = childText(trigger, "repeat-interval-unit");
@@ -190,7 +196,7 @@ function scheduleOf(trigger: Element, source: string, { findings, options }: Pla
         );
       return {
         every: Number(childText(trigger, "repeat-interval")) * unitMs,
-        ...(start === "" ? {} : { anchor: withOffset(start) }),
+        ...(start === "" ? {} : { anchor: start }),
       };
     }
     default:
@@ -199,8 +205,28 @@ function scheduleOf(trigger: Element, source: string, { findings, options }: Pla
   }
 }
 
-/** XML's times may have no offset; Quartz then means its machine's zone, and UTC is told to be meant here. */
-const withOffset = (time: string) => (/(?:Z|[+-]\d{2}:?\d{2})$/i.test(time) ? time : `${time}Z`);
+/** XML's times may have no offset; Quartz then means its machine's zone. @returns undefined: a problem was told */
+function instantOf(time: string, zone: string, source: string, findings: Findings): string | undefined {
+  if (time === "" || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(time)) return time;
+  const local = Date.parse(`${time}Z`);
+  const [day] = /^\d{4}-\d\d-\d\d(?=T)/.exec(time) ?? [];
+  // What is no time, no day of its month or beyond all slots is for the schedule to refuse.
+  const exists = local >= 0 && local < endOfTime && day !== undefined && new Date(local).toISOString().startsWith(day);
+  if (!exists) return `${time}Z`;
+  try {
+    const instant = new Date(instantAt(zoneOf(zone), local)).toISOString();
+    findings.note(
+      source,
+      `its start-time ${time} has no offset, so it is taken to be in ${zone}`,
+      "Quartz means the zone of its machine; say another with --zone.",
+    );
+    return instant;
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    findings.problem(source, error.message, error.hint);
+    return undefined;
+  }
+}
 
 function misfireOf(trigger: Element, source: string, findings: Findings): "fire_once" | "skip" | "all" {
   const said = childText(trigger, "misfire-instruction").replace(/^MISFIRE_INSTRUCTION_/, "");
