@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { nextSlots } from "../schedule.ts";
@@ -165,7 +166,7 @@ describe("XXL-JOB", () => {
       pingHandler: { schedule: { every: "30s" }, route: "broadcast" },
       "xxl-4": {
         overlap: "replace",
-        command: { argv: ["/bin/bash", "-s", "--", "/tmp/old"], stdin: '#!/bin/bash\nrm -rf -- "$1"\n' },
+        command: { argv: ["/bin/bash", "-c", '#!/bin/bash\nrm -rf -- "$1"\n', "bash", "/tmp/old"] },
       },
       "xxl-5": { schedule: { cron: "0 0 12 ? * SUN#2" } },
     });
@@ -186,6 +187,28 @@ describe("XXL-JOB", () => {
         "5 Groovy: its GLUE_GROOVY source cannot be run here",
       ]),
     );
+  });
+
+  it("runs the whole of a shell script, also after a program that reads standard input", () => {
+    const script = 'cat\necho "$# $1"\nexit 3\n';
+    const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: script, executor_param: "-x a", schedule_type: "NONE" };
+    const [task] = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc).tasks;
+    const { argv: [program = "", ...args] = [], stdin = "" } = readWritten("xxl-1", task?.written).command ?? {};
+    const { status, stdout } = spawnSync(program, args, {
+      input: stdin,
+      encoding: "utf8",
+    });
+    expect([status, stdout]).toEqual([3, "1 -x a\n"]);
+  });
+
+  it.each([
+    [131_071, 1],
+    [131_072, 0],
+  ])("a shell script of %s bytes is %s task: no argument is longer", (bytes, tasks) => {
+    const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: "#".repeat(bytes), schedule_type: "NONE" };
+    const found = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc);
+    expect(found.tasks).toHaveLength(tasks);
+    expect(told(found, "problem")).toHaveLength(1 - tasks);
   });
 
   it("reads the API's names, several rows of one handler, and a child with a schedule of its own", () => {

@@ -33,12 +33,10 @@ const overlaps = new Map([
   ["DISCARD_LATER", "skip"],
   ["COVER_EARLY", "replace"],
 ]);
-/** Which program reads a script from its standard input, and takes its parameter after it. */
-const interpreters: Record<string, string[]> = {
-  GLUE_SHELL: ["/bin/bash", "-s", "--"],
-  GLUE_PYTHON: ["python3", "-"],
-  GLUE_NODEJS: ["node", "-"],
-};
+/** Which program runs a script, and takes its parameter after it. */
+const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYTHON: "python3", GLUE_NODEJS: "node" };
+/** Linux takes no longer argument, its end included. */
+const argumentBytes = 128 * 1024;
 
 /** A column by its name in the database, or by the API's. */
 const column = (row: Row, name: string): unknown =>
@@ -114,13 +112,22 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
   const interpreter = interpreters[glue];
   const written = column(row, "glue_source");
   const script = typeof written === "string" ? written : "";
+  const isShell = glue === "GLUE_SHELL";
+  if (isShell && Buffer.byteLength(script) >= argumentBytes) {
+    findings.problem(
+      source,
+      `its GLUE_SHELL script has ${Buffer.byteLength(script)} bytes, and an argument less than ${argumentBytes}`,
+      "Put the script into a file where the worker runs, and give the task a command that runs it.",
+    );
+    return;
+  }
   if (glue === "BEAN")
     findings.note(source, `runs the handler ${text("executor_handler")}`, `Give a worker a handler called ${name}.`);
   else if (interpreter && script !== "")
     findings.note(
       source,
-      `its ${glue} script is the command's standard input`,
-      `A worker must allow it: --allow ${interpreter[0]}${glue === "GLUE_SHELL" ? " --shell" : ""}.`,
+      `its ${glue} script is the command's ${isShell ? "argument" : "standard input"}`,
+      `A worker must allow it: --allow ${interpreter}${isShell ? " --shell" : ""}.`,
     );
   else lost(`its ${glue} source cannot be run here`, `Give a worker a handler called ${name}, or the task a command.`);
   for (const [what, hint] of [
@@ -155,13 +162,21 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
           : { policy: misfireOf(text("misfire_strategy")), after: misfireAfter },
       timeout: timeout > 0 ? `${timeout}s` : undefined,
       retry: retries > 0 ? { attempts: retries + 1, backoff: "fixed", delay: "0s", jitter: 0 } : undefined,
-      command:
-        interpreter && script !== ""
-          ? { argv: [...interpreter, ...(parameter === "" ? [] : [parameter])], stdin: script }
-          : undefined,
+      command: interpreter && script !== "" ? commandOf(interpreter, isShell, script, parameter) : undefined,
     },
     { suspended: !after && !running },
   );
+}
+
+/**
+ * Python and Node read the whole of their standard input before they begin. A shell reads it line by line, so that the
+ * first ssh, read or ffmpeg would eat the rest of the script, and the run would succeed.
+ */
+function commandOf(interpreter: string, isShell: boolean, script: string, parameter: string) {
+  const given = parameter === "" ? [] : [parameter];
+  return isShell
+    ? { argv: [interpreter, "-c", script, "bash", ...given] }
+    : { argv: [interpreter, "-", ...given], stdin: script };
 }
 
 const misfireOf = (strategy: string) => (strategy === "FIRE_ONCE_NOW" ? "fire_once" : "skip");
