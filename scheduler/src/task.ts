@@ -21,6 +21,7 @@ import {
 export interface CommandSpec {
   argv: string[];
   env?: Record<string, string>;
+  /** "~": the home of the account that it runs as, "/" where that does not exist. Default "/". */
   cwd?: string;
   stdin?: string;
   /** The account that the command belongs to, as a crontab names it. */

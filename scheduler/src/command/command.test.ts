@@ -128,6 +128,15 @@ describe("a program runs", () => {
     expect((await run({ argv: ["pwd"] })).stdout).toEqual(["/"]);
   });
 
+  test("in the home of its account, as an imported crontab asks; at the root where that does not exist", async () => {
+    const at = async (home: string) => {
+      const own = { name: "anna", uid: 1000, home };
+      return (await run({ argv: ["pwd"], cwd: "~", user: "anna" }, { own })).stdout;
+    };
+    expect(await at(folder)).toEqual([folder]);
+    expect(await at("/nonexistent")).toEqual(["/"]);
+  });
+
   test("as the account it belongs to, when root can change to it", async () => {
     const file = program("whoami", '#!/bin/sh\nid -un; id -G; echo "$USER"\n');
     const { ended, lines } = begin({ argv: [file], user: "daemon" });

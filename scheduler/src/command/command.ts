@@ -3,6 +3,7 @@
  * more than text. A shell runs only where the worker allows both the shell's program and shells as such.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { type Clock, systemClock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -134,6 +135,12 @@ function accountOf(user: string | undefined, options: CommandOptions): Account {
   }
 }
 
+/** Some accounts have a home that does not exist; cron runs their commands all the same. */
+function folderOf(cwd: string | undefined, { home }: Account): string {
+  if (cwd === "~") return existsSync(home) ? home : "/";
+  return cwd ?? "/";
+}
+
 function start(
   file: string,
   args: string[],
@@ -143,7 +150,7 @@ function start(
 ): ChildProcess {
   try {
     return spawn(file, args, {
-      cwd: spec.cwd ?? "/",
+      cwd: folderOf(spec.cwd, account),
       env,
       shell: false,
       // A session and process group of its own, so that all it starts can be ended together.

@@ -43,6 +43,7 @@ describe("entries", () => {
   test("the system's sixth field is the account", () => {
     expect(only("@daily www-data /opt/run %hello\n", { format: "system" }).command).toEqual({
       argv: ["/opt/run"],
+      cwd: "~",
       stdin: "hello\n",
       user: "www-data",
     });
@@ -68,9 +69,9 @@ describe("entries", () => {
     const { tasks, problems, notes } = read("\uFEFFA=b\r\n \t 0\t0 *  * *\t/a x \r\n-@daily /b\r\n@daily /c\r");
     expect(problems).toEqual([]);
     expect(tasks.map(({ line, command }) => [line, command])).toEqual([
-      [2, { argv: ["/a", "x"], env: { A: "b" } }],
-      [3, { argv: ["/b"], env: { A: "b" } }],
-      [4, { argv: ["/c"], env: { A: "b" } }],
+      [2, { argv: ["/a", "x"], env: { A: "b" }, cwd: "~" }],
+      [3, { argv: ["/b"], env: { A: "b" }, cwd: "~" }],
+      [4, { argv: ["/c"], env: { A: "b" }, cwd: "~" }],
     ]);
     expect(notes.map(({ line }) => line)).toEqual([1, 3, 4]);
   });
@@ -184,7 +185,7 @@ describe("commands that need a shell", () => {
   });
   test("those that need none have none, also then", () => {
     expect(only("@daily /opt/run a\n", { shell: true })).toMatchObject({
-      command: { argv: ["/opt/run", "a"] },
+      command: { argv: ["/opt/run", "a"], cwd: "~" },
       needsShell: false,
     });
   });
@@ -223,7 +224,7 @@ describe("lines that cannot be imported", () => {
 
   test("what cron says to itself is noted, and kept from the command", () => {
     const { tasks, notes } = read("MAILTO=root\nLOGNAME=x\n@daily /a # why not\n");
-    expect(tasks[0]?.command).toEqual({ argv: ["/a"] });
+    expect(tasks[0]?.command).toEqual({ argv: ["/a"], cwd: "~" });
     expect(notes).toMatchObject([{ line: 1 }, { line: 2 }, { line: 3, message: expect.stringContaining("why not") }]);
   });
 

@@ -101,7 +101,8 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   const command: CommandSpec = {
     argv,
     ...(Object.keys(env).length === 0 ? {} : { env }),
-    ...(home?.startsWith("/") ? { cwd: home } : {}),
+    // Cron starts in the account's home; which folder that is, the machine that runs it knows.
+    cwd: home?.startsWith("/") ? home : "~",
     ...(entry.stdin === undefined ? {} : { stdin: entry.stdin }),
     ...(user === null ? {} : { user }),
   };

@@ -101,6 +101,7 @@ test("mdadm's command arrives as the shell would get it: \\% is a percent sign",
       "-c",
       "if [ -x /usr/share/mdadm/checkarray ] && [ $(date +%d) -le 7 ]; then /usr/share/mdadm/checkarray --cron --all --idle --quiet; fi",
     ],
+    cwd: "~",
     user: "root",
   });
 });
