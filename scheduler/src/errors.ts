@@ -14,7 +14,8 @@ export const errorCodes = {
   DURATION_INVALID: "The duration is not a positive number of milliseconds or a text such as 15m.",
   OPTION_INVALID: "An option has a value it cannot have.",
   TASK_INVALID: "The task's definition is wrong.",
-  TASK_DUPLICATE: "Two definitions in one process, bundle or request use the same name.",
+  TASK_DUPLICATE:
+    "Two definitions in one process, bundle or request use the same name; or a task of a former crontab goes on beside its new ones.",
   TASK_UNKNOWN: "No task has this name.",
   TASK_STALE: "The task was changed by someone else since it was read.",
   TASK_NAME_TAKEN: "A task has this name already.",

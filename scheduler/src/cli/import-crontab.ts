@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { type CrontabFormat, type ImportedTask, importCrontab } from "../crontab/crontab.ts";
+import { type CrontabFormat, type ImportedTask, importCrontab, isOfCrontab } from "../crontab/crontab.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { compileSchedule } from "../schedule.ts";
@@ -34,7 +34,8 @@ interface Found {
 
 interface Remark {
   file: string;
-  line: number;
+  /** null: of the whole file. */
+  line: number | null;
   code: string;
   message: string;
   hint: string;
@@ -42,19 +43,22 @@ interface Remark {
 
 /** Crontabs become tasks; what cannot is told by file and line, and makes the exit code 1, but stops nothing else. */
 export async function importCrontabs(files: string[], options: ImportOptions, terminal: Terminal): Promise<ExitCode> {
-  const { found, problems, notes } = read(files, options);
+  const { found, problems: unread, notes } = read(files, options);
   if (options.output !== undefined) {
     const tasks = found.map(({ definition, file, task }) => {
       const comment = `${file}:${task.line}${task.needsShell ? "; needs a shell" : ""}`;
       return { name: definition.name, written: writtenTask(definition), comment };
     });
     const remarks = [
-      ...problems.map((problem) => ({ kind: "problem" as const, ...problem })),
+      ...unread.map((problem) => ({ kind: "problem" as const, ...problem })),
       ...notes.map((note) => ({ kind: "note" as const, ...note })),
-    ].map(({ kind, file, line, message, hint }) => ({ kind, source: `${file}:${line}`, message, hint }));
+    ].map(({ kind, file, line, message, hint }) => ({ kind, source: placeOf(file, line), message, hint }));
     return writeImported("crontab", tasks, remarks, options, terminal);
   }
-  const saved = options.dryRun ? found.map((one) => ({ ...one, outcome: "new" as const })) : await save(found, options);
+  const { saved, leftOver } = options.dryRun
+    ? { saved: found.map((one) => ({ ...one, outcome: "new" as const })), leftOver: [] }
+    : await save(found, files, options);
+  const problems = [...unread, ...leftOver];
   if (terminal.json) {
     const tasks = saved.map(({ file, task, definition, outcome }) => ({
       ...{ name: definition.name, file, line: task.line, schedule: definition.schedule, words: wordsOf(definition) },
@@ -121,20 +125,38 @@ function textOf(file: string): string {
 
 type Outcome = "new" | "changed" | "unchanged";
 
-/** What was edited by hand since the last import stays so. */
-async function save(found: Found[], options: ImportOptions): Promise<(Found & { outcome: Outcome })[]> {
+/**
+ * What was edited by hand since the last import stays so. A line that was deleted, or that gives another name now, leaves its
+ * former task behind, which would go on firing; whether it should, only the operator knows.
+ */
+async function save(found: Found[], files: string[], options: ImportOptions) {
   const saved: (Found & { outcome: Outcome })[] = [];
+  const leftOver: Remark[] = [];
   const work = async ({ cluster }: Reached) => {
     for (const one of found) {
       const reason = `imported from ${basename(one.file)}:${one.task.line}`;
       const { version, changed } = await cluster.tasks.define(one.definition, reason);
       saved.push({ ...one, outcome: changed ? (version === 1 ? "new" : "changed") : "unchanged" });
     }
+    const named = new Set(found.map(({ definition }) => definition.name));
+    for (const { name, definition, paused } of await cluster.tasks.records()) {
+      if (named.has(name) || paused !== null) continue;
+      const file = files.find((path) => isOfCrontab(definition, path, options.prefix));
+      if (file !== undefined) leftOver.push(leftOverOf(name, file));
+    }
     return exitCodes.ok;
   };
   if (found.length > 0) await withCluster(options, work, { make: true });
-  return saved;
+  return { saved, leftOver };
 }
+
+const leftOverOf = (name: string, file: string): Remark => ({
+  ...{ file, line: null, code: "TASK_DUPLICATE" },
+  message: `${name} is of an earlier import of this file, and no line makes it now: it goes on beside the others`,
+  hint: `If it should not: carillon tasks pause ${name}.`,
+});
+
+const placeOf = (file: string, line: number | null) => (line === null ? file : `${file}:${line}`);
 
 const wordsOf = ({ schedule }: TaskDefinition) => compileSchedule(schedule).words();
 
@@ -162,9 +184,9 @@ function print(
     ]),
   );
   for (const { file, line, message } of notes)
-    terminal.line(`${style.dim(`${plain(file)}:${line}: note:`)} ${plain(message)}`);
+    terminal.line(`${style.dim(`${plain(placeOf(file, line))}: note:`)} ${plain(message)}`);
   for (const { file, line, code, message, hint } of problems) {
-    terminal.line(`${style.bad(`${plain(file)}:${line}: ${code}:`)} ${plain(message)}`);
+    terminal.line(`${style.bad(`${plain(placeOf(file, line))}: ${code}:`)} ${plain(message)}`);
     if (hint !== "") terminal.line(`  ${style.dim("hint:")} ${plain(hint)}`);
   }
   const count = (outcome: Outcome) => saved.filter((one) => one.outcome === outcome).length;

@@ -86,6 +86,18 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
   };
 }
 
+const sourceOf = (path: string): string => `${path}: `;
+
+/**
+ * Whether an import of this file, under this prefix, made the task. Under another it may be of another machine, whose crontab
+ * has the same path.
+ */
+export function isOfCrontab(task: Pick<ImportedTask, "name" | "description">, path: string, prefix = path): boolean {
+  const first = namePrefix(prefix);
+  const rest = task.name.startsWith(first) ? task.name.slice(first.length) : null;
+  return rest !== null && /^(?:$|[-.])/.test(rest) && task.description.startsWith(sourceOf(path));
+}
+
 interface Surroundings {
   file: CrontabFile;
   zone: string;
@@ -113,7 +125,7 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
     overlap: entry.time.wildcard ? "both" : "first",
     ...(entry.randomDelayMinutes === 0 ? {} : { jitter: entry.randomDelayMinutes * 60_000 }),
   });
-  const description = `${around.file.path}: ${entry.text.trim()}`;
+  const description = `${sourceOf(around.file.path)}${entry.text.trim()}`;
   return { schedule, command, description, line: entry.line, needsShell };
 }
 

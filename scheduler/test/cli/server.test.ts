@@ -249,6 +249,28 @@ describe("tasks as code, by a server", () => {
     ]);
   });
 
+  it("import a changed crontab, and tell of the tasks that no line makes any more", async () => {
+    const imported = (...more: string[]) =>
+      byServer("import", "crontab", join(folder, "nightly"), "--zone", "UTC", ...more);
+    await file("nightly", "0 2 * * * /usr/bin/backup eu\n0 3 * * * /usr/bin/report\n");
+    expect((await imported()).code).toBe(0);
+    expect(await imported("--prefix", "other"), "of another machine").toMatchObject({ code: 0 });
+    // A second backup renames the first, and the report is gone.
+    await file("nightly", "0 2 * * * /usr/bin/backup eu\n0 4 * * * /usr/bin/backup us\n");
+    const told = await imported();
+    expect(told).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 new, 2 with problems$/m) });
+    for (const name of ["nightly-backup", "nightly-report"])
+      expect(told.stdout).toMatch(
+        new RegExp(
+          `nightly: TASK_DUPLICATE: ${name} is of an earlier .*\n  hint: .* carillon tasks pause ${name}\\.$`,
+          "m",
+        ),
+      );
+    expect(JSON.parse((await imported("--json")).stdout).problems).toMatchObject([{ line: null }, { line: null }]);
+    await byServer("tasks", "pause", "nightly-backup", "nightly-report", "--reason", "of an earlier crontab");
+    expect(await imported()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^0 new, 2 unchanged, 0 with/m) });
+  });
+
   it("import crontabs, again and again, and leave what was edited by hand", async () => {
     await file("crontab", "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n");
     const imported = (...more: string[]) =>
