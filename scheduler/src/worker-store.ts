@@ -27,7 +27,7 @@ export interface WorkerStore {
   beat(sessionIds: number[], nowMs: number): Promise<number[]>;
   /** Claims of these sessions that are asked back. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
-  /** By session the sum of its claims' fences, by which two lists of them can be told apart; those with none are left out. */
+  /** By session the sum of its claims' fences: two that differ are of two lists. Those with no claim are left out. */
   heldSums(sessionIds: number[]): Promise<Map<number, number>>;
   /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;

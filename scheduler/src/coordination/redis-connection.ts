@@ -145,6 +145,7 @@ export class RedisConnection {
   #subscribe(client: Redis | Cluster, channel: string): void {
     const followed = this.#followed.get(channel);
     if (!followed || this.#closed) return;
+    followed.cancel?.();
     client.subscribe(channel).then(followed.following, (error: unknown) => {
       const trouble = redisTrouble(error, this.address.text);
       // That it cannot be reached is told by those who ask something.
@@ -154,7 +155,6 @@ export class RedisConnection {
       }
       if (client instanceof Redis) return this.#renew(client);
       // Requests go by it too, and need not fail with this.
-      followed.cancel?.();
       followed.cancel = this.#clock.after(this.retryMs(), () => this.#subscribe(client, channel));
     });
   }
@@ -172,6 +172,7 @@ export class RedisConnection {
 
   close(): void {
     this.#closed = true;
+    for (const { cancel } of this.#followed.values()) cancel?.();
     this.#requests.disconnect();
     this.#messages?.disconnect();
   }

@@ -284,7 +284,8 @@ export class Poller {
     ]);
     for (const { runId, fence } of [...reports, ...logs, ...flows]) {
       const standing = standings.get(fence);
-      if (standing?.standing === "held") session.heard(fence, { ...standing, runId, claimedMs: 0 });
+      if (standing?.standing === "held" && !session.known(fence))
+        session.heard(fence, { ...standing, runId, claimedMs: 0 });
     }
     await this.#report(session, reports, standings, refused);
     await this.#writeLogs(session, logs, standings, refused);
@@ -394,7 +395,10 @@ export class Poller {
       }
       // What goes on is settled again: the server that did so may have died before it tied up what comes after the commit.
       const goesOn = given.onward !== undefined && standing?.outcome === "succeeded";
-      if (standing && !goesOn && isRepeated(given, standing)) continue;
+      if (standing && !goesOn && isRepeated(given, standing)) {
+        session.drop(given.fence);
+        continue;
+      }
       const known: Holding = session.known(given.fence) ?? {
         ...(standing as ClaimStanding),
         runId: given.runId,

@@ -98,12 +98,7 @@ export class Database {
    */
   async #settle(client: pg.ClientBase): Promise<void> {
     this.#connections.watch(client);
-    const cancel = this.clock.after(this.#answerMs, () => destroy(client));
-    try {
-      await client.query("set jit = off");
-    } finally {
-      cancel();
-    }
+    await this.#inTime(client, () => client.query("set jit = off"));
   }
 
   /** A connection of its own, outside the pool, for LISTEN. The caller ends it. */
@@ -143,35 +138,41 @@ export class Database {
    * anew, and does not hold the pool until the system gives them up.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
-    const answerMs = this.#answerMs;
     const heard = this.#connections.mark();
     return this.#hold(
       async (client) => {
-        let silent = false;
-        let answered = false;
-        const cancel = this.clock.after(answerMs, () => {
-          // A process that was stopped finds its timers due before it reads what came meanwhile: it reads first.
-          this.clock.after(0, () => {
-            if (answered) return;
-            silent = true;
-            destroy(client);
-            this.#silent(heard);
-          });
-        });
-        try {
-          const { rows } = await client.query({ name, text, values });
-          return rows as Row[];
-        } catch (error) {
-          throw silent ? new Error(`timeout expired: no answer within ${answerMs} ms`, { cause: error }) : error;
-        } finally {
-          answered = true;
-          cancel();
-        }
+        const asked = () => client.query({ name, text, values });
+        const { rows } = await this.#inTime(client, asked, () => this.#silent(heard));
+        return rows as Row[];
       },
       (error) => {
         if (/timeout/.test(messageOf(error))) this.#silent(heard);
       },
     );
+  }
+
+  /** Cuts the connection when nothing is answered in time. */
+  async #inTime<T>(client: pg.ClientBase, asked: () => Promise<T>, onSilent: () => void = () => undefined): Promise<T> {
+    const answerMs = this.#answerMs;
+    let silent = false;
+    let answered = false;
+    const cancel = this.clock.after(answerMs, () => {
+      // A process that was stopped finds its timers due before it reads what came meanwhile: it reads first.
+      this.clock.after(0, () => {
+        if (answered) return;
+        silent = true;
+        destroy(client);
+        onSilent();
+      });
+    });
+    try {
+      return await asked();
+    } catch (error) {
+      throw silent ? new Error(`timeout expired: no answer within ${answerMs} ms`, { cause: error }) : error;
+    } finally {
+      answered = true;
+      cancel();
+    }
   }
 
   /**

@@ -21,7 +21,7 @@ export interface EndedRun {
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
-  /** Someone asked for its cancellation. */
+  /** Its cancellation was asked for, by someone or by the run that replaces it. */
   cancelling: boolean;
   /** Others come after its task. */
   followed: boolean;
@@ -46,7 +46,7 @@ export class LooseEnds {
 
 /**
  * Writes, with the ends, what follows from them. A run that goes on as another has not ended for those that come after it;
- * a cancelled one, though it wants to, does not go on, and they do not begin either.
+ * a cancelled one, though it wants to, does not go on, and they do not begin either; nor is there a join of its children.
  */
 export async function follow(
   client: SqlClient,
@@ -65,12 +65,12 @@ export async function follow(
     const { runId, verdict } = run.settlement;
     const { onward } = verdict;
     if (run.parentId !== null) loose.parents.add(run.parentId);
+    if (run.cancelling) continue;
     if (onward?.kind === "join") {
       loose.parents.add(runId);
       await gather(client, s, run, onward, now);
     }
-    if (onward?.kind === "continue" && !run.cancelling && (await goOn(client, s, run, onward, now)))
-      loose.held.add(run.settlement.taskId);
+    if (onward?.kind === "continue" && (await goOn(client, s, run, onward, now))) loose.held.add(run.settlement.taskId);
   }
 }
 

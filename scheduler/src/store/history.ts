@@ -99,11 +99,13 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
         `${s} retention`,
       ]);
       if (!turn[0]?.mine) return dropped;
-      await client.query(`set statement_timeout = ${detachMostMs}`);
       const { rows } = await client.query<Partition>(partitionsSql, [s]);
+      const kept = new Set<string>();
       for (const { table, name, pending } of rows.filter(isOld)) {
+        if (kept.has(table)) continue;
         const how = pending ? "finalize" : "concurrently";
         try {
+          await client.query(`set statement_timeout = ${detachMostMs}`);
           await client.query(`alter table ${s}.${table} detach partition ${s}.${name} ${how}`);
         } catch (error) {
           if ((error as { code?: string }).code !== cancelled) throw error;
@@ -112,10 +114,12 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
             fields,
             "history past its retention is kept for now: a transaction that has read it is open",
           );
-          break;
+          kept.add(table);
+          continue;
         }
-        // Elsewhere, without that limit: detached and left, nothing would find it again.
-        await database.query("", `drop table if exists ${s}.${name}`);
+        // Detached and left, nothing would find it again.
+        await client.query("set statement_timeout = 0");
+        await client.query(`drop table if exists ${s}.${name}`);
         dropped.push(name);
       }
       return dropped;

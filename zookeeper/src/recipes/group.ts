@@ -193,7 +193,12 @@ export class GroupMember {
         this.#session = stat.ephemeralOwner === session.id ? session : undefined;
         if (this.#session) {
           // It may have been set anew while the node was being made.
-          if (this.#written !== this.#data) await this.#write(session);
+          if (this.#written !== this.#data)
+            await this.#write(session).catch((error) => {
+              // Written or not: it goes round once more, and stays in.
+              if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+              wake();
+            });
           joined();
         }
         await woken;
