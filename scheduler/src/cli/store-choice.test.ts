@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { silentLog } from "../log.ts";
 import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
@@ -6,29 +6,28 @@ import { chosenCoordination, chosenUrl, coordinationText, lookingOptions, urlPla
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
-beforeEach(() => {
-  vi.stubEnv("CARILLON_STORE", undefined);
-  vi.stubEnv("DATABASE_URL", undefined);
-  vi.stubEnv("CARILLON_DIRECTORY", undefined);
-});
+/** What it has of these, and nothing else that names a store. */
+function inEnvironment(given: { CARILLON_STORE?: string; DATABASE_URL?: string; CARILLON_DIRECTORY?: string }): void {
+  for (const name of ["CARILLON_STORE", "DATABASE_URL", "CARILLON_DIRECTORY"] as const) vi.stubEnv(name, given[name]);
+}
 afterEach(() => {
   vi.unstubAllEnvs();
 });
 
 describe("the store", () => {
   it("is the option's, else the file's, else the environment's, else the embedded one", () => {
+    inEnvironment({});
     expect(chosenUrl({ color: true })).toBeUndefined();
-    vi.stubEnv("DATABASE_URL", url("database"));
+    inEnvironment({ DATABASE_URL: url("database") });
     expect(chosenUrl({ color: true })).toBe(url("database"));
-    vi.stubEnv("CARILLON_STORE", url("carillon"));
+    inEnvironment({ DATABASE_URL: url("database"), CARILLON_STORE: url("carillon") });
     expect(chosenUrl({ color: true })).toBe(url("carillon"));
     expect(chosenUrl({ color: true }, url("file"))).toBe(url("file"));
     expect(chosenUrl({ color: true, store: url("option") }, url("file"))).toBe(url("option"));
   });
 
   it("is the folder on the command line, whatever else names a URL", () => {
-    vi.stubEnv("CARILLON_STORE", url("carillon"));
-    vi.stubEnv("DATABASE_URL", url("database"));
+    inEnvironment({ DATABASE_URL: url("database"), CARILLON_STORE: url("carillon") });
     const file = { path: "carillon.config.yaml", values: { store: url("config") } };
     const asked = { color: true, directory: "here", file };
     expect(chosenReach(asked)).toEqual({ kind: "store", from: "--directory" });
@@ -43,11 +42,11 @@ describe("the store", () => {
 
   it("is the folder in the environment, before what the configuration says and after its URLs", () => {
     const asked = { color: true, file: { path: "carillon.config.yaml", values: { store: url("config") } } };
-    vi.stubEnv("CARILLON_DIRECTORY", "there");
+    inEnvironment({ CARILLON_DIRECTORY: "there" });
     expect(chosenReach(asked)).toEqual({ kind: "store", from: "CARILLON_DIRECTORY" });
     expect(lookingOptions(asked)).not.toHaveProperty("store");
     expect(lookingOptions(asked)).toMatchObject({ directory: "there" });
-    vi.stubEnv("DATABASE_URL", url("database"));
+    inEnvironment({ CARILLON_DIRECTORY: "there", DATABASE_URL: url("database") });
     expect(chosenReach(asked)).toEqual({ kind: "store", from: "DATABASE_URL" });
     expect(lookingOptions(asked)).toMatchObject({ store: url("database") });
   });
