@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../log.ts";
 import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
@@ -6,13 +6,19 @@ import { chosenCoordination, chosenUrl, coordinationText, lookingOptions, urlPla
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
-/** What it has of these, and nothing else that names a store. */
-function inEnvironment(given: { CARILLON_STORE?: string; DATABASE_URL?: string; CARILLON_DIRECTORY?: string }): void {
-  for (const name of ["CARILLON_STORE", "DATABASE_URL", "CARILLON_DIRECTORY"] as const) vi.stubEnv(name, given[name]);
+const named = ["CARILLON_STORE", "DATABASE_URL", "CARILLON_DIRECTORY", "CARILLON_COORDINATION"] as const;
+type Environment = Partial<Record<(typeof named)[number], string>>;
+
+/** It has these of what names a store or a service, and no other. `vi.stubEnv` takes none away in a process that files share. */
+function inEnvironment(given: Environment): void {
+  for (const name of named) {
+    delete process.env[name];
+    if (given[name] !== undefined) process.env[name] = given[name];
+  }
 }
-afterEach(() => {
-  vi.unstubAllEnvs();
-});
+
+const before: Environment = { ...process.env };
+afterEach(() => inEnvironment(before));
 
 describe("the store", () => {
   it("is the option's, else the file's, else the environment's, else the embedded one", () => {
@@ -62,9 +68,9 @@ describe("the coordination service", () => {
   const zookeeper = (host: string) => `zookeeper://${host}:2181/a`;
 
   it("is the option's, else the file's, else the environment's, else none", () => {
-    vi.stubEnv("CARILLON_COORDINATION", undefined);
+    inEnvironment({});
     expect(chosenCoordination({})).toBeUndefined();
-    vi.stubEnv("CARILLON_COORDINATION", zookeeper("environment"));
+    inEnvironment({ CARILLON_COORDINATION: zookeeper("environment") });
     expect(chosenCoordination({})).toBe(zookeeper("environment"));
     expect(chosenCoordination({}, zookeeper("file"))).toBe(zookeeper("file"));
     expect(chosenCoordination({ coordination: zookeeper("option") }, zookeeper("file"))).toBe(zookeeper("option"));
