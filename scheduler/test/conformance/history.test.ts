@@ -200,7 +200,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     const late: string[] = [];
     // The server may not have noticed yet that the connection of the last turn has ended.
     await until("those that were kept to be dropped", async () => {
-      late.push(...(await history.rotate(laterMs, 20 * dayMs)).dropped);
+      late.push(...(await historyStore(database).rotate(laterMs, 20 * dayMs)).dropped);
       return late.length > 10;
     });
     expect(late.filter((name) => !read.test(name))).toEqual([]);
