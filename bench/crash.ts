@@ -26,7 +26,7 @@ import { type Order, taskName } from "./crash/order.ts";
 import { crashPeers } from "./crash/peers.ts";
 import { BenchWorker } from "./crash/worker.ts";
 import { type Figures, suffixed } from "./measure/figures.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, addPeer, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 
 const inFlight = 100;
@@ -96,8 +96,7 @@ try {
     report.carillon.push(figures);
     const peers = values["no-peers"] ? {} : await crashPeers();
     for (const [who, found] of Object.entries(peers)) {
-      report.peers[who] ??= [];
-      report.peers[who].push(found);
+      addPeer(report, who, found);
       if (!values.json) console.error(`${who} ${run}/${runs}: ${JSON.stringify(found)}`);
     }
   }

@@ -14,7 +14,7 @@ import pg from "pg";
 import type { Order } from "./idle/node.ts";
 import { idlePeers } from "./idle/peers.ts";
 import { type Figures, rounded, suffixed } from "./measure/figures.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, addPeer, machine, print, type Report } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { coordinationUrl, type Driver, drivers, requests, serverUrl } from "./measure/services.ts";
 import { StatementCount } from "./measure/statements.ts";
@@ -72,8 +72,7 @@ try {
     report.carillon.push(figures);
     const peers = values["no-peers"] ? {} : await idlePeers(seconds);
     for (const [who, found] of Object.entries(peers)) {
-      report.peers[who] ??= [];
-      report.peers[who].push(found);
+      addPeer(report, who, found);
       if (!values.json) console.error(`${who}: ${JSON.stringify(found)}`);
     }
   }

@@ -22,7 +22,7 @@ import pg from "pg";
 import type { Contended, Order } from "./locks/order.ts";
 import { parties, peerNames } from "./locks/parties.ts";
 import { type Figures, percentile, rounded } from "./measure/figures.ts";
-import { machine, print, type Report, summary } from "./measure/report.ts";
+import { addPeer, machine, print, type Report, summary } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 
@@ -76,8 +76,7 @@ try {
         if ((found.doubled ?? 0) > 0) fault(party, `${found.doubled} times two of ${size} had it at once`);
       }
       if (isPeer(party)) {
-        report.peers[party] ??= [];
-        report.peers[party].push(own);
+        addPeer(report, party, own);
       }
     }
     report.carillon.push(figures);

@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { type Figures, rounded } from "../measure/figures.ts";
-import { type Aim, jsonLine, machine, print, type Report } from "../measure/report.ts";
+import { type Aim, addPeer, jsonLine, machine, print, type Report } from "../measure/report.ts";
 import { serverTitle } from "../measure/server.ts";
 import { variable } from "./arena.ts";
 import { contenders } from "./contender.ts";
@@ -87,8 +87,7 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
         report.carillon.push(figures);
         if (wrong(figures)) process.exitCode = 1;
       } else {
-        report.peers[who] ??= [];
-        report.peers[who].push(figures);
+        addPeer(report, who, figures);
       }
     }
   }

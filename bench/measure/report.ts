@@ -20,6 +20,12 @@ export interface Report {
   notes: string[];
 }
 
+/** One run's. */
+export function addPeer({ peers }: Report, who: string, found: Figures): void {
+  peers[who] ??= [];
+  peers[who].push(found);
+}
+
 /** Figures of which one bad run must not hide among good ones: the worst is given, not the median. */
 const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered)(?:_|$)/;
 

@@ -273,16 +273,17 @@ export class Poller {
     } = request;
     const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
     const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
-    if (verdicts.length + reports.length + logs.length + flows.length === 0) return {};
+    const told = [...reports, ...logs, ...flows];
+    if (verdicts.length + told.length === 0) return {};
     // A verdict on what is not held may be an old one said again. So may be one on what another server may have heard of
     // before: of a success the store's own answer tells. A log line may come a little after its run's end.
     const standings = await this.#look(session, [
       ...verdicts.filter(
         ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
       ),
-      ...[...reports, ...logs, ...flows].filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
+      ...told.filter(({ runId, fence }) => session.known(fence)?.runId !== runId),
     ]);
-    for (const { runId, fence } of [...reports, ...logs, ...flows]) {
+    for (const { runId, fence } of told) {
       const standing = standings.get(fence);
       if (standing?.standing === "held" && !session.known(fence))
         session.heard(fence, { ...standing, runId, claimedMs: 0 });

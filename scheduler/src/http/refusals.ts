@@ -1,5 +1,4 @@
-import type { ErrorCode } from "../errors.ts";
-import { isCarillonError } from "../errors.ts";
+import { type ErrorCode, isCarillonError } from "../errors.ts";
 import { jsonText } from "../json.ts";
 import { statusOf } from "../problem-status.ts";
 import type { Refusal } from "../worker-protocol.ts";
@@ -28,10 +27,12 @@ export function stale(spoken: Spoken, part: Refusal["part"], standings: Map<numb
   );
 }
 
+const keptWords = { report: "progress", log: "log fields" } as const;
+
 /** What cannot be kept is refused by itself: a run must not be done again for a line of its log. */
-export function kept(spoken: Spoken, part: Refusal["part"], value: unknown, refused: Refusal[]): string | null {
+export function kept(spoken: Spoken, part: keyof typeof keptWords, value: unknown, refused: Refusal[]): string | null {
   try {
-    return jsonText(value, `run ${spoken.runId}: ${part}`);
+    return jsonText(value, `run ${spoken.runId}: ${keptWords[part]}`);
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     refused.push(refusal(spoken, part, error.code, error.message));

@@ -25,11 +25,11 @@ export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
     const from = after ?? lastEventId;
     const place = from === undefined ? null : readPlace(from);
     const { state } = await store.runs.find(runId);
-    return lines(runId, state, place, signal);
+    return written(runId, state, place, signal);
   };
 
-  async function* lines(runId: number, first: RunRecord["state"], from: LogPlace | null, signal: AbortSignal) {
-    let [state, place] = [first, from];
+  async function* written(runId: number, first: RunRecord["state"], after: LogPlace | null, signal: AbortSignal) {
+    let [state, place] = [first, after];
     const told = new Map<string, number>();
     // What was told before it broke off is not told again, though each look goes back behind it.
     const before: LogPlace | null = place && { atMs: place.atMs - logBackMs, lies: "(0,0)" };

@@ -24,8 +24,6 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const second = () => stage.servers[1] as NonNullable<(typeof stage.servers)[1]>;
-const stateOf = async (runId: number) => (await stage.store.runs.find(runId)).state;
 const lateResults = (runId: number) =>
   stage.rows<{ fence: number; session_id: number; outcome: number }>(
     "select fence, session_id, outcome from $s.late_result where run_id = $1",
@@ -77,7 +75,7 @@ describe("a poll", () => {
     expect(runs).toHaveLength(1);
     expect((runs[0] as GivenRun).dueInMs).toBeGreaterThan(0);
     await stage.poll(key, { session, verdicts: runs.map((run) => said(run, { outcome: "released" })) });
-    expect(await stateOf((runs[0] as GivenRun).runId)).toBe("ready");
+    expect(await stage.stateOf((runs[0] as GivenRun).runId)).toBe("ready");
     await stage.server.cancel((runs[0] as GivenRun).runId);
   });
 
@@ -102,7 +100,7 @@ describe("a poll", () => {
     });
     await waiting;
     await stage.poll(key, { session, verdicts: [said(run, { outcome: "cancelled", error: { message: "stopped" } })] });
-    expect(await stateOf(run.runId)).toBe("cancelled");
+    expect(await stage.stateOf(run.runId)).toBe("cancelled");
 
     const kept = await stage.claimed(key, session, "once");
     const paused = stage.server.pause("once");
@@ -125,11 +123,11 @@ describe("a poll", () => {
     const failed = { outcome: "failed", error: { message: "no \u0000 luck" } };
     const again = await stage.claimed(key, session, "echo");
     await stage.poll(key, { session, verdicts: [said(again, failed)] });
-    expect(await stateOf(again.runId)).toBe("ready");
+    expect(await stage.stateOf(again.runId)).toBe("ready");
     await stage.server.cancel(again.runId);
     const final = await stage.claimed(key, session, "echo");
     await stage.poll(key, { session, verdicts: [said(final, { ...failed, retry: false })] });
-    expect(await stateOf(final.runId)).toBe("failed");
+    expect(await stage.stateOf(final.runId)).toBe("failed");
     const single = await stage.claimed(key, session, "once");
     await stage.poll(key, { session, verdicts: [said(single, failed)] });
     expect(await stage.store.runs.find(single.runId)).toMatchObject({
@@ -194,7 +192,7 @@ describe("answers that are lost", () => {
   test("claims are given again to one that does not name them, by any server, and not twice to one that does", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
-    for (const server of [stage.server, second()]) {
+    for (const server of [stage.server, stage.second]) {
       const again = await stage.poll(key, { session, holds: [] }, server);
       expect(again.runs.map(({ fence }) => fence)).toEqual([run.fence]);
       const none = await stage.poll(key, { session, holds: [run.fence], want: 1 }, server);
@@ -207,10 +205,10 @@ describe("answers that are lost", () => {
     const two = await stage.poll(key, { session, holds: [], want: 2, waitMs: 5_000 });
     expect(two.runs.map(({ runId }) => runId)).toEqual([run.runId, waits.runId]);
     await stage.poll(key, { session, verdicts: two.runs.slice(1).map((other) => said(other)) });
-    await stage.poll(key, { session, verdicts: [said(run)] }, second());
-    const after = await stage.poll(key, { session, holds: [run.fence] }, second());
+    await stage.poll(key, { session, verdicts: [said(run)] }, stage.second);
+    const after = await stage.poll(key, { session, holds: [run.fence] }, stage.second);
     expect(after.runs).toEqual([]);
-    expect(await stateOf(run.runId)).toBe("succeeded");
+    expect(await stage.stateOf(run.runId)).toBe("succeeded");
   });
 
   test("one whose client went in the middle is not lost: what was claimed for it is given later", async () => {
@@ -228,13 +226,7 @@ describe("answers that are lost", () => {
   test("what another server claims for a session that moved on reaches it", async () => {
     const session = await stage.join(key);
     await stage.poll(key, { session, want: 1 });
-    // As a server would that hung: the claim is made, and its answer reaches nobody.
-    const { runId } = await stage.server.enqueue("echo", null, { in: 2_000 });
-    const { taskId } = await stage.store.tasks.byName("echo");
-    const { groupId } = (await stage.store.tasks.byIds([taskId]))[0] as { groupId: number };
-    const nowMs = Date.now() + 5_000;
-    const request = { sessionId: session, groupIds: [groupId], exceptTaskIds: [], untilMs: nowMs, limit: 1, nowMs };
-    expect((await stage.store.claims.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
+    const runId = await stage.claimedUnheard(session);
     const { runs } = await stage.poll(key, { session, want: 1, waitMs: 20_000 });
     expect(runs.map((run) => run.runId)).toEqual([runId]);
     await stage.poll(key, { session, verdicts: runs.map((run) => said(run)) });
@@ -245,7 +237,7 @@ describe("answers that are lost", () => {
     for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
       const run = await stage.claimed(key, session, "once");
       const verdicts = [said(run, { outcome })];
-      for (const server of [stage.server, stage.server, second()])
+      for (const server of [stage.server, stage.server, stage.second])
         expect((await stage.poll(key, { session, verdicts }, server)).refused).toEqual([]);
       expect(await lateResults(run.runId)).toEqual([]);
       if (outcome === "released") await stage.server.cancel(run.runId);
@@ -274,7 +266,7 @@ describe("a session that is lost", () => {
     });
     expect(answer).toMatchObject({ runs: [], lost: [12_345] });
     await stage.poll(key, { session: answer.session, verdicts: [said(run)] });
-    expect(await stateOf(run.runId)).toBe("succeeded");
+    expect(await stage.stateOf(run.runId)).toBe("succeeded");
     const stolen = await stage.post(other, { join: { name: "thief", former: answer.session } });
     expect([stolen.status, stolen.body.code]).toEqual([403, "KEY_FORBIDDEN"]);
   });
@@ -291,7 +283,7 @@ describe("a session that is lost", () => {
       expect(again.lost).toEqual([run.fence]);
       const { refused } = await stage.poll(key, { session: again.session, verdicts: [said(run)] });
       expect(refused).toMatchObject([{ fence: run.fence, status: 409, code: "FENCE_STALE" }]);
-      expect(await stateOf(run.runId)).toBe("ready");
+      expect(await stage.stateOf(run.runId)).toBe("ready");
       expect(await lateResults(run.runId)).toEqual([{ fence: run.fence, session_id: again.session, outcome: 0 }]);
       await stage.server.cancel(run.runId);
     }

@@ -28,7 +28,6 @@ afterAll(async () => {
   await stage.close();
 });
 
-const second = () => stage.servers[1] as NonNullable<(typeof stage.servers)[1]>;
 const recordOf = (runId: number) => stage.store.runs.find(runId);
 const enqueue = async (task: string, payload: unknown = null) => (await stage.server.enqueue(task, payload)).runId;
 const ended = (runId: number) =>
@@ -58,7 +57,7 @@ test("what is addressed to a session reaches it and no other, whether its poll w
   await addressed(quiet, "chosen");
   expect((await stage.poll(key, { session: another, want: 2 })).runs).toEqual([]);
   // This server did not know the session when its run was addressed.
-  const found = await stage.poll(key, { session: chosen, want: 2 }, second());
+  const found = await stage.poll(key, { session: chosen, want: 2 }, stage.second);
   expect(found.runs.map((run) => run.runId)).toEqual([quiet]);
   await stage.poll(key, { session: chosen, verdicts: found.runs.map((run) => said(run)) });
   expect((await idle).runs).toEqual([]);
@@ -73,12 +72,12 @@ test("a group's limit holds for remote workers, at every server, and the next be
   for (let i = 0; i < 5; i++) await enqueue("few");
   const first = await stage.poll(own, { session: sessions[0], want: 5, waitMs: limits.pollWaitMs });
   expect(first.runs).toHaveLength(2);
-  expect((await stage.poll(own, { session: sessions[1], want: 5 }, second())).runs).toEqual([]);
-  const waiting = stage.poll(own, { session: sessions[1], want: 5, waitMs: limits.pollWaitMs }, second());
+  expect((await stage.poll(own, { session: sessions[1], want: 5 }, stage.second)).runs).toEqual([]);
+  const waiting = stage.poll(own, { session: sessions[1], want: 5, waitMs: limits.pollWaitMs }, stage.second);
   await stage.poll(own, { session: sessions[0], verdicts: first.runs.slice(0, 1).map((run) => said(run)) });
   const { runs } = await waiting;
   expect(runs).toHaveLength(1);
-  await stage.poll(own, { session: sessions[1], verdicts: runs.map((run) => said(run)), leave: true }, second());
+  await stage.poll(own, { session: sessions[1], verdicts: runs.map((run) => said(run)), leave: true }, stage.second);
   const rest = first.runs.slice(1).map((run) => said(run));
   await stage.poll(own, { session: sessions[0], verdicts: rest, leave: true });
   await stage.server.limitGroup("few", null);
@@ -138,7 +137,7 @@ test("a run that was cut short by its worker's stop waits for a decision where i
   const session = await stage.join(key, { tasks: ["asks"] });
   const run = await stage.claimed(key, session, "asks");
   const verdicts = [said(run, { outcome: "stopped" })];
-  for (const server of [stage.server, second()])
+  for (const server of [stage.server, stage.second])
     expect((await stage.poll(key, { session, verdicts }, server)).refused).toEqual([]);
   expect((await recordOf(run.runId)).state).toBe("undecided");
   await stage.server.decide(run.runId, "retry");

@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Carillon } from "../../src/carillon.ts";
-import type { ClaimRequest } from "../../src/store.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -18,34 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-const second = () => stage.servers[1] as Carillon;
-const stateOf = async (runId: number) => (await stage.store.runs.find(runId)).state;
-
-/** A claim of this session's whose answer reaches nobody. @returns its run */
-async function unheard(session: number): Promise<number> {
-  const { runId } = await stage.server.enqueue("echo", null, { in: 60_000 });
-  const { taskId } = await stage.store.tasks.byName("echo");
-  const { groupId } = (await stage.store.tasks.byIds([taskId]))[0] as { groupId: number };
-  const nowMs = Date.now() + 120_000;
-  const request: ClaimRequest = {
-    sessionId: session,
-    groupIds: [groupId],
-    exceptTaskIds: [],
-    untilMs: nowMs,
-    limit: 1,
-    nowMs,
-  };
-  expect((await stage.store.claims.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
-  return runId;
-}
-
 describe("several servers behind one address", () => {
   test("what another one was told is over is forgotten: it hides no claim whose answer was lost", async () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
-    await stage.poll(key, { session, verdicts: [said(run)] }, second());
+    await stage.poll(key, { session, verdicts: [said(run)] }, stage.second);
     // As many as the first server believes that there are, and another one.
-    const runId = await unheard(session);
+    const runId = await stage.claimedUnheard(session);
     const given: number[] = [];
     await until("it is given", async () => {
       const { runs } = await stage.poll(key, { session, want: 1, waitMs: 1_000 });
@@ -61,7 +38,7 @@ describe("several servers behind one address", () => {
     for (const outcome of ["succeeded", "failed", "cancelled", "released"]) {
       const run = await stage.claimed(key, session);
       const verdicts = [said(run, { outcome })];
-      for (const server of [second(), stage.server])
+      for (const server of [stage.second, stage.server])
         expect([outcome, (await stage.poll(key, { session, verdicts }, server)).refused]).toEqual([outcome, []]);
       expect(await stage.rows("select * from $s.late_result where run_id = $1", [run.runId])).toEqual([]);
       if (outcome === "released") await stage.server.cancel(run.runId);
@@ -71,15 +48,15 @@ describe("several servers behind one address", () => {
 
   test("a claim that its worker speaks of is not given to it again", async () => {
     const session = await stage.join(key);
-    await stage.poll(key, { session }, second());
+    await stage.poll(key, { session }, stage.second);
     const run = await stage.claimed(key, session);
     const { runId, fence } = run;
-    await stage.poll(key, { session, reports: [{ runId, fence, startedAgoMs: 0 }] }, second());
+    await stage.poll(key, { session, reports: [{ runId, fence, startedAgoMs: 0 }] }, stage.second);
     // Together longer than two beats of the second server.
     for (let polls = 0; polls < 4; polls++)
-      expect((await stage.poll(key, { session, want: 1, waitMs: 2_000 }, second())).runs).toEqual([]);
-    await stage.poll(key, { session, verdicts: [said(run)], leave: true }, second());
-    expect(await stateOf(runId)).toBe("succeeded");
+      expect((await stage.poll(key, { session, want: 1, waitMs: 2_000 }, stage.second)).runs).toEqual([]);
+    await stage.poll(key, { session, verdicts: [said(run)], leave: true }, stage.second);
+    expect(await stage.stateOf(runId)).toBe("succeeded");
   });
 });
 
@@ -106,7 +83,7 @@ describe("a rogue with a key", () => {
       (await stage.rows<{ beat: number }>("select beat from $s.session where id = $1", [session]))[0]?.beat;
     const before = await beats();
     for (const body of [{ session }, { join: { name: "rogue", former: session } }]) {
-      const { status, body: told } = await stage.post(other, body, { server: second() });
+      const { status, body: told } = await stage.post(other, body, { server: stage.second });
       expect([status, told.code]).toEqual([403, "KEY_FORBIDDEN"]);
     }
     expect(await beats()).toBe(before);
@@ -131,7 +108,7 @@ describe("what cannot be kept", () => {
       ["report", expect.stringMatching(/^PAYLOAD_/)],
       ["log", expect.stringMatching(/^PAYLOAD_/)],
     ]);
-    await until("it ended", async () => (await stateOf(runId)) === "succeeded");
+    await until("it ended", async () => (await stage.stateOf(runId)) === "succeeded");
     const lines = await stage.store.runs.logs(runId, 9);
     expect(lines.map(({ message, fields }) => [message, fields])).toEqual([
       ["old", null],
@@ -142,9 +119,9 @@ describe("what cannot be kept", () => {
   test("a verdict on a claim that the server did not give out ends it, however long ago it says that was", async () => {
     const session = await stage.join(key);
     const { runId, fence } = await stage.claimed(key, session);
-    await stage.poll(key, { session }, second());
+    await stage.poll(key, { session }, stage.second);
     const verdict = { runId, fence, outcome: "succeeded", endedAgoMs: 300 * 86_400_000 };
-    expect((await stage.poll(key, { session, verdicts: [verdict], leave: true }, second())).refused).toEqual([]);
-    expect(await stateOf(runId)).toBe("succeeded");
+    expect((await stage.poll(key, { session, verdicts: [verdict], leave: true }, stage.second)).refused).toEqual([]);
+    expect(await stage.stateOf(runId)).toBe("succeeded");
   });
 });

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import { expect } from "vitest";
 import { type Carillon, carillon } from "../../src/carillon.ts";
 import type { CarillonOptions } from "../../src/settings.ts";
 import type { Store } from "../../src/store.ts";
@@ -42,6 +43,10 @@ export class RemoteStage {
 
   get server(): Carillon {
     return this.servers[0] as Carillon;
+  }
+
+  get second(): Carillon {
+    return this.servers[1] as Carillon;
   }
 
   urlOf(server = this.server): string {
@@ -89,6 +94,21 @@ export class RemoteStage {
     await this.server.enqueue(task, payload);
     const { runs } = await this.poll(key, { session, want: 1, waitMs: 20_000 });
     return runs[0] as GivenRun;
+  }
+
+  /** Claims a run for this session as a server does that hung: its answer reaches nobody. @returns the run's number */
+  async claimedUnheard(session: number): Promise<number> {
+    const { runId } = await this.server.enqueue("echo", null, { in: 60_000 });
+    const { taskId } = await this.store.tasks.byName("echo");
+    const { groupId } = (await this.store.tasks.byIds([taskId]))[0] as { groupId: number };
+    const nowMs = Date.now() + 120_000;
+    const request = { sessionId: session, groupIds: [groupId], exceptTaskIds: [], untilMs: nowMs, limit: 1, nowMs };
+    expect((await this.store.claims.claim(request)).runs.map((run) => run.runId)).toEqual([runId]);
+    return runId;
+  }
+
+  async stateOf(runId: number) {
+    return (await this.store.runs.find(runId)).state;
   }
 
   async rows<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
