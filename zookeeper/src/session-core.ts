@@ -130,10 +130,12 @@ export class SessionCore extends OperationsOf implements Session {
     const full = withChroot(this.chroot, path);
     this.endIfOver();
     this.watches.checkMode(full, recursive);
+    // What is answered before the removal may be a read that was asked before the watch: its own watch went as well.
+    const gone = () => this.watches.doubt(full);
     const forget = async () => {
       if (this.watches.removePersistent(full, watch) && this.#state === "connected") {
         // Nobody is left to tell: a server that does not answer forgets the watch with the connection.
-        await this.ask(this.questions.removeWatches(path), undefined).catch(() => undefined);
+        await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       }
     };
     const watch = new PersistentWatch(path, maxWaiting ?? limits.maxWaitingEvents, () => {

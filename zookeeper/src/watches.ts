@@ -77,7 +77,16 @@ export class Watches {
     const there = this.#persistent.get(path);
     if (!there?.watches.delete(watch) || there.watches.size > 0) return false;
     this.#persistent.delete(path);
+    // Of its children the server tells by the recursive watch alone, in words that only that one's readers understand.
+    if (there.recursive) this.doubt(path);
     return !Object.values(this.#once).some((map) => map.has(path));
+  }
+
+  /** Watches on the path that fire once do: nobody knows whether they would have. */
+  doubt(path: string): void {
+    this.#fire(this.#once.data, path, "changed");
+    this.#fire(this.#once.exists, path, "changed");
+    this.#fire(this.#once.children, path, "children");
   }
 
   /** Everything on the path goes, as the server was asked to forget it. */
@@ -121,9 +130,7 @@ export class Watches {
    */
   gap(): void {
     for (const [path, { watches }] of [...this.#persistent]) {
-      this.#fire(this.#once.data, path, "changed");
-      this.#fire(this.#once.exists, path, "changed");
-      this.#fire(this.#once.children, path, "children");
+      this.doubt(path);
       for (const watch of watches) watch.push({ type: "gap", path: this.#plain(path) });
     }
   }

@@ -201,6 +201,19 @@ describe(`persistent watches, ${serverTitle()}`, () => {
     await (await zk.watch("/r")).close();
   });
 
+  test.each(["before", "after"])("a read of the children %s it is told of its end", async (when) => {
+    await zk.create(`/r-${when}`);
+    const children = once();
+    const read = () => zk.children(`/r-${when}`, { watch: children.watch });
+    if (when === "before") await read();
+    const watch = await zk.watch(`/r-${when}`, { recursive: true });
+    if (when === "after") await read();
+    await watch.close();
+    await other.create(`/r-${when}/c`);
+    expect(await children.fired).toEqual({ type: "children", path: `/r-${when}` });
+    await expect(zk.removeWatches(`/r-${when}`)).rejects.toMatchObject({ code: "NO_WATCHER" });
+  });
+
   test("two on one path, closed one by one; the server forgets it with the last", async () => {
     await zk.create("/shared");
     const [first, second] = [await zk.watch("/shared"), await zk.watch("/shared")];

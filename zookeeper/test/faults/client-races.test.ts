@@ -175,6 +175,27 @@ describe("the client, at an awkward moment", () => {
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });
 
+  test("a watch given up while an earlier read is unanswered does not take that one's watch along", async () => {
+    const zk = await through();
+    const path = ownPath();
+    await zk.create(path);
+    const events: string[] = [];
+    const control = new AbortController();
+    proxy.pause("toClient");
+    const asked = proxy.next(op.addWatch);
+    const reading = zk.get(path, { watch: ({ type }) => events.push(type) });
+    const watching = zk.watch(path, { signal: control.signal });
+    await asked;
+    control.abort();
+    await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
+    await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
+    proxy.resume();
+    await reading;
+    await zk.set(path, "x");
+    await until("it was told", () => events.length > 0);
+    expect(events).toEqual(["changed"]);
+  });
+
   test("a server that does not set watches again: whoever waits looks again", async () => {
     await using old = await OldServer.start();
     const zk = await clients.connect({ sessionTimeoutMs: 10_000 }, old.address);
