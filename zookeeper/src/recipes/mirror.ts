@@ -1,7 +1,8 @@
 /**
  * A copy of nodes, kept current: the engine of the node, children and tree cache. A persistent watch says which paths
- * changed, and each of these is read again; events say nothing about data, so none is applied by itself. A path is read
- * by one request at a time, and once more if it changed meanwhile, so an older answer never replaces a newer one.
+ * changed, and each of these is read again; events say nothing about data, so none but a deletion is applied by itself. A
+ * path is read by one request at a time, and once more if it changed meanwhile, so an older answer never replaces a newer
+ * one. What may not be read is not there, save the cache's own path.
  * After a gap in the events, or in a new session, everything is read again, and told is what has become different.
  */
 import { isZooKeeperError, ZooKeeperError } from "../errors.ts";
@@ -33,7 +34,7 @@ export type CacheEvent =
 /** Must not throw; what they throw becomes an uncaught exception. */
 export interface CacheListener {
   event?(event: CacheEvent): void;
-  /** Something went wrong that the cache tries again: for a log. */
+  /** Something went wrong that the cache tries again, or a node below its path may not be read: for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -46,6 +47,8 @@ export interface CacheOptions {
 
 /** Requests of one cache that are on their way at once. */
 const maxReads = 64;
+/** What is being read, and waits to be read once more, may have been deleted since: only beyond it do nodes count for sure. */
+const inDoubt = 2 * maxReads;
 
 /** What two readings of one path mean. A node that was deleted and made again in between is another one. */
 export function changesBetween(before: CachedNode | undefined, node: CachedNode | undefined): CacheEvent[] {
@@ -78,6 +81,8 @@ export class Mirror {
   readonly #maxNodes: number;
   readonly #maxBytes: number;
   readonly #nodes = new Map<string, CachedNode>();
+  /** Paths below its own that may not be read. Each is told of once. */
+  readonly #hidden = new Set<string>();
   readonly #listeners = new Listeners<CacheListener>();
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
@@ -196,7 +201,8 @@ export class Mirror {
       await work.run(
         (path, deep, round) => this.#read(session, path, deep, round, work),
         () => {
-          for (const path of work.missed(this.#nodes.keys())) this.#keep(path, undefined);
+          for (const path of work.missed([...this.#nodes.keys(), ...this.#hidden])) this.#gone(path);
+          if (this.#count > this.#maxNodes) throw this.#full();
           if (session.state !== "connected" || this.#fresh) return;
           this.#fresh = true;
           this.#tell({ type: "fresh" });
@@ -219,8 +225,9 @@ export class Mirror {
     }
     const depth = depthBelow(this.path, event.path);
     if (event.type === "children" || depth < 0 || depth > this.#depth) return;
-    work.add(event.path, false);
-    if (work.size > this.#maxNodes) work.end(this.#full());
+    if (event.type === "deleted" && work.drop(event.path)) this.#gone(event.path);
+    else work.add(event.path, false);
+    if (work.size > this.#maxNodes + inDoubt) work.end(this.#full());
   }
 
   #readAll(work: Readings): void {
@@ -229,7 +236,13 @@ export class Mirror {
   }
 
   async #read(session: Session, path: string, deep: boolean, round: number, work: Readings): Promise<void> {
-    const node = await readNode(session, path);
+    let node: CachedNode | undefined;
+    try {
+      node = await readNode(session, path);
+      this.#hidden.delete(path);
+    } catch (error) {
+      this.#hide(path, error);
+    }
     work.meet(path, round);
     this.#keep(path, node);
     // In a newer round the list below it is asked for anew. Of a child that comes later an event tells.
@@ -239,12 +252,29 @@ export class Mirror {
     const prefix = path === "/" ? "/" : `${path}/`;
     try {
       await session.eachChild(path, (name) => {
-        if (work.size <= this.#maxNodes) work.add(prefix + name, true);
+        if (work.size <= this.#maxNodes + inDoubt) work.add(prefix + name, true);
       });
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error; // gone: an event says so as well
+      if (!isZooKeeperError(error, "NO_NODE")) this.#hide(path, error); // gone: an event says so as well
     }
-    if (work.size > this.#maxNodes) throw this.#full();
+    if (work.size > this.#maxNodes + inDoubt) throw this.#full();
+  }
+
+  /** @throws the error, unless it says that a path below the cache's own may not be read */
+  #hide(path: string, error: unknown): void {
+    if (path === this.path || !isZooKeeperError(error, "NO_AUTH")) throw error;
+    if (this.#hidden.has(path)) return;
+    this.#hidden.add(path);
+    this.#listeners.tell((one) => one.trouble?.(error));
+  }
+
+  #gone(path: string): void {
+    this.#hidden.delete(path);
+    this.#keep(path, undefined);
+  }
+
+  get #count(): number {
+    return this.#nodes.size + this.#hidden.size;
   }
 
   #keep(path: string, node: CachedNode | undefined): void {
@@ -253,7 +283,7 @@ export class Mirror {
     if (node) this.#nodes.set(path, node);
     else this.#nodes.delete(path);
     for (const event of changesBetween(before, node)) this.#tell(event);
-    if (this.#nodes.size > this.#maxNodes || this.#bytes > this.#maxBytes) throw this.#full();
+    if (this.#count > this.#maxNodes + inDoubt || this.#bytes > this.#maxBytes) throw this.#full();
   }
 
   #age(): void {

@@ -127,4 +127,18 @@ describe("readings", () => {
       { numRuns: 100 },
     );
   });
+
+  it("leaves out what need not be read any more, unless it is being read", async () => {
+    const { readings, open, answer, done, idles } = stage(1);
+    readings.add("/a", false);
+    await settle();
+    readings.add("/b", false);
+    expect(readings.drop("/a")).toBe(false);
+    expect(readings.drop("/b")).toBe(true);
+    await answer();
+    expect(open).toEqual([]);
+    expect(idles()).toBe(2);
+    readings.end();
+    await done;
+  });
 });

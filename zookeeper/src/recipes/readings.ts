@@ -39,6 +39,14 @@ export class Readings {
     this.#wake();
   }
 
+  /** It need not be read. @returns false when it is being read: what that finds may be older than what the caller knows */
+  drop(path: string): boolean {
+    if (this.#reading.has(path)) return false;
+    this.#waiting.delete(path);
+    this.#wake();
+    return true;
+  }
+
   /** A new round; readings that are under way belong to the old one. */
   renew(): void {
     this.#round += 1;

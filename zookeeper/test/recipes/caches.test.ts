@@ -195,6 +195,52 @@ describe(`caches on ${serverTitle()}`, () => {
     await Promise.all([many.close(), large.close(), grown.close()]);
   });
 
+  it("stay open while no more nodes exist than they may hold, however many come and go", async () => {
+    const proxy = await ZooKeeperProxy.before(sharedServer());
+    try {
+      await writer.create(path);
+      const cache = new TreeCache(await clients.connect({}, proxy.address), path, { maxNodes: 10 });
+      await cache.ready;
+      proxy.pause("toClient"); // so that all of it is told at once
+      for (let name = 0; name < 300; name++) {
+        await writer.create(`${path}/${name}`);
+        if (name >= 9) await writer.delete(`${path}/${name - 9}`);
+      }
+      proxy.resume();
+      const wanted = [path, ...Array.from({ length: 9 }, (_, index) => `${path}/${291 + index}`)].sort();
+      await until("it holds what is there", () => [...cache.nodes.keys()].sort().join() === wanted.join());
+      await until("it is fresh", () => cache.fresh);
+      await cache.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("keep the rest current where a node may not be read, and say so once", async () => {
+    await writer.create(path);
+    await writer.create(`${path}/open`, "1");
+    await writer.create(`${path}/closed`, "1", { acl: [{ scheme: "world", id: "anyone", permissions: ["write"] }] });
+    for (const Cache of [TreeCache, ChildrenCache]) {
+      const cache = new Cache(reader, path);
+      const troubles: unknown[] = [];
+      const stale: string[] = [];
+      cache.listen({
+        trouble: (error) => troubles.push(error),
+        event: ({ type }) => type === "stale" && stale.push(type),
+      });
+      await cache.ready;
+      await writer.set(`${path}/closed`, "2");
+      await writer.set(`${path}/open`, "2");
+      const open = () => (cache instanceof TreeCache ? cache.get(`${path}/open`) : cache.get("open"));
+      await until("the other is known", () => open()?.data.toString() === "2");
+      expect(cache.fresh).toBe(true);
+      expect(stale).toEqual([]);
+      expect(troubles).toEqual([expect.objectContaining({ code: "NO_AUTH", path: `${path}/closed` })]);
+      await writer.set(`${path}/open`, "1");
+      await cache.close();
+    }
+  });
+
   it("say why they cannot be: no permission, a path that is none, closed before", async () => {
     expect(() => new NodeCache(reader, "x")).toThrow(expect.objectContaining({ code: "PATH_INVALID" }));
     await writer.create(path, "1", { acl: [{ scheme: "world", id: "anyone", permissions: ["admin"] }] });
