@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseConnectString } from "./connect-string.ts";
@@ -159,6 +160,25 @@ describe("DIGEST-MD5", () => {
     expect(parts.response).toMatch(/^[0-9a-f]{32}$/);
     expect(proof).toMatch(/^[0-9a-f]{32}$/);
     expect(proof).not.toBe(parts.response);
+  });
+
+  test.each([
+    { username: "jürgen", realm: "geheim", password: "gr\xfcn", encodings: ["latin1", "latin1", "latin1"] as const },
+    { username: "chris", realm: "日本", password: "se€ret", encodings: ["latin1", "utf8", "utf8"] as const },
+    { username: "žofie", realm: "realm", password: "\x80", encodings: ["utf8", "latin1", "latin1"] as const },
+  ])("hashes each part of $username's as ISO 8859-1 if it can be", ({ username, realm, password, encodings }) => {
+    const md5 = (data: string | Buffer) => createHash("md5").update(data);
+    const [name, domain, secret] = [username, realm, password].map((text, index) =>
+      Buffer.from(text, encodings[index]),
+    );
+    const colon = Buffer.from(":");
+    const who = Buffer.concat([name!, colon, domain!, colon, secret!]);
+    const a1 = Buffer.concat([md5(who).digest(), Buffer.from(":n:c")]);
+    const uri = md5("AUTHENTICATE:zookeeper/zk-sasl-md5").digest("hex");
+    const response = md5(`${md5(a1).digest("hex")}:n:00000001:c:auth:${uri}`).digest("hex");
+    const challenge = Buffer.from(`realm="${realm}",nonce="n",qop="auth",algorithm=md5-sess,charset=utf-8`);
+    const parts = parseChallenge(answerChallenge({ username, password }, challenge, "c").answer.toString("utf8"));
+    expect(parts).toMatchObject({ username, realm, response });
   });
 
   test("refuses any other challenge, and quotes what must be", () => {

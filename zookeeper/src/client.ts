@@ -218,6 +218,8 @@ class Client extends OperationsOf implements ZooKeeper {
       });
     await this.#bury(open);
     const again = session.id !== 0n;
+    // What happened since is told when the watches are set again; signs of life while it logs in say nothing of it.
+    const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
     // Until the session is attached nothing else would end a connection that is still being made ready for it.
     const over = () => connection.end(session.signal.reason);
@@ -240,7 +242,7 @@ class Client extends OperationsOf implements ZooKeeper {
       this.#connection = connection;
       const began = performance.now();
       this.#servedAt = began;
-      if (again) setWatchesAgain(connection, session, this.#progress.zxid);
+      if (again) setWatchesAgain(connection, session, seen);
       session.attach(connection);
       if (!again) for (const listener of [...this.#listeners]) tell(listener, session);
       const reason = await connection.lost;

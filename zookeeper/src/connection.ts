@@ -238,6 +238,10 @@ export class Connection {
 
   /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */
   sendAuth(scheme: string, credentials: Uint8Array, told: (error: Error | undefined) => void): void {
+    if (this.#over) {
+      told(this.#over);
+      return;
+    }
     this.#auths.push(told);
     this.#write(xid.auth, op.auth, (writer) => {
       writer.int(0);

@@ -27,6 +27,9 @@ export function saslStep(token: Uint8Array): Question<Buffer> {
 const md5 = (data: string | Buffer) => createHash("md5").update(data).digest();
 const hex = (data: Buffer) => data.toString("hex");
 
+/** As RFC 2831 has each part hashed, and Java does: in ISO 8859-1, where that has all of its characters. */
+const encoded = (text: string) => Buffer.from(text, /^[\0-\xff]*$/.test(text) ? "latin1" : "utf8");
+
 /** `a="b",c=d` → { a: "b", c: "d" } */
 export function parseChallenge(text: string): Record<string, string> {
   const parts: Record<string, string> = {};
@@ -54,7 +57,9 @@ export function answerChallenge(
     });
   }
   const uri = "zookeeper/zk-sasl-md5";
-  const a1 = Buffer.concat([md5(`${username}:${realm}:${password}`), Buffer.from(`:${nonce}:${cnonce}`)]);
+  const colon = Buffer.from(":");
+  const who = Buffer.concat([encoded(username), colon, encoded(realm), colon, encoded(password)]);
+  const a1 = Buffer.concat([md5(who), Buffer.from(`:${nonce}:${cnonce}`)]);
   const sign = (method: string) =>
     hex(md5(`${hex(md5(a1))}:${nonce}:00000001:${cnonce}:auth:${hex(md5(`${method}:${uri}`))}`));
   const quote = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;

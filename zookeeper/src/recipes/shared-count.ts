@@ -65,7 +65,8 @@ export class SharedCount {
 
   /**
    * Creates the count if it is missing, reads it and keeps reading.
-   * @throws DATA_INVALID, CLOSED; what makes it impossible, as NO_AUTH: then it is closed
+   * @throws DATA_INVALID, CLOSED; what makes it impossible, as NO_AUTH, or NO_NODE without the client's chroot: then it is
+   * closed
    */
   start(): Promise<void> {
     if (this.#closed) return Promise.reject(new ZooKeeperError("CLOSED", `the count ${this.path} has been closed`));
@@ -104,7 +105,7 @@ export class SharedCount {
 
   /**
    * Sets it, whatever it is; creates it again if somebody deleted it.
-   * @throws OPTION_INVALID; CONNECTION_LOSS: it may be set or not
+   * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: it may be set or not
    */
   async set(count: number, options: CallOptions = {}): Promise<void> {
     const data = encodeCount(count, this.path);
@@ -180,6 +181,8 @@ export class SharedCount {
         return (await session.create(this.path, data, options)).stat;
       } catch (error) {
         if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
+        // What has no other node above it can be missing its root alone: the client's chroot does not exist.
+        if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
         // The parent went meanwhile, or it is not known whether the node came to be: the next try finds it, or makes it.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
       }

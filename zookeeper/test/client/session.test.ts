@@ -167,9 +167,13 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
   });
 
   test("SASL DIGEST-MD5: who knows the password is let in, also after a lost connection", async () => {
-    await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl: { users: { bob: 'se\\cr"et' } } });
+    const users = { bob: 'se\\cr"et', eve: "schl\u00fcssel", zoe: "kl\u00ed\u010d" };
+    await using secure = await Ensemble.start({ servers: 1, tickTime: 200, sasl: { users } });
     await using proxy = await ZooKeeperProxy.before(secure.server.address);
-    const sasl = { username: "bob", password: 'se\\cr"et' };
+    for (const username of ["eve", "zoe"] as const) {
+      await (await connect(secure.server.address, { sasl: { username, password: users[username] } })).close();
+    }
+    const sasl = { username: "bob", password: users.bob };
     const zk = await connect(proxy.address, { sasl });
     await zk.create("/sasl", "mine", { acl: [{ scheme: "sasl", id: "bob", permissions: ["read"] }] });
     proxy.reset();

@@ -63,6 +63,22 @@ describe("the client, at an awkward moment", () => {
     expect(known.map((id) => id.split(":")[0]).toSorted()).toEqual(["ann", "bob"]);
   });
 
+  test("credentials added by whoever hears of the session's end count in the next one", async () => {
+    const zk = await through();
+    const { session } = zk;
+    const added = new Promise<void>((resolve, reject) => {
+      session.onState((state) => {
+        if (state === "ended") zk.addAuth("digest", "ann:secret").then(resolve, reject);
+      });
+    });
+    const clock = vi.spyOn(performance, "now").mockReturnValue(performance.now() + sessionTimeoutMs);
+    expect(session.live).toBe(false);
+    clock.mockRestore();
+    await added;
+    await zk.established();
+    expect((await zk.whoAmI()).map(({ scheme }) => scheme)).toContain("digest");
+  });
+
   test("a lost connection does not make credentials wrong", async () => {
     const zk = await through();
     const swallowed = proxy.swallowReply(op.auth, "reset");
@@ -194,6 +210,38 @@ describe("the client, at an awkward moment", () => {
     await zk.set(path, "x");
     await until("it was told", () => events.length > 0);
     expect(events).toEqual(["changed"]);
+  });
+
+  test("what happened while a login stood still is told to watches all the same", async () => {
+    const zk = await through({ auth, sessionTimeoutMs: 6_000 });
+    const path = ownPath();
+    await zk.create(path);
+    const events: string[] = [];
+    await zk.children(path, { watch: ({ type }) => events.push(type) });
+    const [asked, answered] = [proxy.onRequest, proxy.onReply];
+    let logIn: (() => void) | undefined;
+    proxy.onRequest = (pair, frame) => {
+      const passing = asked(pair, frame);
+      if (logIn || frame?.readInt32BE(4) !== op.auth) return passing;
+      const length = Buffer.alloc(4);
+      length.writeInt32BE(frame.length);
+      const held = Buffer.concat([length, frame]);
+      logIn = () => pair.upstream.write(held);
+      return 0;
+    };
+    let signs = 0;
+    proxy.onReply = (pair, frame) => {
+      if (logIn && frame?.readInt32BE(0) === -2) signs++;
+      return answered(pair, frame);
+    };
+    proxy.reset();
+    await until("it logs in", () => logIn);
+    const writer = await clients.connect({}, ensemble.connectString());
+    await writer.create(`${path}/child`);
+    await until("the server has given a sign of life", () => signs > 0);
+    logIn?.();
+    await until("it was told", () => events.length > 0);
+    expect(events).toEqual(["children"]);
   });
 
   test("a server that does not set watches again: whoever waits looks again", async () => {

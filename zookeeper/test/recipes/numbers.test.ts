@@ -36,6 +36,14 @@ describe(`numbers on ${serverTitle()}`, () => {
       await b.close();
     });
 
+    it("says that the client's chroot does not exist", async () => {
+      const zk = await clients.connect({}, `${sharedServer()}${path}`);
+      for (const at of ["/count", "/deep/er/count"]) {
+        await expect(new SharedCount(zk, at).start()).rejects.toMatchObject({ code: "NO_NODE" });
+        await expect(new SharedCount(zk, at).set(1)).rejects.toMatchObject({ code: "NO_NODE" });
+      }
+    });
+
     it("counts right when all try at once", async () => {
       const all = await Promise.all(
         Array.from({ length: 3 }, async () => new SharedCount(await clients.connect(), `${path}/count`)),
