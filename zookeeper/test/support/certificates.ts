@@ -51,7 +51,7 @@ function certify(order: Order): string {
   const until = order.until ?? new Date("2049-01-01T00:00:00Z");
   const body = sequence(
     tagged(0xa0, integer(Buffer.from([2]))), // version 3
-    integer(randomBytes(8)),
+    integer(Buffer.concat([Buffer.from([1]), randomBytes(7)])), // never with a zero in front, which DER forbids
     algorithm,
     commonName(order.issuer),
     sequence(utcTime(from), utcTime(until)),
