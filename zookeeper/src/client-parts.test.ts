@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseConnectString } from "./connect-string.ts";
+import { maxConnectMs } from "./connection.ts";
 import { clientErrors, isZooKeeperError, serverError, serverErrors, ZooKeeperError } from "./errors.ts";
 import { Hosts } from "./hosts.ts";
 import { checkOptions } from "./options.ts";
@@ -82,6 +83,19 @@ describe("hosts", () => {
     hosts.served();
     expect([hosts.failed(), hosts.failed()]).toEqual([0, 0]);
     expect(hosts.failed()).toBeLessThanOrEqual(20);
+  });
+
+  test("a new session has twice as long after each round in which nobody served; one that lives is moved on in time", () => {
+    const first = maxConnectMs(30_000, 3, true, 0);
+    expect(first).toBe(30_000 / 9);
+    expect([1, 2, 3, 16].map((rounds) => maxConnectMs(30_000, 3, true, rounds))).toEqual([
+      2 * first,
+      4 * first,
+      8 * first,
+      30_000,
+    ]);
+    expect(maxConnectMs(30_000, 3, false, 3)).toBe(first);
+    expect([maxConnectMs(100, 1, true, 9), maxConnectMs(600_000, 1, false, 0)]).toEqual([250, 5_000]);
   });
 
   test("clients spread over the servers", () => {

@@ -203,21 +203,28 @@ class Client extends OperationsOf implements ZooKeeper {
 
   /** @returns when the connection is lost, ms to wait before the next @throws when there was none */
   async #serve(session: SessionCore): Promise<number> {
-    const host = this.#hosts.take();
-    const open = (credentials: Credentials) =>
-      Connection.open({
-        host,
-        tls: this.#options.tls,
-        credentials,
-        sessionTimeoutMs: this.#options.sessionTimeoutMs,
-        connectMs: maxConnectMs(session.timeoutMs, this.#hosts.count),
-        maxReplyBytes: this.#options.maxReplyBytes,
-        progress: this.#progress,
-        signal: session.signal,
-        notified: (type, path) => session.watches.deliver(type, path),
-      });
-    await this.#bury(open);
     const again = session.id !== 0n;
+    const connectMs = maxConnectMs(session.timeoutMs, this.#hosts.count, !again, this.#hosts.failedRounds);
+    const host = this.#hosts.take();
+    const open = async (credentials: Credentials) => {
+      const waiting = setInterval(() => this.#failWaiting(session), limits.minConnectMs);
+      try {
+        return await Connection.open({
+          host,
+          tls: this.#options.tls,
+          credentials,
+          sessionTimeoutMs: this.#options.sessionTimeoutMs,
+          connectMs,
+          maxReplyBytes: this.#options.maxReplyBytes,
+          progress: this.#progress,
+          signal: session.signal,
+          notified: (type, path) => session.watches.deliver(type, path),
+        });
+      } finally {
+        clearInterval(waiting);
+      }
+    };
+    await this.#bury(open);
     // What happened since is told when the watches are set again; signs of life while it logs in say nothing of it.
     const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
@@ -269,15 +276,20 @@ class Client extends OperationsOf implements ZooKeeper {
     this.trouble = error.message || String(error);
     if (!this.signal.aborted && session.state !== "ended") tell(this.#options.log, `connecting: ${this.trouble}`);
     const silentMs = performance.now() - this.#servedAt;
-    if (session.id === 0n) {
-      const waited = performance.now() - this.#options.sessionTimeoutMs;
-      session.failWaitingSince(
-        waited,
-        () => `no server took us in within ${this.#options.sessionTimeoutMs} ms: ${this.trouble}`,
-      );
-      if (error instanceof Refused && silentMs > this.#options.sessionTimeoutMs) this.#forgetProgress();
-    }
+    this.#failWaiting(session);
+    const isSilent = session.id === 0n && silentMs > this.#options.sessionTimeoutMs;
+    if (error instanceof Refused && isSilent) this.#forgetProgress();
     return this.#hosts.failed();
+  }
+
+  /** What waits for a session waits for a session's time at most. */
+  #failWaiting(session: SessionCore): void {
+    if (session.id !== 0n) return;
+    const { sessionTimeoutMs } = this.#options;
+    session.failWaitingSince(
+      performance.now() - sessionTimeoutMs,
+      () => `no server took us in within ${sessionTimeoutMs} ms: ${this.trouble}`,
+    );
   }
 
   async #bury(open: (credentials: Credentials) => Promise<Connection>): Promise<void> {

@@ -30,6 +30,7 @@ export interface ConnectionOptions {
   readonly tls: tls.ConnectionOptions | undefined;
   readonly credentials: Credentials;
   readonly sessionTimeoutMs: number;
+  /** For finding its address, and as long again from then to its welcome. */
   readonly connectMs: number;
   readonly maxReplyBytes: number;
   readonly progress: Progress;
@@ -96,6 +97,8 @@ export class Connection {
     const connection = new Connection(options);
     await new Promise<void>((resolve, reject) => {
       const late = setTimeout(() => connection.end(new Error("no answer in time")), options.connectMs);
+      // Finding the address has a time of its own: a slow name service is no slow server.
+      connection.#socket.once("lookup", () => late.refresh());
       const aborted = () => connection.end(new Error("given up"));
       options.signal.addEventListener("abort", aborted, { once: true });
       connection.#welcomed = (error) => {
@@ -464,5 +467,11 @@ export class Connection {
   }
 }
 
-export const maxConnectMs = (timeoutMs: number, hosts: number) =>
-  Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));
+/**
+ * How long one server may take to let us in: so short that a session can be taken up again by another one in time. One that
+ * does not exist yet cannot be lost, so after each round in which nobody did all have twice as long.
+ */
+export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
+  const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));
+  return isNew ? Math.max(firstMs, Math.min(timeoutMs, firstMs * 2 ** rounds)) : firstMs;
+}

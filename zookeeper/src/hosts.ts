@@ -26,6 +26,11 @@ export class Hosts {
     return this.#hosts.length;
   }
 
+  /** In a row, in which none served. */
+  get failedRounds(): number {
+    return this.#rounds;
+  }
+
   take(): Host {
     const host = this.#hosts[this.#next % this.#hosts.length] as Host;
     this.#next += 1;

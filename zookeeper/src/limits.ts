@@ -28,6 +28,7 @@ export const limits = {
   maxBackoffMs: 2_000,
   /** A connection that lasted as long ends the back-off, which until then is no longer than this. */
   steadyMs: 250,
+  /** One server's time to let us in, at first: see maxConnectMs in connection.ts. */
   minConnectMs: 250,
   maxConnectMs: 5_000,
   /** How long `close` tries to tell the server. */

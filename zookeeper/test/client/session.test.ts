@@ -113,6 +113,15 @@ describe(`session, ${serverTitle()}`, () => {
     server.close();
   });
 
+  test("a server that takes longer to begin a session than it may at first is given more time", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    proxy.delay(400);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 1_800, connectTimeoutMs: 10_000 });
+    expect(zk.session.id).not.toBe(0n);
+    expect(proxy.accepted).toBeGreaterThan(1);
+    await zk.close();
+  });
+
   test("a session ended and no server back: calls reject, and the next server serves", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const lines: string[] = [];
