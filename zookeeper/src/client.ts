@@ -69,8 +69,9 @@ class Client extends OperationsOf implements ZooKeeper {
 
   constructor(servers: string, options: ConnectOptions) {
     const { hosts, chroot } = parseConnectString(servers);
-    super(new Questions(chroot), chroot);
-    this.#options = checkOptions(options);
+    const checked = checkOptions(options);
+    super(new Questions(chroot, checked.maxRequestBytes), chroot);
+    this.#options = checked;
     this.#hosts = new Hosts(hosts, this.#options.random);
     this.#auth = this.#options.auth.map(({ scheme, credentials }) => ({
       scheme,
@@ -216,6 +217,7 @@ class Client extends OperationsOf implements ZooKeeper {
           sessionTimeoutMs: this.#options.sessionTimeoutMs,
           connectMs,
           maxReplyBytes: this.#options.maxReplyBytes,
+          maxRequestBytes: this.#options.maxRequestBytes,
           progress: this.#progress,
           signal: session.signal,
           notified: (type, path) => session.watches.deliver(type, path),

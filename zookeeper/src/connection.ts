@@ -4,10 +4,11 @@
  */
 import net from "node:net";
 import tls from "node:tls";
-import type { Call } from "./call.ts";
+import type { Call, Question } from "./call.ts";
 import type { Host } from "./connect-string.ts";
 import { serverErrors, ZooKeeperError } from "./errors.ts";
 import { limits } from "./limits.ts";
+import { requestTooLarge } from "./questions.ts";
 import { ReadsTogether } from "./reads-together.ts";
 import { Reader, Writer } from "./wire/bytes.ts";
 import { maxXid, op, xid } from "./wire/codes.ts";
@@ -33,6 +34,7 @@ export interface ConnectionOptions {
   /** For finding its address, and as long again from then to its welcome. */
   readonly connectMs: number;
   readonly maxReplyBytes: number;
+  readonly maxRequestBytes: number;
   readonly progress: Progress;
   readonly signal: AbortSignal;
   notified(type: number, path: string): void;
@@ -64,6 +66,7 @@ export class Connection {
   readonly #socket: net.Socket;
   readonly #progress: Progress;
   readonly #maxReplyBytes: number;
+  readonly #maxRequestBytes: number;
   readonly #notified: ConnectionOptions["notified"];
   readonly #writer = new Writer();
   readonly #reader = new Reader();
@@ -117,6 +120,7 @@ export class Connection {
     this.host = options.host;
     this.#progress = options.progress;
     this.#maxReplyBytes = options.maxReplyBytes;
+    this.#maxRequestBytes = options.maxRequestBytes;
     this.#notified = options.notified;
     this.renewedAt = this.#receivedAt = this.#sentAt = performance.now();
     this.lost = new Promise((resolve) => {
@@ -199,7 +203,8 @@ export class Connection {
   #sendAlone(call: Call): void {
     this.#sendReads();
     call.xid = this.#nextXid();
-    call.bytes = this.#write(call.xid, call.question.op, (writer) => call.question.write(writer));
+    const { question } = call;
+    call.bytes = this.#write(call.xid, question.op, (writer) => question.write(writer), question);
     this.#calls.push(call);
   }
 
@@ -284,7 +289,8 @@ export class Connection {
     this.#resolveLost(reason);
   }
 
-  #write(id: number, code: number, body: (writer: Writer) => void): number {
+  /** @throws DATA_TOO_LARGE */
+  #write(id: number, code: number, body: (writer: Writer) => void, about?: Question<unknown>): number {
     this.#sendReads();
     const writer = this.#writer;
     writer.beginFrame();
@@ -297,6 +303,10 @@ export class Connection {
       throw error;
     }
     const bytes = writer.endFrame();
+    if (about && bytes - 4 > this.#maxRequestBytes) {
+      writer.dropFrame();
+      throw requestTooLarge(about.what, about.path, bytes - 4, this.#maxRequestBytes);
+    }
     this.#flushLater();
     return bytes;
   }

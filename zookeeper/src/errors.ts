@@ -45,7 +45,7 @@ export const clientErrors = {
   CLOSED: "The client has been closed.",
   OVERLOADED: "Too many requests wait for the server.",
   REPLY_TOO_LARGE: "The answer is larger than maxReplyBytes; only this request failed.",
-  DATA_TOO_LARGE: "The data is larger than maxRequestBytes.",
+  DATA_TOO_LARGE: "The data, or the request with it, is larger than maxRequestBytes.",
   PATH_INVALID: "The path is not one that ZooKeeper accepts.",
   CONNECT_STRING_INVALID: "The connect string cannot be read.",
   OPTION_INVALID: "An option has a value it cannot have.",

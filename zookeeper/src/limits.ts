@@ -1,7 +1,9 @@
 /** Every bound of the client, with its unit in its name. Options may change those that are an option. */
 export const limits = {
-  /** What a server's default jute.maxbuffer takes in, less what frames a request. */
+  /** What a server's default jute.maxbuffer takes in, of a request without its length. */
   maxRequestBytes: 1_048_575,
+  /** Watches that are set again, and reads that share a request, are not cut to an option's size. */
+  minMaxRequestBytes: 256 * 1024,
   /** A million names of a queue are 45 MB. */
   maxReplyBytes: 128 * 1024 * 1024,
   /** An event holds a path, and belongs to no request that could fail alone. */

@@ -18,6 +18,8 @@ export interface ConnectOptions {
   readonly sasl?: SaslOptions;
   /** An answer larger than this fails its own request. Default 128 MiB. */
   readonly maxReplyBytes?: number;
+  /** A request larger than this is not sent, as a server would hang up: its jute.maxbuffer. Default 1,048,575. */
+  readonly maxRequestBytes?: number;
   /** Is told in one line what goes wrong with connections. */
   readonly log?: (line: string) => void;
   /** Order of hosts and jitter. Default Math.random. */
@@ -27,9 +29,13 @@ export interface ConnectOptions {
 export function checkOptions(
   options: ConnectOptions,
 ): Required<
-  Pick<ConnectOptions, "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes" | "auth" | "log" | "random">
+  Pick<
+    ConnectOptions,
+    "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes" | "maxRequestBytes" | "auth" | "log" | "random"
+  >
 > & { tls: tls.ConnectionOptions | undefined; sasl: SaslOptions | undefined } {
-  const number = (name: "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes", usual: number, least: number) => {
+  type Numbers = "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes" | "maxRequestBytes";
+  const number = (name: Numbers, usual: number, least: number) => {
     const value = options[name] ?? usual;
     if (Number.isInteger(value) && value >= least && value <= limits.maxSessionTimeoutMs) return value;
     throw new ZooKeeperError(
@@ -45,6 +51,7 @@ export function checkOptions(
     sessionTimeoutMs,
     connectTimeoutMs: number("connectTimeoutMs", sessionTimeoutMs, 1),
     maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, limits.minMaxReplyBytes),
+    maxRequestBytes: number("maxRequestBytes", limits.maxRequestBytes, limits.minMaxRequestBytes),
     auth: options.auth ?? [],
     tls: options.tls,
     sasl: options.sasl,

@@ -35,15 +35,12 @@ function createMode(path: string, options: NewNode): { op: number; flags: number
   return { op: op.create2, flags: sequential ? flag.sequential : flag.persistent };
 }
 
-function checkData(what: string, path: string, data: Data | undefined): void {
-  if (data === undefined || (typeof data === "string" && data.length * 3 <= limits.maxRequestBytes)) return;
-  const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.length;
-  if (bytes <= limits.maxRequestBytes) return;
-  throw new ZooKeeperError(
-    "DATA_TOO_LARGE",
-    `${what}: ${bytes} bytes of data, and a server takes ${limits.maxRequestBytes} at most`,
-    { path, hint: "keep large data elsewhere, and its address here" },
-  );
+/** @param what as in `create /a` */
+export function requestTooLarge(what: string, path: string, bytes: number, limit: number): ZooKeeperError {
+  return new ZooKeeperError("DATA_TOO_LARGE", `${what}: ${bytes} bytes, and a server takes ${limit} at most`, {
+    path,
+    hint: "keep large data elsewhere, and its address here; where jute.maxbuffer is larger, say so with maxRequestBytes",
+  });
 }
 
 /** As near as a bound needs it: a text counts its characters. */
@@ -63,9 +60,11 @@ const none = (): void => undefined;
 
 export class Questions {
   readonly #chroot: string;
+  readonly #maxRequestBytes: number;
 
-  constructor(chroot: string) {
+  constructor(chroot: string, maxRequestBytes: number = limits.maxRequestBytes) {
     this.#chroot = chroot;
+    this.#maxRequestBytes = maxRequestBytes;
   }
 
   create(path: string, data: Data | undefined, options: NewNode): Question<{ path: string; stat: Stat }> {
@@ -84,7 +83,7 @@ export class Questions {
   #create(path: string, data: Data | undefined, options: NewNode): (writer: Writer) => void {
     checkPath(path, options.sequential);
     const { flags } = createMode(path, options);
-    checkData(`create ${path}`, path, data);
+    this.#checkData(`create ${path}`, path, data);
     const full = withChroot(this.#chroot, path);
     return (writer) => {
       writer.string(full);
@@ -107,13 +106,21 @@ export class Questions {
   #set(path: string, data: Data, version: number): (writer: Writer) => void {
     checkPath(path);
     checkVersion(`set ${path}`, path, version);
-    checkData(`set ${path}`, path, data);
+    this.#checkData(`set ${path}`, path, data);
     const full = withChroot(this.#chroot, path);
     return (writer) => {
       writer.string(full);
       writer.buffer(data);
       writer.int(version);
     };
+  }
+
+  /** Before it is kept or copied. What frames it is counted when it is written. */
+  #checkData(what: string, path: string, data: Data | undefined): void {
+    const limit = this.#maxRequestBytes;
+    if (data === undefined || (typeof data === "string" && data.length * 3 <= limit)) return;
+    const bytes = typeof data === "string" ? Buffer.byteLength(data) : data.length;
+    if (bytes > limit) throw requestTooLarge(what, path, bytes, limit);
   }
 
   #versioned(what: string, path: string, version: number): (writer: Writer) => void {

@@ -129,7 +129,7 @@ function removeLater(session: Session, parent: string, token: string): void {
 }
 
 /** Does what may be done twice until it is done, whatever goes wrong in passing, while the session lives. */
-async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
+export async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
       return await run();

@@ -15,8 +15,8 @@ import { limits } from "../limits.ts";
 import type { Operation } from "../operations.ts";
 import { parentOf } from "../paths.ts";
 import type { Session } from "../session.ts";
-import { createContainers, createPersistent, deleteSurely } from "./protect.ts";
-import type { ItemName, QueueNames } from "./queue-names.ts";
+import { createContainers, createPersistent, deleteSurely, surely } from "./protect.ts";
+import { digits, type ItemName, type QueueNames } from "./queue-names.ts";
 
 /** Where a queue lies and how its nodes are called. */
 export interface QueueLayout {
@@ -44,6 +44,9 @@ export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
 
 /** What a lock's transaction needs beyond the item's data. */
 export const marginBytes = 16 * 1_024;
+
+/** Answers to one transaction that are lost in a row before it is taken for what makes the server hang up. */
+const mostLost = 5;
 
 /** What is missing of the queue's own nodes is made, as Curator makes it: persistent, what is above them containers. */
 export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
@@ -82,7 +85,7 @@ export async function claim(
         { type: "create", path: lock, data: owner, ephemeral: true, acl: layout.acl },
       ]);
       if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction's number
-      return { ...common, fence: (await session.exists(lock))?.czxid };
+      return { ...common, fence: (await surely(session, () => session.exists(lock)))?.czxid };
     } catch (error) {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       const held = await holderOf(session, lock, owner);
@@ -104,17 +107,17 @@ export async function claim(
  * @returns the lock's number if it is ours
  */
 async function holderOf(session: Session, lock: string, owner: string): Promise<bigint | "locked" | "moved"> {
-  for (;;) {
-    try {
+  try {
+    const { data, stat } = await surely(session, async () => {
       // The server that we are connected to now may not know yet what the other one did.
       await session.sync(lock);
-      const { data, stat } = await session.get(lock);
-      return stat.ephemeralOwner === session.id && data.toString() === owner ? stat.czxid : "locked";
-    } catch (error) {
-      if (isZooKeeperError(error, "NO_NODE")) return "moved";
-      if (isZooKeeperError(error, "NO_AUTH")) return "locked";
-      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
-    }
+      return session.get(lock);
+    });
+    return stat.ephemeralOwner === session.id && data.toString() === owner ? stat.czxid : "locked";
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return "moved";
+    if (isZooKeeperError(error, "NO_AUTH")) return "locked";
+    throw error;
   }
 }
 
@@ -131,20 +134,65 @@ export async function sendBack(
   failures: number,
   notBeforeMs: number,
 ): Promise<void> {
-  const path = `${layout.path}/${layout.names.retry(claim.item, failures, notBeforeMs)}`;
-  await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);
+  await replace(layout, claim, layout.path, data, failures, notBeforeMs);
 }
 
 /** Puts it aside, into the poison path. */
 export async function setAside(layout: QueueLayout, claim: Claim, data: Buffer, failures: number): Promise<void> {
-  const path = `${layout.poisonPath}/${layout.names.retry(claim.item, failures, claim.item.notBeforeMs)}`;
   for (;;) {
     try {
-      return await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);
+      return await replace(layout, claim, layout.poisonPath, data, failures, claim.item.notBeforeMs);
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE") || error.path === `${layout.path}/${claim.name}`) throw error;
+      if (!isZooKeeperError(error, "NO_NODE") || parentOf(error.path) !== layout.poisonPath) throw error;
       await createPersistent(claim.session, layout.poisonPath);
     }
+  }
+}
+
+async function replace(
+  layout: QueueLayout,
+  claim: Claim,
+  parent: string,
+  data: Buffer,
+  failures: number,
+  notBeforeMs: number,
+): Promise<void> {
+  if (layout.lockPath === undefined) return putBack(layout, claim, parent, data, failures, notBeforeMs);
+  const path = `${parent}/${layout.names.retry(claim.item, failures, notBeforeMs)}`;
+  await commit(layout, claim, [{ type: "create", path, data, sequential: true, acl: layout.acl }]);
+}
+
+/**
+ * Of an item without a lock, which is in this process alone. Its name follows from the one it had, so a second try, in
+ * whatever session, finds what the first one made, unless another consumer has taken it by then. Another item of that name is one from before the queue was made anew.
+ */
+async function putBack(
+  { names, acl }: QueueLayout,
+  { session, item }: Claim,
+  parent: string,
+  data: Buffer,
+  failures: number,
+  notBeforeMs: number,
+): Promise<void> {
+  for (let atMs = notBeforeMs; ; atMs++) {
+    const path = `${parent}/${names.retry(item, failures, atMs)}${digits(item.sequence)}`;
+    try {
+      await surely(session, () => session.create(path, data, { acl }));
+      return;
+    } catch (error) {
+      if (!isZooKeeperError(error, "NODE_EXISTS")) throw error;
+    }
+    if (await holdsOrHeld(session, path, data)) return;
+  }
+}
+
+/** Whether the node has this data, or is gone by now, or may not be read. */
+async function holdsOrHeld(session: Session, path: string, data: Buffer): Promise<boolean> {
+  try {
+    return (await surely(session, () => session.get(path))).data.equals(data);
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE", "NO_AUTH")) return true;
+    throw error;
   }
 }
 
@@ -156,20 +204,22 @@ export async function release(layout: QueueLayout, { session, name }: Claim): Pr
 /**
  * Item and lock go, and what takes their place comes. The item goes first, so a second try of a transaction whose answer
  * was lost finds it missing and does nothing twice.
+ * @throws CONNECTION_LOSS when every answer is lost: a server whose limit for requests is lower cuts each such connection
  */
 async function commit(layout: QueueLayout, { session, name }: Claim, instead: Operation[]): Promise<void> {
   const path = `${layout.path}/${name}`;
-  const operations: Operation[] =
-    layout.lockPath === undefined
-      ? instead
-      : [{ type: "delete", path }, { type: "delete", path: lockOf(layout, name) }, ...instead];
-  for (let lost = false; ; ) {
+  const operations: Operation[] = [
+    { type: "delete", path },
+    { type: "delete", path: lockOf(layout, name) },
+    ...instead,
+  ];
+  for (let lost = 0; ; ) {
     try {
       await session.multi(operations);
       return;
     } catch (error) {
-      if (isZooKeeperError(error, "CONNECTION_LOSS")) lost = true;
-      else if (lost && isZooKeeperError(error, "NO_NODE") && error.path === path) return;
+      if (isZooKeeperError(error, "CONNECTION_LOSS") && lost < mostLost) lost++;
+      else if (lost > 0 && isZooKeeperError(error, "NO_NODE") && error.path === path) return;
       else throw error;
     }
   }

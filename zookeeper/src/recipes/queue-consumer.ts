@@ -11,7 +11,7 @@ import type { Claim, QueueLayout } from "./queue-claims.ts";
 import { claim, complete, createQueuePaths, release, sendBack, setAside } from "./queue-claims.ts";
 import type { ConsumeOptions, Consumer, ItemFailure, ItemHandler } from "./queue-consuming.ts";
 import { decodeItems, encodeItems } from "./queue-items.ts";
-import { QueueView } from "./queue-view.ts";
+import { deferMs, QueueView } from "./queue-view.ts";
 import { pause } from "./waiting.ts";
 
 /** Looked at the clock at least so often: it may be set while we sleep. */
@@ -305,8 +305,17 @@ export class QueueConsumer implements Consumer {
 
   async #fail(claim: Claim, data: Buffer, attempt: number, error: unknown, again: boolean): Promise<void> {
     const retryAtMs = again ? Date.now() + Math.ceil(Math.max(0, this.#settings.backoffMs(attempt))) : undefined;
-    await this.#sendBack(claim, data, attempt, retryAtMs);
-    this.#settings.onFailure?.({ name: claim.name, attempt, error, retryAtMs });
+    const { name } = claim;
+    try {
+      await this.#sendBack(claim, data, attempt, retryAtMs);
+    } catch (trouble) {
+      // With a lock it stays as it is, and is run again; without one it is lost. Of what, only a failure tells.
+      const locking = this.#layout.lockPath !== undefined;
+      const staysAtMs = locking ? Date.now() + deferMs : undefined;
+      if (claim.session.live || !locking) this.#settings.onFailure?.({ name, attempt, error, retryAtMs: staysAtMs });
+      throw trouble;
+    }
+    this.#settings.onFailure?.({ name, attempt, error, retryAtMs });
   }
 
   /** @param notBeforeMs undefined: aside */

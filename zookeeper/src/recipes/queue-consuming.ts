@@ -23,7 +23,10 @@ export interface ItemFailure {
   readonly name: string;
   readonly attempt: number;
   readonly error: unknown;
-  /** Epoch ms before which it is not tried again; undefined: it was set aside into the poison path. */
+  /**
+   * Epoch ms before which it is not tried again; undefined: it was set aside into the poison path. Where it could not be
+   * moved, as `onTrouble` is told, it stays where it is, and without a lock path it is lost.
+   */
   readonly retryAtMs: number | undefined;
 }
 

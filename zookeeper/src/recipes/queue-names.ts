@@ -15,6 +15,9 @@
  *   priority queue   queue-1XXXXXXXXrN,TIME-s
  *   delay queue      queue-rN,DUE|TIME|s    here TIME is what Java waits for as well; DUE is when it was due at first
  *
+ * With a lock path, s is a new number of the server's. Without, it is the item's first one: the name is then the same however
+ * often the sending back is asked for, so a lost answer makes no second item.
+ *
  * Curator itself sends a failed item back as `queue-s` whatever the queue: without time, priority and count.
  */
 import { ZooKeeperError } from "../errors.ts";
@@ -147,7 +150,8 @@ function timeOf(text: string): number {
   return Number.isSafeInteger(value) ? value : 0;
 }
 
-function digits(sequence: number): string {
+/** As the server writes it at the end of a name. */
+export function digits(sequence: number): string {
   return sequence < 0 ? String(sequence) : String(sequence).padStart(sequenceDigits, "0");
 }
 

@@ -10,7 +10,7 @@ import { ItemIndex } from "./queue-index.ts";
 
 const maxWaitingEvents = 200_000;
 /** Until an item is looked at again that could not be claimed or settled for a reason of its own. */
-const deferMs = 5_000;
+export const deferMs = 5_000;
 
 export class QueueView {
   readonly #layout: QueueLayout;

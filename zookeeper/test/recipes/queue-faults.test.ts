@@ -3,6 +3,7 @@ import { creatorAcl } from "../../src/acl.ts";
 import { DelayQueue } from "../../src/recipes/delay-queue.ts";
 import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
 import { Queue } from "../../src/recipes/queue.ts";
+import { encodeItems } from "../../src/recipes/queue-items.ts";
 import type { ZooKeeper } from "../../src/session.ts";
 import { Ensemble } from "../support/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
@@ -168,6 +169,109 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     );
     await until("it is gone", empty);
     expect(attempts).toEqual([1, 2]);
+    await queue.close();
+  });
+
+  it("without a lock send a failed item back once when the answer to that is lost, in its old place", async () => {
+    const queue = new Queue(proxied, path);
+    const runs: string[] = [];
+    await queue.put("a");
+    const consumer = await queue.consume(
+      ({ data, attempt }) => {
+        runs.push(`${data} ${attempt}`);
+        if (attempt > 1) return;
+        void proxy.swallowReply();
+        throw new Error("no");
+      },
+      { backoffMs: () => 1_000 },
+    );
+    await until("it has been sent back", async () => (await zk.children(path)).names.some((name) => name[6] === "r"));
+    expect((await zk.children(path)).names).toEqual([expect.stringMatching(/^queue-r1,[0-9A-F]+-0000000000$/)]);
+    await until("it is gone", empty);
+    await queue.put("last");
+    await until("the next runs", () => runs.includes("last 1"));
+    expect(runs).toEqual(["a 1", "a 2", "last 1"]);
+    await consumer.close();
+  });
+
+  it("without a lock send back also what has the name of an older item", async () => {
+    const queue = new Queue(zk, path, { poisonPath: `${path}-aside` });
+    await zk.create(`${path}-aside`);
+    await zk.create(`${path}-aside/queue-r1,00000000-0000000000`, "of a queue that was removed");
+    await queue.put("a");
+    const fail = () => {
+      throw new Error("no");
+    };
+    await queue.consume(fail, { attempts: 1 });
+    await until("it is aside", async () => (await zk.exists(`${path}-aside`))?.childCount === 2);
+    expect((await zk.children(`${path}-aside`)).names).toContain("queue-r1,00000001-0000000000");
+    await queue.close();
+  });
+
+  it("set an item aside whose lock somebody deleted, and do not ask on without pause", async () => {
+    const queue = new Queue(proxied, path, { lockPath });
+    const troubles: unknown[] = [];
+    const failures: unknown[] = [];
+    const name = await queue.put("a");
+    await queue.consume(
+      async (item) => {
+        note(item);
+        await zk.delete(`${lockPath}/${name}`);
+        throw new Error("no");
+      },
+      {
+        attempts: 1,
+        onTrouble: (error) => troubles.push(error),
+        onFailure: ({ retryAtMs }) => failures.push(retryAtMs),
+      },
+    );
+    await until("it is aside", async () => (await zk.exists(`${path}-poison`))?.childCount === 1, 15_000);
+    expect(texts).toEqual(["a"]);
+    expect(troubles).toEqual([expect.objectContaining({ code: "NO_NODE", path: `${lockPath}/${name}` })]);
+    expect(failures).toEqual([expect.any(Number), undefined]);
+    expect(proxy.requests(op.multi)).toBeLessThan(10);
+    await queue.close();
+  });
+
+  it("leave an item that is too large to be moved where it is, say so, and keep the connection", async () => {
+    const queue = new Queue(proxied, path, { lockPath });
+    await queue.put("a");
+    await proxied.create(`${path}/queue-`, encodeItems([Buffer.alloc(1_048_575 - 200)]), { sequential: true });
+    await queue.put("b");
+    const accepted = proxy.accepted;
+    const troubles: unknown[] = [];
+    const failures: unknown[] = [];
+    await queue.consume(
+      (item) => {
+        if (item.data.length > 1) throw new Error("no");
+        note(item);
+      },
+      { onTrouble: (error) => troubles.push(error), onFailure: (failure) => failures.push(failure) },
+    );
+    await until("the others are consumed", () => texts.length === 2);
+    expect(failures).toEqual([expect.objectContaining({ attempt: 1, retryAtMs: expect.any(Number) })]);
+    expect(troubles).toEqual([expect.objectContaining({ code: "DATA_TOO_LARGE" })]);
+    expect(await queue.size()).toBe(1);
+    expect(proxy.accepted).toBe(accepted);
+    await queue.close();
+    expect(await namesUnder(zk, lockPath)).toEqual([]);
+  });
+
+  it("set aside what is larger than servers take by default, where they take more", async () => {
+    await using ensemble = await Ensemble.start({ juteMaxBuffer: 4_000_000 });
+    const wide = await clients.connect({ maxRequestBytes: 4_000_000 }, ensemble.connectString());
+    const queue = new Queue(wide, path, { lockPath });
+    await queue.put("a");
+    await wide.create(`${path}/queue-`, encodeItems([Buffer.alloc(2_000_000)]), { sequential: true });
+    await queue.consume(
+      (item) => {
+        if (item.data.length > 1) throw new Error("no");
+        note(item);
+      },
+      { attempts: 1 },
+    );
+    await until("it is aside", async () => (await wide.exists(`${path}-poison`))?.childCount === 1);
+    expect(texts).toEqual(["a"]);
     await queue.close();
   });
 
