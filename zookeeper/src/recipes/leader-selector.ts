@@ -74,7 +74,8 @@ export class LeaderSelector {
    * While it runs, another call is the same run.
    * @returns when `takeLeadership` has settled and the place is given up; with autoRequeue, or while it still waits, when
    * the selector or its client is closed
-   * @throws CLOSED; what `takeLeadership` threw, unless it queues again; what keeps it from standing in line, as NO_AUTH
+   * @throws CLOSED; what `takeLeadership` threw, unless it queues again; what keeps it from standing in line, or from
+   * leaving it after its turn, as NO_AUTH
    */
   run(): Promise<void> {
     if (this.#closing.signal.aborted) {
@@ -137,6 +138,7 @@ export class LeaderSelector {
 
   async #run(): Promise<void> {
     let wasIn = false;
+    let hadTurn = false;
     let outcome: { readonly error: unknown } | undefined;
     await follow(
       this.#zk,
@@ -147,6 +149,7 @@ export class LeaderSelector {
         try {
           // In doubt already: the next one is better off.
           if (!leads(held)) return "again";
+          hadTurn = true;
           outcome = await this.#turn(held);
         } finally {
           await this.#release(held);
@@ -155,6 +158,8 @@ export class LeaderSelector {
         return this.#autoRequeue ? "again" : "done";
       },
       (error) => {
+        // A place that cannot be given up is no reason for another turn.
+        if (hadTurn && !this.#autoRequeue) throw (outcome ?? { error }).error;
         if (!wasIn && !isPassing(error)) throw error;
         this.#listeners.tell((one) => one.trouble?.(error));
       },

@@ -199,6 +199,18 @@ describe(`leader selector on ${serverTitle()}`, () => {
     await running;
   });
 
+  it("has one turn for each run, also when its place cannot be given up", async () => {
+    const zk = await clients.connect();
+    const a = await stage("a", {}, zk);
+    const running = a.selector.run();
+    await a.led(1);
+    await zk.setAcl(path, [{ scheme: "world", id: "anyone", permissions: ["read", "create", "admin"] }]);
+    a.finish();
+    await expect(running).rejects.toMatchObject({ code: "NO_AUTH" });
+    expect(a.turns.length).toBe(1);
+    expect(await a.selector.participants()).toHaveLength(1);
+  });
+
   it("says why it cannot be, and ends with its client", async () => {
     const zk = await clients.connect();
     expect(() => new LeaderSelector(zk, "x", () => undefined)).toThrow(
