@@ -164,7 +164,8 @@ async function replace(
 
 /**
  * Of an item without a lock, which is in this process alone. Its name follows from the one it had, so a second try, in
- * whatever session, finds what the first one made, unless another consumer has taken it by then. Another item of that name is one from before the queue was made anew.
+ * whatever session, finds what the first one made, unless another consumer has taken it by then. Another item of that
+ * name is one from before the queue was made anew.
  */
 async function putBack(
   { names, acl }: QueueLayout,
