@@ -8,6 +8,7 @@ import {
   dayMs,
   dayOfText,
   instantAt,
+  runDays,
   weekdayOf,
 } from "./calendar.ts";
 import { compileSchedule, cron, every, type Schedule } from "./schedule.ts";
@@ -20,12 +21,18 @@ const calendar = (zone: string, weekend: number[], holidays: string[]): Calendar
 });
 const utc = (text: string) => Date.parse(`${text}Z`);
 
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
 /** What a clock on the wall shows, asked of the runtime and not of our zones. */
 function wall(zone: string, ms: number): { day: number; time: number } {
-  const parts = new Intl.DateTimeFormat("en-CA", {
-    ...{ timeZone: zone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit" },
-    ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
-  }).formatToParts(ms);
+  const clock =
+    clocks.get(zone) ??
+    new Intl.DateTimeFormat("en-CA", {
+      ...{ timeZone: zone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit" },
+      ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+    });
+  clocks.set(zone, clock);
+  const parts = clock.formatToParts(ms);
   const of = (type: string) => Number(parts.find((part) => part.type === type)?.value);
   return {
     day: Date.UTC(of("year"), of("month") - 1, of("day")) / dayMs,
@@ -40,12 +47,12 @@ function naive(
   { zone, weekend, holidays }: Calendar,
   from: number,
   to: number,
+  margin = 60 * dayMs,
 ): number[] {
   const free = new Set(holidays.map((day) => Date.parse(`${day}T00:00:00Z`) / dayMs));
   const works = (day: number) => !free.has(day) && !weekend.includes((((day + 4) % 7) + 7) % 7);
   const runs = (day: number) => works(day) === (rule.on === "working-days");
   const moved = new Set<number>();
-  const margin = 60 * dayMs;
   for (let slot = base.next(from - margin); slot !== null && slot < to + margin; slot = base.next(slot)) {
     const { day, time } = wall(zone, slot);
     let target = day;
@@ -116,6 +123,61 @@ describe("a schedule under a calendar", () => {
       { numRuns: 40 },
     );
   }, 60_000);
+
+  it("misses none of many slots where moved times do not ascend, and goes back as it went", () => {
+    const changes: [string, string][] = [
+      ["America/New_York", "2026-11-01"],
+      ["America/New_York", "2026-03-08"],
+      ["Europe/Berlin", "2026-10-25"],
+      ["Europe/Berlin", "2026-03-29"],
+      ["Australia/Lord_Howe", "2026-04-05"],
+      ["Australia/Lord_Howe", "2026-10-04"],
+    ];
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...changes),
+        fc.constantFrom("next" as const, "previous" as const),
+        fc.constantFrom("working-days" as const, "holidays" as const),
+        fc.constantFrom(every("7m"), every("13m"), cron("*/11 * * * *", { zone: "Asia/Shanghai" })),
+        fc.subarray([-2, -1, 0, 1, 2]),
+        fc.nat(dayMs),
+        ([zone, change], otherwise, on, schedule, free, offset) => {
+          const noon = Date.parse(`${change}T12:00:00Z`);
+          const holidays = free.map((away) => new Date(noon + away * dayMs).toISOString().slice(0, 10));
+          const days = calendar(zone, [0, 6], holidays);
+          const rule: CalendarRule = { name: "test", on, otherwise };
+          const base = compileSchedule(schedule);
+          const moving = calendarSchedule(base, rule, days);
+          const [from, to] = [noon - 3 * dayMs + offset, noon + 3 * dayMs];
+          const expected = naive(base, rule, days, from, to, 8 * dayMs);
+          expect(walk(moving, from, to)).toEqual(expected);
+          expect(walkBack(moving, from, to)).toEqual(expected);
+        },
+      ),
+      { numRuns: 20 },
+    );
+  }, 60_000);
+
+  it("knows the nearest day as looking day by day does", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom<CalendarRule["on"]>("working-days", "holidays"),
+        fc.constantFrom<number[]>([], [0, 6], [1, 2, 3, 4, 5, 6], [3], [0, 1, 2, 3, 4, 5, 6]),
+        fc.array(fc.oneof(fc.nat(40), fc.nat(400)), { maxLength: 60 }),
+        fc.array(fc.integer({ min: -20, max: 420 }), { minLength: 1, maxLength: 8 }),
+        fc.constantFrom(1 as const, -1 as const),
+        (on, weekend, free, asked, way) => {
+          const holidays = free.map((day) => new Date(day * dayMs).toISOString().slice(0, 10));
+          const days = runDays({ ...calendar("UTC", [], holidays), weekend }, on);
+          for (const day of asked) {
+            let expected = day;
+            while (!days.allows(expected) && Math.abs(expected - day) < 1_000) expected += way;
+            expect(days.nearest(day, way)).toBe(days.allows(expected) ? expected : way * Number.POSITIVE_INFINITY);
+          }
+        },
+      ),
+    );
+  });
 
   it("skips on other days, and says which day and why", () => {
     const days = calendar("Europe/Berlin", [0, 6], ["2026-12-25"]);

@@ -8,7 +8,7 @@ import { shownValue } from "./json.ts";
 import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
 import type { Judgement, Schedule } from "./schedule.ts";
-import { type Zone, zoneOf } from "./zone.ts";
+import { endOfTime, type Zone, zoneOf } from "./zone.ts";
 
 export interface CalendarContent {
   /** Its days, and the local times of slots that are moved, are this zone's. */
@@ -81,19 +81,36 @@ export function instantAt(zone: Zone, local: number): number {
 const localOf = (zone: Zone, ms: number) => ms + zone.at(ms).offset;
 export const localDayOf = (zone: Zone, ms: number): number => Math.floor(localOf(zone, ms) / dayMs);
 
+/** When a day begins; one that no schedule reaches, at the end of time. */
+const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? instantAt(zone, day * dayMs) : endOfTime);
+
 /** Which days a task runs on. */
 export interface RunDays {
   zone: Zone;
   allows(day: number): boolean;
+  /** The first such day from a day on, or with −1 the last up to it; infinitely far where there is none. */
+  nearest(day: number, way: 1 | -1): number;
 }
 
-const compiled = new WeakMap<Calendar, { zone: Zone; free: Set<number>; weekend: Set<number> }>();
+interface CompiledDays {
+  zone: Zone;
+  free: Set<number>;
+  /** The same, ascending. */
+  holidays: number[];
+  weekend: Set<number>;
+  /** From a holiday to the nearest day that is worked: a calendar may have years of holidays in a row. */
+  worked: Record<1 | -1, Map<number, number>>;
+}
 
-function compile(calendar: Calendar) {
+const compiled = new WeakMap<Calendar, CompiledDays>();
+
+function compile(calendar: Calendar): CompiledDays {
   let known = compiled.get(calendar);
   if (!known) {
-    const free = new Set(calendar.holidays.map((text) => Date.parse(`${text}T00:00:00Z`) / dayMs));
-    known = { zone: zoneOf(calendar.zone), free, weekend: new Set(calendar.weekend) };
+    const holidays = calendar.holidays.map((text) => Date.parse(`${text}T00:00:00Z`) / dayMs).sort((a, b) => a - b);
+    const weekend = new Set(calendar.weekend);
+    const worked = { 1: new Map<number, number>(), [-1]: new Map<number, number>() };
+    known = { zone: zoneOf(calendar.zone), free: new Set(holidays), holidays, weekend, worked };
     compiled.set(calendar, known);
   }
   return known;
@@ -103,9 +120,49 @@ function compile(calendar: Calendar) {
 const weekdayOfDay = (day: number) => (((day + 4) % 7) + 7) % 7;
 
 export function runDays(calendar: Calendar, on: CalendarRule["on"]): RunDays {
-  const { zone, free, weekend } = compile(calendar);
+  const days = compile(calendar);
+  const { zone, free, weekend } = days;
   const works = (day: number) => !free.has(day) && !weekend.has(weekdayOfDay(day));
-  return { zone, allows: on === "working-days" ? works : (day) => !works(day) };
+  if (on === "working-days") return { zone, allows: works, nearest: (day, way) => nearestWorked(days, day, way) };
+  return { zone, allows: (day) => !works(day), nearest: (day, way) => nearestFree(days, day, way) };
+}
+
+function nearestWorked({ free, weekend, worked }: CompiledDays, day: number, way: 1 | -1): number {
+  if (weekend.size === 7) return way * Number.POSITIVE_INFINITY;
+  const passed: number[] = [];
+  let at = day;
+  for (;;) {
+    if (free.has(at)) {
+      const known = worked[way].get(at);
+      if (known !== undefined) {
+        at = known;
+        break;
+      }
+      passed.push(at);
+    } else if (!weekend.has(weekdayOfDay(at))) break;
+    at += way;
+  }
+  for (const one of passed) worked[way].set(one, at);
+  return at;
+}
+
+function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | -1): number {
+  // How many lie before the day; on the way back it counts as one of them.
+  const before = way === 1 ? day : day + 1;
+  let [low, high] = [0, holidays.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((holidays[middle] as number) < before) low = middle + 1;
+    else high = middle;
+  }
+  let nearest = (way === 1 ? holidays[low] : holidays[low - 1]) ?? way * Number.POSITIVE_INFINITY;
+  for (let away = 0; away < 7; away++) {
+    const weekendDay = day + away * way;
+    if (!weekend.has(weekdayOfDay(weekendDay))) continue;
+    nearest = way === 1 ? Math.min(nearest, weekendDay) : Math.max(nearest, weekendDay);
+    break;
+  }
+  return nearest;
 }
 
 /** Why a day is not one that a task runs on, in a few words. */
@@ -116,12 +173,52 @@ function whyNot(calendar: Calendar, day: number): string {
   return `calendar ${calendar.name}: ${dayText(day)} is ${what}`;
 }
 
+/** When the next day begins on which it runs; undefined where clocks are about to go back into the day before. */
+function untilAllowed({ zone, nearest }: RunDays, slotMs: number, day: number): number | undefined {
+  return localDayOf(zone, zone.at(slotMs).to) < day ? undefined : startOf(zone, nearest(day, 1));
+}
+
 /** A schedule whose slots on other days are told to be skipped, each at its own time. */
 const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
   judgedSchedule(base, (slotMs, dueMs) => {
     const day = localDayOf(days.zone, slotMs);
-    return days.allows(day) ? undefined : { dueMs, skipped: whyNot(calendar, day) };
+    if (days.allows(day)) return undefined;
+    return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
   });
+
+/** A part of a day whose slots are all moved by the same span; elsewhere than where clocks change it is the whole day. */
+interface Move {
+  day: number;
+  fromMs: number;
+  toMs: number;
+  byMs: number;
+}
+
+/** The spans of constant offset around a day. */
+function* spansAround(zone: Zone, day: number) {
+  const end = (day + 2) * dayMs;
+  for (let at = (day - 1) * dayMs; at < end; ) {
+    const { offset, left, to } = zone.at(at);
+    yield { fromMs: at, toMs: Math.min(to, end), offset, left };
+    at = to;
+  }
+}
+
+/** How the slots of one day come to lie on another. Moved times ascend within a part, and not always from one to the next. */
+function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
+  for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
+    const end = Math.min(toMs, (day + 1) * dayMs - offset);
+    let at = Math.max(fromMs, day * dayMs - offset);
+    for (const there of spansAround(zone, target)) {
+      const byMs = day === target ? 0 : (target - day) * dayMs + offset - there.offset;
+      // As `instantAt`: an offset holds on for local times in a gap after it, and for the first of two passes.
+      const last = Math.min(end, there.toMs + Math.max(there.left, 0) - byMs);
+      if (at >= last) continue;
+      yield { day, fromMs: at, toMs: last, byMs };
+      at = last;
+    }
+  }
+}
 
 /**
  * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
@@ -133,6 +230,8 @@ export class MovingSchedule implements Schedule {
   readonly #days: RunDays;
   /** 1: to the next day, −1: to the last before. */
   readonly #way: 1 | -1;
+  /** Of the day asked for last: consecutive slots mostly share it. */
+  #held: { target: number; moves: Move[] } | undefined;
   constructor(base: Schedule, calendar: Calendar, days: RunDays, way: 1 | -1) {
     this.#base = base;
     this.#calendar = calendar;
@@ -146,29 +245,30 @@ export class MovingSchedule implements Schedule {
 
   next(afterMs: number): number | null {
     const { zone } = this.#days;
-    const from = localDayOf(zone, Math.max(afterMs, 0)) - 1;
-    let start = this.#way === 1 ? this.#firstSource(from) : from;
+    // From the day before: where clocks leave a day out, what lies on it comes on the next.
+    let start = localDayOf(zone, Math.max(afterMs, 0)) - 1;
+    if (this.#way === 1) start = this.#sources(this.#target(start))[0];
     for (;;) {
-      const nominal = this.#base.next(this.#startOf(start) - 1);
+      const nominal = this.#base.next(startOf(zone, start) - 1);
       if (nominal === null) return null;
       const target = this.#target(localDayOf(zone, nominal));
-      const best = this.#best(target, (day) => this.#firstOn(day, target, afterMs), Math.min);
-      if (best !== null) return best;
-      start = Math.max(target, localDayOf(zone, nominal), ...this.#sources(target)) + 1;
+      const first = this.#firstOn(target, afterMs);
+      if (first !== null) return first;
+      start = this.#sources(target)[1] + 1;
     }
   }
 
   previous(beforeMs: number): number | null {
     const { zone } = this.#days;
-    const from = localDayOf(zone, Math.max(beforeMs, 0)) + 1;
-    let end = this.#way === -1 ? this.#lastSource(from) : from;
+    let end = localDayOf(zone, Math.max(beforeMs, 0)) + 1;
+    if (this.#way === -1) end = this.#sources(this.#target(end))[1];
     for (;;) {
-      const nominal = this.#base.previous(this.#startOf(end + 1));
+      const nominal = this.#base.previous(startOf(zone, end + 1));
       if (nominal === null) return null;
       const target = this.#target(localDayOf(zone, nominal));
-      const best = this.#best(target, (day) => this.#lastOn(day, target, beforeMs), Math.max);
-      if (best !== null) return best;
-      end = Math.min(target, localDayOf(zone, nominal), ...this.#sources(target)) - 1;
+      const last = this.#lastOn(target, beforeMs);
+      if (last !== null) return last;
+      end = this.#sources(target)[0] - 1;
     }
   }
 
@@ -177,119 +277,83 @@ export class MovingSchedule implements Schedule {
     const day = localDayOf(zone, slotMs);
     if (!allows(day)) {
       const why = `${whyNot(this.#calendar, day)}, and no other day is within ${movedDaysMax} days`;
-      return { dueMs, skipped: why };
+      return { dueMs, skipped: why, untilMs: untilAllowed(this.#days, slotMs, day) };
     }
-    const moved = this.#sources(day).filter(
-      (source) => source !== day && this.#firstOn(source, day, slotMs - 1) === slotMs,
-    );
-    if (moved.length === 0) return undefined;
-    return { dueMs, note: `calendar ${this.#calendar.name}: moved from ${moved.map(dayText).join(", ")}` };
+    const moved = new Set<number>();
+    for (const move of this.#movesTo(day)) {
+      const nominal = slotMs - move.byMs;
+      if (move.day === day || nominal < move.fromMs || nominal >= move.toMs) continue;
+      if (this.#base.next(nominal - 1) === nominal) moved.add(move.day);
+    }
+    if (moved.size === 0) return undefined;
+    return { dueMs, note: `calendar ${this.#calendar.name}: moved from ${[...moved].map(dayText).join(", ")}` };
   }
 
   /** Slots of days still to come whose moved time is not after `nowMs`: a new calendar or task finds them past already. */
   passedBy(nowMs: number, most: number): number[] {
-    const { zone, allows } = this.#days;
-    const today = localDayOf(zone, nowMs);
+    const target = this.#target(localDayOf(this.#days.zone, nowMs));
     const passed = new Set<number>();
-    for (let day = today; this.#way === -1 && day <= today + movedDaysMax; day++) {
-      if (allows(day)) {
-        if (day > today) break;
-        continue;
-      }
-      const target = this.#target(day);
-      if (target > today || target === day) break;
-      let nominal = this.#base.next(Math.max(nowMs, this.#startOf(day) - 1));
-      while (nominal !== null && localDayOf(zone, nominal) === day && passed.size < most) {
-        const slotMs = this.#moved(nominal, target);
-        if (slotMs > nowMs) break;
-        passed.add(slotMs);
+    if (this.#way === 1 || !this.#days.allows(target)) return [];
+    for (const { day, fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (day === target) continue;
+      let nominal = this.#base.next(Math.max(nowMs, fromMs - 1));
+      while (nominal !== null && nominal < toMs && nominal + byMs <= nowMs && passed.size < most) {
+        passed.add(nominal + byMs);
         nominal = this.#base.next(nominal);
       }
     }
     return [...passed];
   }
 
-  #startOf(day: number): number {
-    return instantAt(this.#days.zone, day * dayMs);
-  }
-
   /** Where the slots of a day go; the day itself when there is no other near enough. */
   #target(day: number): number {
-    for (let away = 0; away <= movedDaysMax; away++) {
-      const target = day + away * this.#way;
-      if (this.#days.allows(target)) return target;
+    const target = this.#days.nearest(day, this.#way);
+    return Math.abs(target - day) <= movedDaysMax ? target : day;
+  }
+
+  /** The first and the last of the days whose slots lie on this one, itself included. */
+  #sources(target: number): [number, number] {
+    const { allows, nearest } = this.#days;
+    if (!allows(target)) return [target, target];
+    return this.#way === 1
+      ? [Math.max(nearest(target - 1, -1) + 1, target - movedDaysMax), target]
+      : [target, Math.min(nearest(target + 1, 1) - 1, target + movedDaysMax)];
+  }
+
+  /** Of all of them, the nearest day first. */
+  #movesTo(target: number): readonly Move[] {
+    if (this.#held?.target !== target) {
+      const [first, last] = this.#sources(target);
+      const moves: Move[] = [];
+      for (let away = 0; away <= last - first; away++)
+        moves.push(...movesOf(this.#days.zone, target - away * this.#way, target));
+      this.#held = { target, moves };
     }
-    return day;
+    return this.#held.moves;
   }
 
-  /** The days whose slots lie on this one, itself included. */
-  #sources(target: number): number[] {
-    const sources = [target];
-    if (!this.#days.allows(target)) return sources;
-    for (let away = 1; away <= movedDaysMax; away++) {
-      const day = target - away * this.#way;
-      if (this.#days.allows(day)) break;
-      sources.push(day);
+  /** The first slot after an instant that comes to lie on a day. */
+  #firstOn(target: number, afterMs: number): number | null {
+    if (startOf(this.#days.zone, target + 2) <= afterMs) return null;
+    let first = Number.POSITIVE_INFINITY;
+    for (const { fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (toMs + byMs <= afterMs || fromMs + byMs >= first) continue;
+      const nominal = this.#base.next(Math.max(fromMs - 1, afterMs - byMs));
+      if (nominal !== null && nominal < toMs) first = Math.min(first, nominal + byMs);
     }
-    return sources;
+    return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
-  #firstSource(day: number): number {
-    let first = day;
-    while (day - first < movedDaysMax && !this.#days.allows(first - 1)) first -= 1;
-    return first;
-  }
-
-  #lastSource(day: number): number {
-    let last = day;
-    while (last - day < movedDaysMax && !this.#days.allows(last + 1)) last += 1;
-    return last;
-  }
-
-  #best(target: number, on: (day: number) => number | null, pick: (...all: number[]) => number): number | null {
-    const found = this.#sources(target)
-      .map(on)
-      .filter((one) => one !== null);
-    return found.length === 0 ? null : pick(...found);
-  }
-
-  #moved(nominal: number, target: number): number {
-    const { zone } = this.#days;
-    const local = localOf(zone, nominal);
-    const day = Math.floor(local / dayMs);
-    return day === target ? nominal : instantAt(zone, local + (target - day) * dayMs);
-  }
-
-  /** How far the moved time may be from where plain counting says, in days on which clocks change. */
-  #leeway(day: number, target: number): number {
-    const { zone } = this.#days;
-    const offsets = [day, day + 1, target, target + 1].map((one) => zone.at(this.#startOf(one)).offset);
-    return offsets.every((offset) => offset === offsets[0]) ? 0 : 2 * (Math.max(...offsets) - Math.min(...offsets));
-  }
-
-  /** The first of a day's slots that is moved to after an instant, where it is moved to. */
-  #firstOn(day: number, target: number, afterMs: number): number | null {
-    const { zone } = this.#days;
-    const same = afterMs + (day - target) * dayMs - this.#leeway(day, target);
-    let nominal = this.#base.next(Math.max(this.#startOf(day) - 1, same - 1));
-    while (nominal !== null && localDayOf(zone, nominal) === day) {
-      const moved = this.#moved(nominal, target);
-      if (moved > afterMs) return moved;
-      nominal = this.#base.next(nominal);
+  /** The last one before an instant. */
+  #lastOn(target: number, beforeMs: number): number | null {
+    if (startOf(this.#days.zone, target) >= beforeMs) return null;
+    let last = Number.NEGATIVE_INFINITY;
+    for (const { fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (fromMs + byMs >= beforeMs || toMs + byMs <= last) continue;
+      const nominal = this.#base.previous(Math.min(toMs, beforeMs - byMs));
+      if (nominal !== null && nominal >= fromMs) last = Math.max(last, nominal + byMs);
     }
-    return null;
-  }
-
-  #lastOn(day: number, target: number, beforeMs: number): number | null {
-    const { zone } = this.#days;
-    const same = beforeMs + (day - target) * dayMs + this.#leeway(day, target);
-    let nominal = this.#base.previous(Math.min(this.#startOf(day + 1), same + 1));
-    while (nominal !== null && localDayOf(zone, nominal) === day) {
-      const moved = this.#moved(nominal, target);
-      if (moved < beforeMs) return moved;
-      nominal = this.#base.previous(nominal);
-    }
-    return null;
+    return last === Number.NEGATIVE_INFINITY ? null : last;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What comes of a task, told beforehand as its planner will judge it. */
 import { dueOf, type Judgement, type Schedule } from "./schedule.ts";
 import type { TaskDefinition } from "./task.ts";
+import { endOfTime } from "./zone.ts";
 
 export interface ComingTask {
   definition: Pick<TaskDefinition, "schedule">;
@@ -10,8 +11,8 @@ export interface ComingTask {
   seed: number | null;
 }
 
-/** Slots that will be skipped are looked past, up to this many. */
-const lookedPast = 10_000;
+/** Slots that will be skipped are looked past, up to this many; those that one judgement tells of together count as one. */
+const lookedPast = 2_000;
 
 /** When a slot is due, and what calendar and blackouts make of it. */
 export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: number): Judgement {
@@ -28,9 +29,10 @@ export function comingSlots(task: ComingTask, afterMs: number, count: number): n
   let passed = 0;
   let slot = most > 0 ? schedule.next(afterMs) : null;
   while (slot !== null && passed < lookedPast) {
-    if (judgedSlot(task, slot).skipped === undefined) slots.push(slot);
+    const { skipped, untilMs = slot } = judgedSlot(task, slot);
+    if (skipped === undefined) slots.push(slot);
     else passed++;
-    slot = slots.length < most ? schedule.next(slot) : null;
+    slot = slots.length < most && untilMs < endOfTime ? schedule.next(Math.max(slot, untilMs - 1)) : null;
   }
   return slots;
 }

@@ -67,8 +67,8 @@ export function planTask(
   return step;
 
   function planned(slotMs: number, dueMs = dueOf(definition.schedule, seed, slotMs)): PlannedSlot {
-    const judged = schedule.judge?.(slotMs, dueMs);
-    return judged === undefined ? { slotMs, dueMs } : { slotMs, ...judged };
+    const { untilMs: _, ...judged } = schedule.judge?.(slotMs, dueMs) ?? { dueMs };
+    return { slotMs, ...judged };
   }
 
   /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */

@@ -166,6 +166,8 @@ export interface Judgement {
   dueMs: number;
   /** Why it does not run at all. */
   skipped?: string;
+  /** No slot between it and this instant runs either; undefined: nothing is known of those that follow. */
+  untilMs?: number;
   /** Why it runs when it does. */
   note?: string;
 }
@@ -285,9 +287,12 @@ function collect(step: (from: number) => number | null, from: number, count: num
   return slots;
 }
 
+export const jitterMsOf = (spec: ScheduleSpec): number =>
+  spec.type === "cron" || spec.type === "every" ? (spec.jitterMs ?? 0) : 0;
+
 /** The slot plus its jitter: a whole number of ms in [0, jitterMs], which depends only on the arguments. */
 export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number {
-  const jitterMs = spec.type === "cron" || spec.type === "every" ? (spec.jitterMs ?? 0) : 0;
+  const jitterMs = jitterMsOf(spec);
   if (jitterMs === 0) return slotMs;
   const chance = mix(mix(seed, slotMs), Math.floor(slotMs / 2 ** 32)) / 2 ** 32;
   return slotMs + Math.floor(chance * (jitterMs + 1));
