@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type BlackoutWindow, blackedOut, endOfWindow } from "./blackout.ts";
+import { type BlackoutWindow, blackedOut, occurrenceAt } from "./blackout.ts";
 
 // biome-ignore lint/suspicious/noThenProperty: never awaited.
 const delay = { then: "delay" } as const;
@@ -10,6 +10,7 @@ const utc = (text: string) => Date.parse(`${text}Z`);
 const nightly = (given: Partial<BlackoutWindow & { from: string }> = {}) =>
   ({ from: "22:00", to: "06:00", zone: "Europe/Berlin", days: null, ...skip, ...given }) as BlackoutWindow;
 const minute = 60_000;
+const endOfWindow = (window: BlackoutWindow, ms: number) => occurrenceAt(window, ms)?.endMs ?? null;
 
 /** Minutes of the day and the weekday that a clock in the zone shows, asked of the runtime. */
 function wall(zone: string, ms: number): { minutes: number; weekday: number } {
@@ -64,6 +65,55 @@ describe("a blackout window", () => {
     expect(endOfWindow(nightly(), utc("2026-10-24T20:00:00"))).toBe(utc("2026-10-25T05:00:00"));
   });
 
+  it("comes again in the second pass of a repeated hour, each time with its own end", () => {
+    const newYork = (from: string, to: string) => nightly({ from, to, zone: "America/New_York" });
+    const ends = (window: BlackoutWindow, ...times: string[]) =>
+      times.map((time) => {
+        const end = endOfWindow(window, utc(`2026-11-01T${time}:00`));
+        return end === null ? null : new Date(end).toISOString().slice(11, 16);
+      });
+    // 1 November 2026, New York: from 06:00Z on it is 01:00 again.
+    const short = newYork("01:30", "01:45");
+    expect(ends(short, "05:29", "05:35", "05:45", "06:29", "06:35", "06:45")).toEqual([
+      null,
+      "05:45",
+      null,
+      null,
+      "06:45",
+      null,
+    ]);
+    expect(ends(newYork("22:00", "01:30"), "05:00", "05:40", "06:10", "06:30")).toEqual(["05:30", null, "06:30", null]);
+    expect(ends(newYork("01:30", "03:00"), "05:40", "06:10", "07:59")).toEqual(["08:00", "08:00", "08:00"]);
+  });
+
+  it("holds whatever a clock on the wall says is in it, and ends outside, around changes of clocks too", () => {
+    const clock = fc.integer({ min: 0, max: 47 });
+    const text = (half: number) => `${String(half >> 1).padStart(2, "0")}:${half % 2 ? "30" : "00"}`;
+    fc.assert(
+      fc.property(
+        clock,
+        clock,
+        fc.constantFrom("America/New_York", "Europe/Berlin", "Australia/Lord_Howe"),
+        fc.constantFrom(utc("2026-11-01T05:00:00"), utc("2026-10-25T00:00:00"), utc("2026-04-04T14:00:00")),
+        fc.integer({ min: -1_440, max: 1_440 }),
+        (from, to, zone, near, away) => {
+          fc.pre(from !== to);
+          const ms = near + away * minute;
+          const window = nightly({ from: text(from), to: text(to), zone });
+          const { minutes } = wall(zone, ms);
+          const inside =
+            from < to ? minutes >= from * 30 && minutes < to * 30 : minutes >= from * 30 || minutes < to * 30;
+          const held = occurrenceAt(window, ms);
+          if (inside) expect(held).not.toBeNull();
+          if (held === null) return;
+          expect(held.startMs).toBeLessThanOrEqual(ms);
+          expect(wall(zone, held.endMs).minutes).toBe(to * 30);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
   it("of moments holds its beginning and not its end", () => {
     const window = { fromMs: 100, toMs: 200, ...skip } as const;
     expect([99, 100, 199, 200].map((ms) => endOfWindow(window, ms))).toEqual([null, 200, 200, null]);
@@ -74,7 +124,11 @@ describe("what is due in a blackout", () => {
   const at = utc("2026-06-01T21:30:00");
   it("is left alone outside, skipped, or delayed to the end", () => {
     expect(blackedOut([nightly()], utc("2026-06-01T12:00:00"))).toBeUndefined();
-    expect(blackedOut([nightly()], at)).toEqual({ dueMs: at, skipped: "blackout 22:00 to 06:00 Europe/Berlin" });
+    expect(blackedOut([nightly()], at)).toEqual({
+      dueMs: at,
+      skipped: "blackout 22:00 to 06:00 Europe/Berlin",
+      untilMs: utc("2026-06-02T04:00:00"),
+    });
     expect(blackedOut([nightly({ ...delay })], at)).toEqual({
       dueMs: utc("2026-06-02T04:00:00"),
       note: "blackout 22:00 to 06:00 Europe/Berlin: delayed",
@@ -93,6 +147,28 @@ describe("what is due in a blackout", () => {
   it("is skipped when windows leave no gap", () => {
     const day = nightly({ from: "06:00", to: "22:00", ...delay });
     expect(blackedOut([day, nightly({ ...delay })], at)?.skipped).toMatch(/more than a year$/);
+  });
+
+  it("tells with a skip until when whatever is due is skipped", () => {
+    const clock = fc.constantFrom("00:00", "03:30", "06:00", "07:30", "12:00", "22:00");
+    const window = fc.tuple(clock, clock, fc.constantFrom(skip, delay));
+    fc.assert(
+      fc.property(
+        fc.array(window, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: utc("2026-10-20T00:00:00"), max: utc("2026-10-30T00:00:00") }),
+        (given, ms) => {
+          const windows = given
+            .filter(([from, to]) => from !== to)
+            .map(([from, to, then]) => nightly({ from, to, ...then } as never));
+          const { skipped, untilMs = Number.NaN } = blackedOut(windows, ms) ?? {};
+          fc.pre(skipped !== undefined);
+          expect(untilMs).toBeGreaterThan(ms);
+          for (const part of [0.2, 0.5, 0.8, 1])
+            expect(blackedOut(windows, Math.ceil(ms + (untilMs - ms) * part) - 1)?.skipped).toBeDefined();
+        },
+      ),
+      { numRuns: 150 },
+    );
   });
 
   it("never lies in a window that delays, and never comes early", () => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Calendar } from "./calendar.ts";
 import { comingSlots, judgedSlot } from "./coming-slots.ts";
 import { planTask } from "./planning.ts";
@@ -12,16 +12,22 @@ const calendar: Calendar = { name: "de", version: 1, zone: "Europe/Berlin", week
 
 it("previews say of each slot what the planner does with it, jitter in or near blackouts included", () => {
   const options = fc.record({
-    schedule: fc.constantFrom(cron("0 */5 * * *"), cron("30 9 * * *", { jitter: "2h" }), every("7h", { jitter: "1h" })),
+    schedule: fc.constantFrom(
+      cron("0 */5 * * *"),
+      cron("30 9 * * *", { jitter: "2h" }),
+      every("7h", { jitter: "1h" }),
+      every("20m"),
+      cron("*/20 * * * *", { jitter: "3h" }),
+    ),
     calendar: fc.option(fc.record({ name: fc.constant("de"), otherwise: fc.constantFrom("skip", "next", "previous") })),
     blackout: fc.array(
       fc.record({
-        from: fc.constantFrom("08:00", "10:00", "22:00"),
-        to: fc.constantFrom("11:00", "06:00"),
+        from: fc.constantFrom("06:00", "08:00", "10:00", "22:00"),
+        to: fc.constantFrom("11:00", "06:30", "09:00"),
         // biome-ignore lint/suspicious/noThenProperty: never awaited.
         then: fc.constantFrom("skip", "delay"),
       }),
-      { maxLength: 2 },
+      { maxLength: 3 },
     ),
   });
   fc.assert(
@@ -62,4 +68,62 @@ it("ends: with a schedule that does, with a fixed delay, and where everything is
     { from: "12:00", to: "00:00" },
   ];
   expect(slots({ schedule: every("1h"), blackout: never })).toEqual([]);
+});
+
+describe("slots that are skipped together are looked past together", () => {
+  const paydays: Calendar = {
+    name: "pay",
+    version: 1,
+    zone: "UTC",
+    weekend: [],
+    holidays: ["2030-01-28", "2031-02-28"],
+  };
+  /** The next one, and how often the schedule was asked. */
+  const next = (options: Parameters<typeof defineTask>[1], from: string, days: Calendar = calendar) => {
+    const definition = defineTask("t", options);
+    const planned = plannedSchedule(definition, definition.calendar && days);
+    let asked = 0;
+    const schedule = {
+      ...{ words: () => planned.words(), previous: (ms: number) => planned.previous(ms) },
+      next: (ms: number) => {
+        asked++;
+        return planned.next(ms);
+      },
+      judge: (slotMs: number, dueMs: number) => planned.judge?.(slotMs, dueMs),
+    };
+    const [slot] = comingSlots({ definition, schedule, seed: 1 }, Date.parse(from), 1);
+    expect(asked).toBeLessThan(5);
+    return slot === undefined ? null : new Date(slot).toISOString().replace(".000Z", "Z");
+  };
+
+  it("in a blackout, however many there are", () => {
+    const blackout = [{ from: "22:00", to: "06:00", zone: "Europe/Berlin" }];
+    expect(next({ schedule: every("1s"), blackout }, "2029-06-01T21:00:00Z")).toBe("2029-06-02T04:00:00Z");
+    const moments = [{ from: "2029-06-01T00:00:00Z", to: "2029-09-01T00:00:00Z" }];
+    expect(next({ schedule: every("1s"), blackout: moments }, "2029-06-01T21:00:00Z")).toBe("2029-09-01T00:00:00Z");
+    const delayed = [
+      // biome-ignore lint/suspicious/noThenProperty: never awaited.
+      { from: "22:00", to: "06:00", then: "delay" as const },
+      { from: "06:00", to: "07:00" },
+    ];
+    expect(next({ schedule: every("1s"), blackout: delayed }, "2029-06-01T22:00:00Z")).toBe("2029-06-02T07:00:00Z");
+  });
+
+  it("on days that a calendar skips", () => {
+    const rule = (on: "working-days" | "holidays") => ({ schedule: every("10s"), calendar: { name: "de", on } });
+    expect(next(rule("working-days"), "2029-06-01T22:30:00Z")).toBe("2029-06-03T22:00:00Z");
+    expect(next(rule("holidays"), "2030-01-28T23:59:55Z", paydays)).toBe("2031-02-28T00:00:00Z");
+    expect(next(rule("holidays"), "2031-02-28T23:59:55Z", paydays)).toBeNull();
+  });
+
+  it("where no day is near enough to be moved to", () => {
+    const rule = (otherwise: "next" | "previous") => ({
+      ...{ schedule: cron("* * * * *"), calendar: { name: "pay", on: "holidays" as const, otherwise } },
+    });
+    expect(next(rule("next"), "2029-01-01T00:00:00Z", paydays)).toBe("2030-01-28T00:00:00Z");
+    expect(next(rule("next"), "2020-01-01T00:00:00Z", paydays)).toBe("2030-01-28T00:00:00Z");
+    expect(next(rule("previous"), "2020-01-01T00:00:00Z", paydays)).toBe("2030-01-28T00:00:00Z");
+    for (const otherwise of ["next", "previous"] as const)
+      expect(next(rule(otherwise), "2040-01-01T00:00:00Z", paydays)).toBeNull();
+  });
 });

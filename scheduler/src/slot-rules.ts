@@ -1,11 +1,11 @@
 /** A task's options that say when its slots are not to run: their shape, and the schedule that they make. */
-import { type BlackoutWindow, blackedOut } from "./blackout.ts";
+import { type BlackoutWindow, blackedOut, type Steps } from "./blackout.ts";
 import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, weekdayOf } from "./calendar.ts";
 import { CarillonError } from "./errors.ts";
 import { shownValue } from "./json.ts";
 import { judgedSchedule } from "./judged-schedule.ts";
 import { limits } from "./limits.ts";
-import { at, compileSchedule, type Schedule, type ScheduleSpec } from "./schedule.ts";
+import { at, compileSchedule, jitterMsOf, type Schedule, type ScheduleSpec } from "./schedule.ts";
 import { zoneName } from "./zone.ts";
 
 export interface CalendarOptions {
@@ -116,14 +116,20 @@ export const isCalendarName = (name: unknown): name is string =>
   typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name);
 export const calendarNameHint = "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.";
 
-const blackedOutSchedule = (base: Schedule, windows: readonly BlackoutWindow[]): Schedule =>
-  judgedSchedule(base, (slotMs, dueMs) => {
+function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], jitterMs: number): Schedule {
+  const steps: Steps = new Map();
+  return judgedSchedule(base, (slotMs, dueMs) => {
     const before = base.judge?.(slotMs, dueMs);
     if (before?.skipped !== undefined) return before;
-    const after = blackedOut(windows, dueMs);
-    if (!after || !before) return after ?? before;
-    return { ...after, ...(after.skipped === undefined ? { note: `${before.note}; ${after.note}` } : {}) };
+    const after = blackedOut(windows, dueMs, steps);
+    if (after?.skipped !== undefined) {
+      // Later slots may be due earlier than this one, and those just before the end after it.
+      const { untilMs } = dueMs === slotMs ? after : (blackedOut(windows, slotMs, steps) ?? {});
+      return { ...after, untilMs: untilMs === undefined ? undefined : untilMs - jitterMs };
+    }
+    return after && before ? { ...after, note: `${before.note}; ${after.note}` } : (after ?? before);
   });
+}
 
 /** The schedule of a task as it is planned: its own, under its calendar and its blackout windows. */
 export function plannedSchedule(
@@ -132,7 +138,7 @@ export function plannedSchedule(
 ): Schedule {
   const plain = compileSchedule(schedule);
   const moved = rule && calendar ? calendarSchedule(plain, rule, calendar) : plain;
-  return blackout ? blackedOutSchedule(moved, blackout) : moved;
+  return blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
 }
 
 /** Slots that a change of the task or its calendar puts into the past, where nobody would plan them. */

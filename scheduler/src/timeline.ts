@@ -8,7 +8,7 @@
  */
 import type { Calendar } from "./calendar.ts";
 import { limits } from "./limits.ts";
-import { dueOf, type Schedule } from "./schedule.ts";
+import { dueOf, jitterMsOf, type Schedule } from "./schedule.ts";
 import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskDefinition } from "./task.ts";
 import { zoneOf } from "./zone.ts";
@@ -103,7 +103,7 @@ export async function foretell(
     }
     const found: number[] = [];
     const most = Math.min(limits.timelineSlots, looked + mostAMinute * minutes);
-    let slot = planned.next(fromMs - 1 - jitterOf(first));
+    let slot = planned.next(fromMs - 1 - jitterMsOf(first.definition.schedule));
     while (slot !== null && slot < toMs && looked <= most) {
       const judged = judge(first, planned, slot);
       const minute = judged === null ? -1 : Math.floor((judged - fromMs) / minuteMs);
@@ -124,13 +124,10 @@ export async function foretell(
   return line;
 }
 
-const jitterOf = ({ definition: { schedule } }: TimelineTask): number =>
-  schedule.type === "cron" || schedule.type === "every" ? (schedule.jitterMs ?? 0) : 0;
-
 /** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = task.definition;
-  const own = jitterOf(task) > 0 ? task.seed : null;
+  const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
   return JSON.stringify([schedule, calendar ?? null, task.calendar?.version ?? null, blackout ?? null, own]);
 }
 
