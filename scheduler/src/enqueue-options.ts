@@ -3,6 +3,7 @@ import { CarillonError } from "./errors.ts";
 import { shownValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import type { SqlClient } from "./store.ts";
+import { endOfTime } from "./zone.ts";
 
 export interface EnqueueOptions {
   /** Due this long from now. */
@@ -48,12 +49,21 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
 
 /** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
 export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
-  if (delay !== undefined) return Math.floor(nowMs + parseDuration(delay, "in", 0));
+  if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   if (at === undefined) return Math.floor(nowMs);
   const ms = at instanceof Date ? at.getTime() : at;
   if (!Number.isFinite(ms))
     throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
-  return Math.floor(ms);
+  return within("at", at, ms);
+}
+
+/** Of what lies outside there is no date that could be shown. */
+function within(option: string, given: unknown, dueMs: number): number {
+  if (dueMs >= 0 && dueMs < endOfTime) return Math.floor(dueMs);
+  throw optionInvalid(
+    `${option}: ${shownValue(given)} lies ${dueMs < 0 ? "before 1970" : `beyond the year ${limits.lastYear}`}`,
+    "Times are epoch milliseconds; was another unit given?",
+  );
 }
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });

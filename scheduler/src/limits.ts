@@ -46,6 +46,8 @@ export const limits = {
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */
   jitterMs: 86_400_000,
+  /** Between two tries of a run: with any more, the next may have no date that could be shown. */
+  retryDelayMs: 366 * 86_400_000,
   /** Of a fixed rate: a horizon then holds some hundred slots. */
   shortestPeriodMs: 100,
   /** No slot is planned after this year: a cron that next fires later ends with an error. */

@@ -68,6 +68,8 @@ describe("a task's definition", () => {
     ["retry.jitter", { retry: { attempts: 2, jitter: 1.1 } }],
     ["retry.jitter", { retry: { attempts: 2, jitter: Number.NaN } }],
     ["retry.backoff", { retry: { attempts: 2, backoff: "linear" } }],
+    ["retry.delay", { retry: { attempts: 2, delay: "367d" } }],
+    ["retry.maxDelay", { retry: { attempts: 2, maxDelay: "100000000d" } }],
     ["overlap", { overlap: "forbid" }],
     ["overlap.allow", { overlap: { allow: 0 } }],
     ["misfire", { misfire: "twice" }],

@@ -205,7 +205,12 @@ export function checkName(what: string, name: unknown, longest: number): asserts
 function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
   const options = typeof given === "number" ? { attempts: given } : (given ?? { attempts: 1 });
   const where = `task ${task}: retry`;
-  const delayMs = parseDuration(options.delay ?? "1s", `${where}.delay`, 0);
+  const pause = (option: "delay" | "maxDelay", value: Duration): number => {
+    const ms = parseDuration(value, `${where}.${option}`, 0);
+    if (ms <= limits.retryDelayMs) return ms;
+    throw invalid(task, `retry.${option} cannot be ${shownValue(value)}`, "Give at most 366 days.");
+  };
+  const delayMs = pause("delay", options.delay ?? "1s");
   const jitter = options.jitter ?? 0.2;
   if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1))
     throw invalid(task, `retry.jitter cannot be ${shownValue(jitter)}`, "Give 0 to 1.");
@@ -213,7 +218,7 @@ function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
     attempts: integer(task, "retry.attempts", options.attempts, 1, 1_000),
     backoff: oneOf(task, "retry.backoff", options.backoff ?? "exponential", ["fixed", "exponential"]),
     delayMs,
-    maxDelayMs: parseDuration(options.maxDelay ?? Math.max(3_600_000, delayMs), `${where}.maxDelay`, 0),
+    maxDelayMs: pause("maxDelay", options.maxDelay ?? Math.max(3_600_000, delayMs)),
     jitter,
   };
 }
