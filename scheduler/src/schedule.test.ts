@@ -121,6 +121,11 @@ describe("cron()", () => {
     const zone = "America/New_York";
     expect(caught(() => cron("0 30 2 8 3 ? 2026", { zone, gap: "skip" })).code).toBe("CRON_NEVER");
     expect(nextSlots(cron("0 30 2 8 3 ? 2026", { zone }), 0, 9)).toEqual([ms("2026-03-08T07:30Z")]);
+    // Before 2007 clocks went forward in April, which helps none of the slots to come.
+    for (const text of ["30 2 * 3 SUN#2", "0 30 2 ? 3 SUN#2 2000-2040"])
+      expect(caught(() => cron(text, { zone, gap: "skip" })).code).toBe("CRON_NEVER");
+    expect(cron("30 2 * 3 SUN#3", { zone, gap: "skip" })).toMatchObject({ expression: "30 2 * 3 SUN#3" });
+    expect(cron("0 30 2 ? 3 SUN#2 2000-2020", { zone, gap: "skip" })).toMatchObject({ zone });
   });
 });
 
@@ -170,6 +175,8 @@ describe("what is refused", () => {
     ["jitter over the period", () => every("1m", { jitter: "2m" }), "SCHEDULE_INVALID", /longer than the period/],
     ["an anchored delay", () => every("1m", { mode: "delay", anchor: 0 }), "SCHEDULE_INVALID", /anchor/],
     ["a time without offset", () => at("2030-01-31T09:00:00"), "SCHEDULE_INVALID", /offset or Z/],
+    ["a year of two digits", () => at("0080-01-01T00:00:00Z"), "SCHEDULE_INVALID", /no date/],
+    ["an offset of 75 minutes", () => at("2030-01-31T09:00:00+01:75"), "SCHEDULE_INVALID", /no date/],
     ["30 February", () => at("2030-02-30T09:00:00Z"), "SCHEDULE_INVALID", /no date/],
     ["25 o'clock", () => at("2030-02-20T25:00:00Z"), "SCHEDULE_INVALID", /no date/],
     ["an invalid Date", () => at(new Date(Number.NaN)), "SCHEDULE_INVALID", /Date is invalid/],

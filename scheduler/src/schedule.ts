@@ -300,14 +300,19 @@ export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number 
 
 const allHours = 2 ** 24 - 1;
 
+/** What lies before it is past for every cron. Not the present day: all nodes are to decide alike. */
+const firstToCome = 2026;
+
 /**
- * A cron that names years has few slots; all of them may lie in gaps that its policy skips. One without years cannot:
- * no zone skips the same date in every year.
+ * All slots of a cron may lie in gaps that its policy skips: those of the few years that it names, or in each year those of
+ * the second Sunday of March. What its zone skipped by rules long past does not help it, unless all its years are past.
  */
 function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, overlap: FoldPolicy): void {
-  const first = parsed.fields.years?.[0];
-  if (first === undefined || gap !== "skip") return;
-  if (nextInZone(parsed, zoneOf(zone), gap, overlap, Date.UTC(first, 0, 1) - 2 * 86_400_000) === null) {
+  if (gap !== "skip") return;
+  const { years } = parsed.fields;
+  const isPast = years !== null && (years.at(-1) as number) < firstToCome;
+  const from = isPast ? (years[0] as number) : firstToCome;
+  if (nextInZone(parsed, zoneOf(zone), gap, overlap, Date.UTC(from, 0, 1) - 2 * 86_400_000) === null) {
     throw new CarillonError("CRON_NEVER", `cron ${JSON.stringify(text)}: its local times are all skipped in ${zone}`, {
       hint: 'Clocks go forward over them. Use gap: "shift", or another time.',
     });
@@ -403,13 +408,17 @@ function instantOf(value: unknown, name: string): number {
   ];
   const local = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
   const exists =
+    // A year below 100 is taken for one of the twentieth century.
+    local.getUTCFullYear() === year &&
     local.getUTCMonth() === month - 1 &&
     local.getUTCDate() === day &&
     local.getUTCHours() === hour &&
     local.getUTCMinutes() === minute &&
     second < 60;
-  const offsetMinutes = Number(found[9] ?? 0) * 60 + Number(found[10] ?? 0);
-  if (!exists || offsetMinutes > 18 * 60) throw wrong(`${name}: ${show(value)} is no date and time that exists`, hint);
+  const [offsetHours, offsetRest] = [Number(found[9] ?? 0), Number(found[10] ?? 0)];
+  const offsetMinutes = offsetHours * 60 + offsetRest;
+  if (!exists || offsetRest > 59 || offsetMinutes > 18 * 60)
+    throw wrong(`${name}: ${show(value)} is no date and time that exists`, hint);
   const ms = Math.floor(Number(`0.${found[7] ?? 0}`) * 1000);
   return instant(name, local.getTime() + ms - (found[8] === "-" ? -1 : 1) * offsetMinutes * 60_000);
 }
