@@ -5,7 +5,9 @@ import { comingSlots, judgedSlot } from "./coming-slots.ts";
 import { planTask } from "./planning.ts";
 import { at, cron, every, manual } from "./schedule.ts";
 import { plannedSchedule } from "./slot-rules.ts";
+import type { TaskRecord } from "./store.ts";
 import { defineTask } from "./task.ts";
+import { nextDue, nextOf, scheduleOf } from "./upcoming-slots.ts";
 
 const dayMs = 86_400_000;
 const calendar: Calendar = { name: "de", version: 1, zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2030-01-01"] };
@@ -126,4 +128,22 @@ describe("slots that are skipped together are looked past together", () => {
     for (const otherwise of ["next", "previous"] as const)
       expect(next(rule(otherwise), "2040-01-01T00:00:00Z", paydays)).toBeNull();
   });
+});
+
+it("tells when the next slot runs, later by jitter or at a blackout's end", () => {
+  const due = (options: Parameters<typeof defineTask>[1], now: string) => {
+    const definition = defineTask("t", options);
+    const record = { taskId: 7, name: "t", definition, paused: null, nextSlotMs: null } as unknown as TaskRecord;
+    const slotMs = nextOf(record, Date.parse(now)) as number;
+    const [planned] = planTask(definition, scheduleOf(record), 7, slotMs, Date.parse(now), slotMs).slots;
+    expect(nextDue(record, Date.parse(now))).toBe(planned?.dueMs);
+    return [slotMs, planned?.dueMs as number];
+  };
+  // biome-ignore lint/suspicious/noThenProperty: never awaited.
+  const blackout = [{ from: "22:00", to: "06:00", then: "delay" as const }];
+  expect(due({ schedule: cron("0 23 * * *"), blackout }, "2030-05-01T12:00:00Z")).toEqual(
+    ["2030-05-01T23:00:00Z", "2030-05-02T06:00:00Z"].map(Date.parse),
+  );
+  const [slotMs, dueMs] = due({ schedule: cron("0 9 * * *", { jitter: "1h" }) }, "2030-05-01T12:00:00Z");
+  expect(dueMs).toBeGreaterThan(slotMs as number);
 });

@@ -1,5 +1,5 @@
 /** When a task fires next, worked out from its record. */
-import { type ComingTask, comingSlots } from "./coming-slots.ts";
+import { type ComingTask, comingSlots, judgedSlot } from "./coming-slots.ts";
 import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskRecord } from "./store.ts";
 
@@ -20,11 +20,7 @@ export function plannedSlots(record: TaskRecord, afterMs: number, count: number)
   return slots;
 }
 
-/** The next slot that its calendar and blackouts let run. */
-export const nextFire = (record: TaskRecord, nowMs: number): number | null =>
-  comingSlots(coming(record), nowMs, 1)[0] ?? null;
-
-/** The next slot as people mean it; what is planned already still counts, until its time. */
+/** The next slot that its calendar and blackouts let run; what is planned already still counts, until its time. */
 export function nextOf(record: TaskRecord, nowMs: number): number | null {
   const {
     definition: { schedule },
@@ -34,5 +30,11 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
   if (paused) return null;
   // Only the store knows when the last run ended, and with it a fixed delay's next slot.
   if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
-  return nextFire(record, nowMs);
+  return comingSlots(coming(record), nowMs, 1)[0] ?? null;
+}
+
+/** When that slot runs: later by jitter, or at a blackout's end. */
+export function nextDue(record: TaskRecord, nowMs: number): number | null {
+  const slotMs = nextOf(record, nowMs);
+  return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;
 }

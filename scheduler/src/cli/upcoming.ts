@@ -3,7 +3,7 @@ import { pause, systemClock } from "../clock.ts";
 import { isCarillonError } from "../errors.ts";
 import { compileSchedule } from "../schedule.ts";
 import type { RunRecord, Signal, TaskRecord } from "../store.ts";
-import { nextFire } from "../upcoming-slots.ts";
+import { nextDue } from "../upcoming-slots.ts";
 import type { UpcomingFire } from "./live-state.ts";
 
 const enqueuedMost = 50;
@@ -72,7 +72,7 @@ export class Upcoming {
   at(nowMs: number, count: number): UpcomingFire[] {
     const fires: { atMs: number; task: string; words: () => string }[] = [];
     for (const record of this.#tasks) {
-      const atMs = this.#nextOf(record, nowMs);
+      const atMs = this.#nextDue(record, nowMs);
       const words = () => compileSchedule(record.definition.schedule).words();
       if (atMs !== null) fires.push({ atMs, task: record.name, words });
     }
@@ -85,21 +85,12 @@ export class Upcoming {
     return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
 
-  #nextOf(record: TaskRecord, nowMs: number): number | null {
-    const {
-      name,
-      definition: { schedule },
-      paused,
-      nextSlotMs,
-    } = record;
-    if (paused) return null;
-    // When a fixed delay's next slot comes is known only to the store, from the end of the last run.
-    if (schedule.type === "every" && schedule.mode === "delay")
-      return nextSlotMs !== null && nextSlotMs > nowMs ? nextSlotMs : null;
-    const known = this.#next.get(name);
+  #nextDue(record: TaskRecord, nowMs: number): number | null {
+    const known = this.#next.get(record.name);
     if (known === null || (known !== undefined && known > nowMs)) return known;
-    const next = nextFire(record, nowMs);
-    this.#next.set(name, next);
-    return next;
+    const next = nextDue(record, nowMs);
+    this.#next.set(record.name, next);
+    // A fixed delay's next slot, which only the store knows, may be past.
+    return next !== null && next > nowMs ? next : null;
   }
 }

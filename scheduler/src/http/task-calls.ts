@@ -12,7 +12,7 @@ import { defineTask, type TaskDefinition, type TaskOptions } from "../task.ts";
 import { edited, editedParts, keepEdits, partCalled, restored, reverted } from "../task-edits.ts";
 import { taskObject } from "../task-object.ts";
 import { differences } from "../task-versions.ts";
-import { coming, nextOf, plannedSlots } from "../upcoming-slots.ts";
+import { coming, nextDue, nextOf, plannedSlots } from "../upcoming-slots.ts";
 import type { Call, Some } from "./call.ts";
 import { Gathered } from "./gathered.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
@@ -93,7 +93,7 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
     async listComing({ count }, { nowMs, reach }) {
       const records = await store.browse.comingTasks(reach.namespaces, count);
       const coming = records.flatMap((record) => {
-        const next = nextOf(record, nowMs);
+        const next = nextDue(record, nowMs);
         return next === null ? [] : [{ task: record.name, group: record.definition.group, nextMs: next }];
       });
       coming.sort((a, b) => a.nextMs - b.nextMs);
