@@ -27,7 +27,10 @@ export interface RemoteWorkerOptions {
   sessionTimeout?: Duration;
   /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
-  /** Stop on SIGTERM and SIGINT; default true. */
+  /**
+   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
+   * one; where the program listens to the signal itself, it is the program that ends the process.
+   */
   handleSignals?: boolean;
   /** Reject when no server answers, instead of waiting for one; default false. */
   failFast?: boolean;

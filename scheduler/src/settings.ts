@@ -70,7 +70,10 @@ export interface CarillonOptions {
   sessionTimeout?: Duration;
   /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
-  /** Stop on SIGTERM and SIGINT; default true. */
+  /**
+   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
+   * one; where the program listens to the signal itself, it is the program that ends the process.
+   */
   handleSignals?: boolean;
   /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
   migrate?: boolean;

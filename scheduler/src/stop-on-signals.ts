@@ -1,17 +1,68 @@
 import { messageOf } from "./errors.ts";
 import type { Log } from "./log.ts";
 
-/** Stops on SIGTERM and SIGINT, then lets the signal have its usual effect. Ends its listening with `stopping`. */
+const names = ["SIGTERM", "SIGINT"] as const;
+
+interface Stopping {
+  stop: () => Promise<void>;
+  log: Log;
+}
+
+/** All of this process that a signal stops; who has begun to stop stays until that is done. */
+const standing = new Set<Stopping>();
+let underWay = false;
+
+/**
+ * Stops on SIGTERM and SIGINT. The signal has its usual effect once all in this process that stop by it have; where the program
+ * listens to it as well, when and how the process ends is the program's.
+ */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
-  for (const name of ["SIGTERM", "SIGINT"] as const) {
-    const onSignal = () => {
-      log.info({ signal: name }, "stopping: waiting for what runs");
-      stop()
-        .catch((error) => log.error({ error: messageOf(error) }, "could not stop cleanly"))
-        // Nobody listens to this signal now unless the program does.
-        .finally(() => process.kill(process.pid, name));
-    };
-    process.once(name, onSignal);
-    stopping.addEventListener("abort", () => process.removeListener(name, onSignal), { once: true });
+  const one = { stop, log };
+  if (standing.size === 0 && !underWay) listen();
+  standing.add(one);
+  // Not within the abort: `stop` is what aborts. Whoever called it is told of a failure.
+  const begun = () => queueMicrotask(() => void Promise.allSettled([stop()]).then(() => leave(one)));
+  if (stopping.aborted) begun();
+  else stopping.addEventListener("abort", begun, { once: true });
+}
+
+function leave(one: Stopping): void {
+  standing.delete(one);
+  if (standing.size === 0 && !underWay) unlisten();
+}
+
+/** First in line: a listener for once that came before this one would not be seen by it. */
+function listen(): void {
+  for (const name of names) process.prependListener(name, onSignal);
+}
+
+function unlisten(): void {
+  for (const name of names) process.removeListener(name, onSignal);
+}
+
+function onSignal(name: NodeJS.Signals): void {
+  const alone = process.listenerCount(name) === 1;
+  if (!underWay) {
+    underWay = true;
+    void stopAll(name).then(() => end(name, alone));
+  } else if (alone) end(name, alone);
+}
+
+async function stopAll(name: NodeJS.Signals): Promise<void> {
+  // Also who starts meanwhile.
+  while (standing.size > 0) {
+    await Promise.all(
+      [...standing].map(async (one) => {
+        one.log.info({ signal: name }, "stopping: waiting for what runs");
+        await one.stop().catch((error) => one.log.error({ error: messageOf(error) }, "could not stop cleanly"));
+        standing.delete(one);
+      }),
+    );
   }
+}
+
+function end(name: NodeJS.Signals, alone: boolean): void {
+  underWay = false;
+  unlisten();
+  if (alone) process.kill(process.pid, name);
 }
