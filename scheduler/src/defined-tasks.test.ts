@@ -1,10 +1,12 @@
 import { expect, it } from "vitest";
+import { z } from "zod";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import { silentLog } from "./log.ts";
+import { every } from "./schedule.ts";
 import type { TaskRecord, TaskStore } from "./store.ts";
-import { defineTask, type TaskDefinition } from "./task.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
 
 /** A store that counts what it is asked, and answers when the test says so. */
 function stage() {
@@ -58,4 +60,22 @@ it("a failure is told to all who share it, and the next one asks anew", async ()
   answers[1]?.();
   expect(await again).toBe(7);
   expect(asked).toEqual(["byName far", "byName far"]);
+});
+
+it("a payload that the schema refuses of each slot, or of each run after another, is found before one fails", async () => {
+  const check = (options: TaskOptions) => {
+    const defined = new DefinedTasks();
+    defined.add({
+      definition: defineTask("t", options),
+      schema: z.string().nullable(),
+      handler: async () => undefined,
+    });
+    return defined.checkSlotPayloads();
+  };
+  for (const options of [{ schedule: every("1m") }, { after: "extract" }]) {
+    await expect(check({ ...options, slotPayload: 7 })).rejects.toMatchObject({ code: "PAYLOAD_INVALID" });
+    await check({ ...options, slotPayload: "eu" });
+    await check(options);
+  }
+  await check({ slotPayload: 7 });
 });

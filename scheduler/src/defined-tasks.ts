@@ -5,7 +5,7 @@ import type { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import type { Handler } from "./handler.ts";
 import type { Log } from "./log.ts";
-import { validatePayload } from "./payload.ts";
+import { validateKept } from "./payload.ts";
 import { plannedSchedule } from "./slot-rules.ts";
 import type { TaskStore } from "./store.ts";
 import type { TaskDefinition } from "./task.ts";
@@ -63,7 +63,7 @@ export class DefinedTasks {
     const handler = defined?.handler as Handler | undefined;
     const schema = defined?.schema;
     if (!handler || !schema) return handler;
-    return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, name));
+    return async (run, payload) => handler(run, await validateKept(schema, payload, name));
   }
 
   /**
@@ -152,11 +152,11 @@ export class DefinedTasks {
       log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
   }
 
-  /** A schedule whose slots would all fail on their payload is refused before it fires. @throws PAYLOAD_INVALID */
+  /** A task whose slots, or runs after others, would all fail on their payload is refused before one does. @throws PAYLOAD_INVALID */
   async checkSlotPayloads(): Promise<void> {
     for (const { definition, schema } of this.#defined.values()) {
-      if (schema && definition.schedule.type !== "manual")
-        await validatePayload(schema, definition.slotPayload ?? undefined, definition.name);
+      if (schema && (definition.schedule.type !== "manual" || definition.after))
+        await validateKept(schema, definition.slotPayload, definition.name);
     }
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { validatePayload } from "./payload.ts";
+import { payloadText, validateKept, validatePayload } from "./payload.ts";
 
 const schema = z.object({ ledger: z.string(), lines: z.array(z.object({ amount: z.number() })).default([]) });
 
@@ -24,5 +24,27 @@ describe("payloads against their schema", () => {
       hint: expect.stringContaining("slotPayload"),
     });
     await expect(validatePayload(schema, 7, "t")).rejects.toMatchObject({ hint: "" });
+  });
+
+  it("are checked on their way in as the JSON that a worker is given", async () => {
+    const date = z.object({ when: z.date() });
+    await expect(payloadText(date, { when: new Date(0) }, "t")).rejects.toMatchObject({
+      code: "PAYLOAD_INVALID",
+      hint: expect.stringContaining("Date"),
+    });
+    expect(await payloadText(z.object({ when: z.coerce.date() }), { when: new Date(0) }, "t")).toBe(
+      '{"when":"1970-01-01T00:00:00.000Z"}',
+    );
+    await expect(payloadText(z.string().nullable(), undefined, "t")).rejects.toMatchObject({ code: "PAYLOAD_INVALID" });
+    expect(await payloadText(z.string().nullable(), null, "t")).toBe("null");
+  });
+
+  it("that the store has as null are none, or null where the schema wants that", async () => {
+    expect(await validateKept(z.string().nullable(), null, "t")).toBeNull();
+    expect(await validateKept(z.string().nullable().default("x"), null, "t")).toBe("x");
+    expect(await validateKept(z.string().nullish(), null, "t")).toBeUndefined();
+    await expect(validateKept(z.string(), null, "t")).rejects.toMatchObject({
+      message: expect.stringContaining("received undefined"),
+    });
   });
 });

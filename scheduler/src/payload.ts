@@ -14,22 +14,34 @@ export async function validatePayload(schema: StandardSchemaV1, value: unknown, 
   throw new CarillonError(
     "PAYLOAD_INVALID",
     `the payload of task ${task} does not match its schema: ${issues.join("; ")}`,
-    {
-      hint:
-        value === undefined || value === null
-          ? "A scheduled run gets `slotPayload`; an enqueued one the payload given."
-          : "",
-    },
+    { hint: hintOf(value) },
   );
+}
+
+function hintOf(value: unknown): string {
+  if (value === undefined || value === null)
+    return "A scheduled run gets `slotPayload`; an enqueued one the payload given.";
+  return typeof value === "object" ? "It is checked as the JSON that is kept of it, where a Date is a text." : "";
+}
+
+/**
+ * What the schema makes of a payload as the store gives it, which has null for no payload as well: that it is tried as first.
+ * @throws PAYLOAD_INVALID
+ */
+export async function validateKept(schema: StandardSchemaV1, kept: unknown, task: string): Promise<unknown> {
+  if (kept !== null && kept !== undefined) return validatePayload(schema, kept, task);
+  const none = validatePayload(schema, undefined, task);
+  return none.catch(() => validatePayload(schema, null, task).catch(() => none));
 }
 
 /** What it is called in errors. */
 export const payloadName = (task: string): string => `the payload of task ${task}`;
 
-/** What is enqueued, as the store keeps it: the value itself, once the schema has nothing against it. @throws PAYLOAD_… */
+/** What is enqueued, as the store keeps it; the schema is asked of what a worker will be given. @throws PAYLOAD_… */
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
-  if (schema) await validatePayload(schema, value, task);
-  return jsonText(value, payloadName(task));
+  const text = jsonText(value, payloadName(task));
+  if (schema) await validatePayload(schema, text === null ? undefined : JSON.parse(text), task);
+  return text;
 }
 
 interface Speaking {

@@ -5,7 +5,7 @@ import { Definitions } from "./definitions.ts";
 import { CarillonError } from "./errors.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import { type Log, standardErrorLog } from "./log.ts";
-import { validatePayload } from "./payload.ts";
+import { validateKept } from "./payload.ts";
 import { systemRandom } from "./random.ts";
 import { Redactor } from "./redactor.ts";
 import { Line } from "./remote/line.ts";
@@ -208,6 +208,6 @@ export class RemoteWorker {
     const served = this.#served.get(task);
     if (!served?.schema) return served?.handler;
     const { handler, schema } = served;
-    return async (run, payload) => handler(run, await validatePayload(schema, payload ?? undefined, task));
+    return async (run, payload) => handler(run, await validateKept(schema, payload, task));
   }
 }
