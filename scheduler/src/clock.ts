@@ -17,31 +17,46 @@ const longestTimeoutMs = 2 ** 31 - 1;
 /** Waiting for a timer would take a millisecond for these; turns of the event loop take some microseconds each. */
 const turnedMs = 0.35;
 
-export const systemClock: Clock = {
-  monotonic: () => performance.now(),
-  wall: () => Date.now(),
-  after(ms, fire) {
-    if (ms > 0 && ms <= turnedMs) return afterTurns(performance.now() + ms, fire);
-    let handle: NodeJS.Timeout;
-    const arm = (left: number) => {
-      handle = setTimeout(
-        () => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()),
-        Math.min(left, longestTimeoutMs),
-      );
-    };
-    arm(Math.max(0, ms));
-    return () => clearTimeout(handle);
-  },
-};
+/** What a clock of this machine is made of. */
+interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" | "setImmediate" | "clearImmediate"> {
+  performance: Pick<typeof globalThis.performance, "now">;
+}
+
+export const systemClock: Clock = clockOn(globalThis);
+
+/** The same by what was there when this was loaded: a test's fake timers do not stop it. For carillon/testing alone. */
+export const unfakedClock: Clock = clockOn({
+  ...{ setTimeout, clearTimeout, setImmediate, clearImmediate },
+  performance: { now: performance.now.bind(performance) },
+});
+
+function clockOn(timing: Timing): Clock {
+  return {
+    monotonic: () => timing.performance.now(),
+    wall: () => Date.now(),
+    after(ms, fire) {
+      if (ms > 0 && ms <= turnedMs) return afterTurns(timing, timing.performance.now() + ms, fire);
+      let handle: NodeJS.Timeout;
+      const arm = (left: number) => {
+        handle = timing.setTimeout(
+          () => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()),
+          Math.min(left, longestTimeoutMs),
+        );
+      };
+      arm(Math.max(0, ms));
+      return () => timing.clearTimeout(handle);
+    },
+  };
+}
 
 /** Whatever else there is to do is done meanwhile. */
-function afterTurns(atMono: number, fire: () => void): () => void {
+function afterTurns(timing: Timing, atMono: number, fire: () => void): () => void {
   const turn = () => {
-    if (performance.now() >= atMono) fire();
-    else handle = setImmediate(turn);
+    if (timing.performance.now() >= atMono) fire();
+    else handle = timing.setImmediate(turn);
   };
-  let handle = setImmediate(turn);
-  return () => clearImmediate(handle);
+  let handle = timing.setImmediate(turn);
+  return () => timing.clearImmediate(handle);
 }
 
 /** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. */

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { Carillon } from "./carillon.ts";
-import { pause } from "./clock.ts";
+import { pause, unfakedClock } from "./clock.ts";
 import { type Duration, parseDuration } from "./duration.ts";
 import { type EmbeddedStore, openEmbedded } from "./embedded/index.ts";
 import { CarillonError } from "./errors.ts";
@@ -110,6 +110,7 @@ export class TestTower {
     const surroundings: Surroundings = {
       ...realSurroundings,
       clock: this.#clock,
+      callersClock: unfakedClock,
       random: seeded(seed),
       // Claimed when they are due, not before: what the store says is to come is then all that is to come.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
@@ -176,6 +177,16 @@ export class TestTower {
    * @throws TIMEOUT when it has not ended by then; TASK_UNKNOWN, PAYLOAD_…
    */
   async run(task: string, payload?: unknown, { within = "1d" }: { within?: Duration } = {}): Promise<RunReport> {
+    const watched = this.#watched as WatchedStore;
+    watched.keepsAll = true;
+    try {
+      return await this.#report(task, payload, within);
+    } finally {
+      watched.keepsAll = false;
+    }
+  }
+
+  async #report(task: string, payload: unknown, within: Duration): Promise<RunReport> {
     const { runId } = await this.carillon.run(task, payload);
     const store = this.#real as Store;
     const endMs = this.#clock.wall() + parseDuration(within, "within");
@@ -227,7 +238,7 @@ export class TestTower {
     // What its stop waits for is its own time, which nobody else moves any more.
     while (!stopped) {
       await Promise.race([stopping, this.#watched?.answered()]);
-      await Promise.race([stopping, pause(realSurroundings.clock, 1)]);
+      await Promise.race([stopping, pause(unfakedClock, 1)]);
       if (!stopped) this.#clock.moveTo(this.#clock.nextMs ?? this.#clock.wall());
     }
     await stopping;

@@ -1,4 +1,4 @@
-import { pause, systemClock } from "../clock.ts";
+import { pause, unfakedClock } from "../clock.ts";
 import type { RunNotice } from "../handler.ts";
 import type { Pulse } from "../store.ts";
 import type { TravelClock } from "./travel-clock.ts";
@@ -124,7 +124,7 @@ export class TimeTravel {
   async #stirred(ms: number): Promise<boolean> {
     const stirred = new AbortController();
     this.#stir = () => stirred.abort();
-    await pause(systemClock, ms, stirred.signal);
+    await pause(unfakedClock, ms, stirred.signal);
     return stirred.signal.aborted;
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, pause, systemClock } from "../clock.ts";
+import { type Clock, pause, unfakedClock } from "../clock.ts";
 import type { Signal, Store } from "../store.ts";
 
 const parts = [
@@ -33,6 +33,8 @@ export class WatchedStore {
   readonly store: Store;
   /** Asked so far: another number says that something was done meanwhile. */
   asked = 0;
+  /** Each run that ends leaves its row, also a success of a task that keeps its failures only: for whoever waits to look at it. */
+  keepsAll = false;
   #open = 0;
   #answered: (() => void)[] = [];
   /** The latest beat of each session that a signal told of. */
@@ -46,11 +48,16 @@ export class WatchedStore {
     this.#clock = clock;
     const watched = Object.fromEntries(parts.map((part) => [part, this.#watch(real[part] as object)]));
     const { beat } = watched.sessions as Store["sessions"];
+    const { settle } = watched.claims as Store["claims"];
     this.store = {
       ...(watched as unknown as Pick<Store, (typeof parts)[number]>),
       sessions: Object.assign(Object.create(watched.sessions as object), {
         beat: async (...given: Parameters<typeof beat>) => ({ ...(await beat(...given)), storeMs: clock.wall() }),
       }) as Store["sessions"],
+      claims: Object.assign(Object.create(watched.claims as object), {
+        settle: (...[sessionId, settlements, nowMs]: Parameters<typeof settle>) =>
+          settle(sessionId, this.keepsAll ? settlements.map(({ unkept: _, ...kept }) => kept) : settlements, nowMs),
+      }) as Store["claims"],
       signals: {
         listen: async (listener, signal) => {
           this.#listeners.add(listener);
@@ -79,7 +86,7 @@ export class WatchedStore {
       // Read before this beat was counted.
       const wanted = own.beat + 1;
       const late = new AbortController();
-      const deadline = pause(systemClock, deafAfterMs, late.signal);
+      const deadline = pause(unfakedClock, deafAfterMs, late.signal);
       while ((this.#heard.get(sessionId) ?? 0) < wanted) {
         const heard = new Promise<true>((resolve) => this.#onHeard.push(() => resolve(true)));
         if ((await Promise.race([heard, deadline])) !== true) break; // its connection was lost: signals may be

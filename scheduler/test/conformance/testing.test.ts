@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { cron, every, type Run } from "../../src/index.ts";
 import { type TestTower, type TestTowerOptions, testTower } from "../../src/testing.ts";
 import { postgres } from "../support/servers.ts";
@@ -71,6 +71,36 @@ describe("a test tower", () => {
     expect(await tower.run("hopeless")).toMatchObject({
       ...{ outcome: "failed", attempts: 2, error: { message: "a text" } },
     });
+  });
+
+  it("reports a success of a task that keeps its failures only; those that nobody waits for leave no row", async () => {
+    const tower = await open({
+      tasks: (carillon) => void carillon.task("ping", { history: "failures" }, (run) => run.log.info("here") ?? "pong"),
+    });
+    expect(await tower.run("ping")).toMatchObject({
+      ...{ outcome: "succeeded", result: "pong", attempts: 1, logs: [{ message: "here" }] },
+    });
+    const { runId } = await tower.carillon.enqueue("ping");
+    await tower.advance("1s");
+    const { store } = await tower.carillon.open();
+    await expect(store.runs.find(runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
+  });
+
+  it("runs and closes while the test's framework has its fake timers on", { timeout: 20_000 }, async () => {
+    vi.useFakeTimers();
+    try {
+      const never = (run: Run) => new Promise((resolve) => run.signal.addEventListener("abort", resolve));
+      const tower = await open({
+        patience: "20ms",
+        tasks: (carillon) => void carillon.task("hangs", { timeout: "10m", schedule: every("1h") }, never),
+      });
+      expect(await tower.run("hangs")).toMatchObject({ outcome: "succeeded" });
+      expect(await tower.advance("2h")).toHaveLength(2);
+      await tower.carillon.pause("hangs");
+      await tower.close();
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("a timeout passes in no time, a handler's sleep too, and serial runs wait for each other", async () => {
