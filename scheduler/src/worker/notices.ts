@@ -1,4 +1,6 @@
+import { messageOf } from "../errors.ts";
 import type { RunNotice } from "../handler.ts";
+import type { Log } from "../log.ts";
 import type { Verdict } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
@@ -6,10 +8,12 @@ import type { HeldRun } from "./held-run.ts";
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
   readonly #now: () => number;
+  readonly #log: Log;
 
-  constructor(listeners: readonly ((notice: RunNotice) => void)[] | undefined, now: () => number) {
+  constructor(listeners: readonly ((notice: RunNotice) => void)[] | undefined, now: () => number, log: Log) {
     this.#listeners = listeners ?? [];
     this.#now = now;
+    this.#log = log;
   }
 
   /** That it started, or what became of the attempt. */
@@ -27,6 +31,15 @@ export class Notices {
           error: verdict.error,
         }
       : { ...told, kind: "started", endedMs: null, outcome: null, error: null };
-    for (const listener of this.#listeners) listener(notice);
+    const failed = (error: unknown) =>
+      this.#log.error({ run: runId, task, error: messageOf(error) }, "a listener of onRun threw");
+    for (const listener of this.#listeners) {
+      try {
+        const told: unknown = listener(notice);
+        if (told instanceof Promise) told.catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+    }
   }
 }

@@ -95,7 +95,7 @@ export class Worker implements RunHost {
     this.#dueTimer = new DueTimer(options.clock);
     this.#idle = new Idle(options.clock, () => this.#held.size === 0);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
-    this.#notices = new Notices(options.listeners, () => this.now());
+    this.#notices = new Notices(options.listeners, () => this.now(), options.log);
     this.#blockage = new Blockage(options.clock, options.log);
     this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
     this.#outbox = new Outbox({

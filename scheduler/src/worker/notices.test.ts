@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import type { RunNotice } from "../handler.ts";
+import { silentLog } from "../log.ts";
+import type { HeldRun } from "./held-run.ts";
+import { Notices } from "./notices.ts";
+
+it("a listener that throws, or rejects, is told of in the log and keeps nobody from hearing", async () => {
+  const logged: unknown[] = [];
+  const heard: RunNotice[] = [];
+  const log = { ...silentLog, error: (fields: object) => void logged.push(fields) };
+  const listeners = [
+    () => {
+      throw new Error("thrown");
+    },
+    async () => {
+      throw new Error("rejected");
+    },
+    (notice: RunNotice) => void heard.push(notice),
+  ];
+  const run = { id: 1, task: "t", attempt: 1, claim: { slotMs: null, dueMs: 5 }, startedMs: 6 } as unknown as HeldRun;
+  new Notices(listeners, () => 7, log).tell(run);
+  await Promise.resolve();
+  expect(heard).toMatchObject([{ kind: "started", runId: 1, startedMs: 6 }]);
+  expect(logged).toMatchObject([{ error: "thrown" }, { error: "rejected" }]);
+});
