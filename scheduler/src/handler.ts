@@ -68,6 +68,9 @@ export interface ChildSpec {
   key?: string;
 }
 
+/**
+ * Never throws. Fields are kept as JSON of up to 256 KiB: Errors by message, code and stack, and of what cannot be kept the reason.
+ */
 export interface RunLog {
   debug(message: string, fields?: Record<string, unknown>): void;
   info(message: string, fields?: Record<string, unknown>): void;

@@ -8,13 +8,18 @@ const unstorable = /(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /**
  * The value as JSON text, ready for the store. `undefined` is "no payload" and gives null.
+ * @param replaced as JSON.stringify takes it
  * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
  */
-export function jsonText(value: unknown, what: string): string | null {
+export function jsonText(
+  value: unknown,
+  what: string,
+  replaced?: (name: string, value: unknown) => unknown,
+): string | null {
   if (value === undefined) return null;
   let text: string | undefined;
   try {
-    text = JSON.stringify(value);
+    text = JSON.stringify(value, replaced);
   } catch (cause) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${messageOf(cause)}`, {
       cause,

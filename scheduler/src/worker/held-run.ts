@@ -1,11 +1,12 @@
 import { type ClaimEvent, type ClaimState, claimTable } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import type { KnownTask } from "../definitions.ts";
-import { CarillonError } from "../errors.ts";
+import { CarillonError, messageOf } from "../errors.ts";
 import type { Run, RunLog } from "../handler.ts";
 import { jsonText } from "../json.ts";
 import type { ClaimedRun, LogLine, SqlClient } from "../store.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
+import { logFields } from "./log-fields.ts";
 
 /** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
 export class HeldRun {
@@ -128,15 +129,14 @@ export interface RunHost extends FlowHost {
 
 function runLog(run: HeldRun, host: RunHost): RunLog {
   const write = (level: LogLine["level"]) => (message: string, fields?: Record<string, unknown>) => {
-    const text = fields === undefined ? null : jsonText(fields, `run ${run.id}: log fields`);
     host.writeLog({
       runId: run.id,
       fence: run.fence,
       attempt: run.attempt,
       atMs: host.now(),
       level,
-      message: String(message),
-      fields: text === null ? null : JSON.parse(text),
+      message: messageOf(message),
+      fields: logFields(fields),
     });
   };
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };

@@ -70,13 +70,17 @@ export function cancelled(reason: CarillonError): Verdict {
 const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, messageLength));
 
 function errorText(thrown: unknown, also?: unknown): string {
+  return JSON.stringify({ ...errorParts(thrown), ...(also === undefined ? {} : { thrown: textOf(also) }) });
+}
+
+/** What is kept of anything thrown; a CarillonError says all by its code and message. */
+export function errorParts(thrown: unknown): { code?: string; message: string; stack?: string } {
   const { code, stack } = partsOf(thrown);
-  return JSON.stringify({
+  return {
     ...(typeof code === "string" ? { code: clean(code.slice(0, codeLength)) } : {}),
     message: textOf(thrown),
     ...(typeof stack === "string" && stack !== "" ? { stack: clean(stack.slice(0, stackLength)) } : {}),
-    ...(also === undefined ? {} : { thrown: textOf(also) }),
-  });
+  };
 }
 
 function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
