@@ -58,10 +58,10 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
 
   return {
     async taskId(name) {
-      const [row] = await database.query<{ id: number }>(
-        "flow-task",
-        `select id from ${s}.task where name = $1 and deleted_ms is null`,
-        [name],
+      const [row] = await database.persist(() =>
+        database.query<{ id: number }>("flow-task", `select id from ${s}.task where name = $1 and deleted_ms is null`, [
+          name,
+        ]),
       );
       if (!row) throw unknownTask(`there is no task ${JSON.stringify(name)}`);
       return row.id;
@@ -118,7 +118,7 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
       return rows.length > 0;
     },
 
-    inputs: async (of) => (await readInputs(of, null)).inputs,
+    inputs: async (of) => (await database.persist(() => readInputs(of, null))).inputs,
 
     inputsPage: readInputs,
 
@@ -246,7 +246,8 @@ export function flowStore(database: Database, { finishIn }: Endings): FlowStore 
   }
 
   async function admit(taskIds: number[], nowMs: number): Promise<void> {
-    if (taskIds.length > 0) await database.transaction((client) => settleGates(client, s, taskIds, nowMs, false));
+    if (taskIds.length === 0) return;
+    await database.persist(() => database.transaction((client) => settleGates(client, s, taskIds, nowMs, false)));
   }
 
   async function notUndecided(client: SqlClient, runId: number): Promise<CarillonError> {

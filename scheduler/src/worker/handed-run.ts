@@ -98,8 +98,7 @@ export class HandedRun implements Run {
   async spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
     if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength))
       throw optionInvalid(`a child's key must be a text of 1 to ${limits.keyLength} characters`);
-    if (this.#children >= limits.children)
-      throw optionInvalid(`run ${this.id} has ${limits.children} children, which is the most`);
+    this.#refuseOver(1);
     // Numbered before anything is waited for: in the order of calls.
     const name = key ?? `#${this.#children}`;
     this.#children++;
@@ -118,6 +117,7 @@ export class HandedRun implements Run {
   }
 
   async fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
+    this.#refuseOver(children.length);
     const text = this.#shown(payload, `run ${this.id}: the payload of ${join}`);
     const taskId = await this.#taskId(join);
     await Promise.all(
@@ -160,11 +160,21 @@ export class HandedRun implements Run {
     return text;
   }
 
+  /** Before the first of them is made. */
+  #refuseOver(more: number): void {
+    if (this.#children + more > limits.children)
+      throw optionInvalid(`run ${this.id} would have more than ${limits.children} children`);
+  }
+
   #taskId(name: string): Promise<number> {
     this.#taskIds ??= new Map();
-    const known = this.#taskIds.get(name) ?? this.#flow.taskId(name, this.#asking);
-    this.#taskIds.set(name, known);
-    return known;
+    const known = this.#taskIds.get(name);
+    if (known) return known;
+    const asked = this.#flow.taskId(name, this.#asking);
+    this.#taskIds.set(name, asked);
+    // All who share it are told; the next one asks anew.
+    asked.catch(() => this.#taskIds?.delete(name));
+    return asked;
   }
 
   /** What was asked for in one turn of the event loop travels together. */

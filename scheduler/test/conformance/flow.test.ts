@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Onward } from "../../src/flow.ts";
 import { every } from "../../src/schedule.ts";
@@ -445,6 +446,22 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       expect(await stage.rows("select task_id from $s.gathering")).toEqual([]);
     },
   );
+
+  it("what a handler asks for waits out a store that is away", async () => {
+    const [parent, child] = [await task("patient"), await task("patient-child")];
+    const run = await begun(parent);
+    for (const [ask, answer] of [
+      [() => far.flow.taskId("patient-child"), child.taskId],
+      [() => far.flow.inputs(run), []],
+    ] as const) {
+      proxy.cut({ refuse: true });
+      const asked = ask();
+      await pause(300);
+      proxy.heal();
+      expect(await asked).toEqual(answer);
+    }
+    await settle(run);
+  });
 
   it("a state outlives a retry and a lost worker, is refused from an old claim, and goes with the run's end", async () => {
     const long = await task("long");
