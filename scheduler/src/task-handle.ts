@@ -8,11 +8,14 @@ export interface RunHandle {
   created: boolean;
 }
 
+/** It may be left out where there need be none. */
+type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
+
 export interface Task<Input> {
   readonly name: string;
-  enqueue(payload: Input, options?: EnqueueOptions): Promise<RunHandle>;
+  enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle>;
   /** Runs it now, beside its schedule. */
-  run(payload: Input): Promise<RunHandle>;
+  run(...given: PayloadOf<Input>): Promise<RunHandle>;
   pause(reason?: string): Promise<void>;
   resume(): Promise<void>;
   /**
