@@ -61,10 +61,7 @@ interface Looking extends Pick<Opened, "store" | "embedded"> {
 }
 
 /** Whom a change is put down to, and why it was made. */
-interface Why {
-  author?: string;
-  reason?: string;
-}
+type Why = Partial<Pick<Change, "author" | "reason">>;
 
 interface Started {
   membership: Membership;
@@ -184,7 +181,10 @@ export class Carillon {
     this.#listeners.push(listener);
   }
 
-  /** Opens the store, joins the cluster, and begins to plan and to run. @throws STORE_…, NODE_NAME_TAKEN */
+  /**
+   * Opens the store, joins the cluster, and begins to plan and to run. @throws STORE_…, EMBEDDED_…, COORDINATION_…, NODE_…_TAKEN,
+   * SETTINGS_DIFFER, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED, CANCELLED, STOPPED
+   */
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());
     this.#starting ??= this.#start().catch(async (error) => {
@@ -251,8 +251,7 @@ export class Carillon {
     const { store } = await this.open();
     if ((await store.runs.cancel(runId, reason, this.#storeClock.now(), author)) === "cancelled") return "cancelled";
     const [started] = await awaitRecall(store.runs, this.#surroundings.callersClock, [runId]);
-    if (started === undefined) return "cancelled";
-    return "stopping";
+    return started === undefined ? "cancelled" : "stopping";
   }
 
   /**
@@ -325,8 +324,9 @@ export class Carillon {
       this.#options.store === undefined
         ? await openEmbedded({ directory, signal, log: (line) => this.#log.info({}, line) })
         : undefined;
+    let opened: Store | undefined;
     try {
-      const opened = await openPostgres({
+      opened = await openPostgres({
         url: this.#options.store ?? (embedded as EmbeddedStore).url,
         ...{ schema, migrate, failFast },
         signal,
@@ -341,6 +341,7 @@ export class Carillon {
       const enqueuer = new Enqueuer((...batch) => this.#send(store, ...batch));
       return { store, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
     } catch (error) {
+      await Promise.allSettled([opened?.close()]);
       await embedded?.release();
       throw error;
     }
@@ -480,9 +481,8 @@ export class Carillon {
 
   /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */
   #send(store: Store, writes: EnqueueWrite[], drawn: number[]): Promise<Enqueued[]> {
-    const { worker } = this.#started ?? {};
     const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn);
-    return worker ? worker.enqueuing(send) : send();
+    return this.#started?.worker?.enqueuing(send) ?? send();
   }
 
   #registry(store: Store, definitions: Definitions): Registry {

@@ -20,6 +20,8 @@ export interface EnqueueOptions {
   tx?: SqlClient;
 }
 
+/** What a Date can hold. */
+const longestMs = 8.64e15;
 const names = ["in", "at", "key", "limitKey", "priority", "tx"];
 
 /** @throws OPTION_INVALID */
@@ -30,15 +32,8 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   }
   const { in: delay, at, key, limitKey, priority, tx } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
-  if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength)) {
-    throw optionInvalid(`key must be a text of 1 to ${limits.keyLength} characters`);
-  }
-  if (
-    limitKey !== undefined &&
-    (typeof limitKey !== "string" || limitKey === "" || limitKey.length > limits.keyLength)
-  ) {
-    throw optionInvalid(`limitKey must be a text of 1 to ${limits.keyLength} characters`);
-  }
+  checkKey("key", key);
+  checkKey("limitKey", limitKey);
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
@@ -47,12 +42,19 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   }
 }
 
+/** @throws OPTION_INVALID */
+export function checkKey(what: string, key: unknown): void {
+  if (key === undefined) return;
+  if (typeof key !== "string" || key === "" || key.length > limits.keyLength || key.includes("\0"))
+    throw optionInvalid(`${what} must be a text of 1 to ${limits.keyLength} characters, none of them NUL`);
+}
+
 /** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
 export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   if (at === undefined) return Math.floor(nowMs);
   const ms = at instanceof Date ? at.getTime() : at;
-  if (!Number.isFinite(ms))
+  if (!(Math.abs(ms) <= longestMs))
     throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
   return within("at", at, ms);
 }

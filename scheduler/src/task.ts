@@ -205,6 +205,7 @@ export function checkName(what: string, name: unknown, longest: number): asserts
 function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
   const options = typeof given === "number" ? { attempts: given } : (given ?? { attempts: 1 });
   const where = `task ${task}: retry`;
+  onlyHas(task, "retry", options, ["attempts", "backoff", "delay", "maxDelay", "jitter"]);
   const pause = (option: "delay" | "maxDelay", value: Duration): number => {
     const ms = parseDuration(value, `${where}.${option}`, 0);
     if (ms <= limits.retryDelayMs) return ms;
@@ -224,14 +225,17 @@ function retryPolicy(task: string, given: TaskOptions["retry"]): RetryPolicy {
 }
 
 function overlapPolicy(task: string, given: NonNullable<TaskOptions["overlap"]>): OverlapPolicy {
-  if (typeof given === "object")
+  if (typeof given === "object") {
+    onlyHas(task, "overlap", given, ["allow"]);
     return { policy: "queue", limit: integer(task, "overlap.allow", given.allow, 1, 1_000_000) };
+  }
   const policy = oneOf(task, "overlap", given, ["allow", "queue", "skip", "replace"]);
   return { policy, limit: policy === "allow" ? null : 1 };
 }
 
 function misfirePolicy(task: string, given: NonNullable<TaskOptions["misfire"]>): MisfirePolicy {
   const options = typeof given === "string" ? { policy: given } : given;
+  onlyHas(task, "misfire", options, ["policy", "after", "cap", "perSecond"]);
   return {
     policy: oneOf(task, "misfire", options.policy, ["fire_once", "skip", "all"]),
     afterMs: parseDuration(options.after ?? "10s", `task ${task}: misfire.after`, 1_000),
@@ -242,14 +246,8 @@ function misfirePolicy(task: string, given: NonNullable<TaskOptions["misfire"]>)
 }
 
 function commandSpec(task: string, given: CommandSpec): CommandSpec {
-  const { argv, env, cwd, stdin, user, okExitCodes, retryExitCodes, ...rest } = given;
-  const unknown = Object.keys(rest)[0];
-  if (unknown !== undefined)
-    throw invalid(
-      task,
-      `command has no ${JSON.stringify(unknown)}`,
-      "It has argv, env, cwd, stdin, user, okExitCodes, retryExitCodes.",
-    );
+  const { argv, env, cwd, stdin, user, okExitCodes, retryExitCodes } = given;
+  onlyHas(task, "command", given, ["argv", "env", "cwd", "stdin", "user", "okExitCodes", "retryExitCodes"]);
   const words =
     Array.isArray(argv) &&
     argv.length > 0 &&
@@ -283,6 +281,12 @@ function exitCodes(task: string, lists: Record<string, number[] | undefined>): R
       throw invalid(task, `command.${name} must be a list of exit codes`, "They are 0 to 255, for example [0, 3].");
   }
   return Object.fromEntries(given.map(([name, codes]) => [name, [...codes]]));
+}
+
+function onlyHas(task: string, option: string, given: object, names: string[]): void {
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    throw invalid(task, `${option} has no ${JSON.stringify(unknown)}`, `It has ${names.join(", ")}.`);
 }
 
 function invalid(task: string, what: string, hint: string): CarillonError {

@@ -38,6 +38,17 @@ afterEach(async () => {
 });
 
 const one = "select 1";
+it("what is asked after the close is told that, not what the pool calls it", async () => {
+  const closed = new Database({
+    url: "postgres://somebody@127.0.0.1/any",
+    schema: "any",
+    ...{ clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 2 },
+  });
+  await closed.close();
+  await expect(closed.query("one", one)).rejects.toMatchObject({ code: "STOPPED" });
+  await expect(closed.transaction((client) => client.query(one))).rejects.toMatchObject({ code: "STOPPED" });
+});
+
 it.each([
   ["a transaction", () => database.transaction((client) => client.query(one))],
   ["a question", () => database.ask("one", one)],

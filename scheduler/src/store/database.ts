@@ -295,6 +295,12 @@ function storeError(error: unknown): unknown {
       "Check the URL's user, password and database, and the user's rights on the schema.",
     );
   }
+  if (/after calling end on the pool/.test(text))
+    return as(
+      "STOPPED",
+      "the store was closed by this process before it was asked",
+      "Ask before `stop`, or make a new one.",
+    );
   if (state === "25006") {
     return as("STORE_READ_ONLY", `the store accepts no writes: ${text}`, "Give the URL of the primary server.");
   }

@@ -1,3 +1,4 @@
+import { checkKey } from "../enqueue-options.ts";
 import { CarillonError } from "../errors.ts";
 import { type ChildWrite, Continuation, type RunFlow, type RunInput } from "../flow.ts";
 import type { ChildSpec, Run, RunLog } from "../handler.ts";
@@ -96,8 +97,7 @@ export class HandedRun implements Run {
   }
 
   async spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
-    if (key !== undefined && (typeof key !== "string" || key === "" || key.length > limits.keyLength))
-      throw optionInvalid(`a child's key must be a text of 1 to ${limits.keyLength} characters`);
+    checkKey("a child's key", key);
     this.#refuseOver(1);
     // Numbered before anything is waited for: in the order of calls.
     const name = key ?? `#${this.#children}`;
@@ -163,7 +163,7 @@ export class HandedRun implements Run {
   /** Before the first of them is made. */
   #refuseOver(more: number): void {
     if (this.#children + more > limits.children)
-      throw optionInvalid(`run ${this.id} would have more than ${limits.children} children`);
+      throw new CarillonError("OPTION_INVALID", `run ${this.id} would have more than ${limits.children} children`);
   }
 
   #taskId(name: string): Promise<number> {
@@ -209,5 +209,3 @@ interface Spawning {
   resolve: (made: Enqueued) => void;
   reject: (error: unknown) => void;
 }
-
-const optionInvalid = (what: string) => new CarillonError("OPTION_INVALID", what);

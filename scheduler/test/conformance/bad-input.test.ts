@@ -3,6 +3,7 @@ import pg from "pg";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { Carillon } from "../../src/carillon.ts";
 import { systemClock } from "../../src/clock.ts";
+import type { Store } from "../../src/store.ts";
 import { realSurroundings } from "../../src/surroundings.ts";
 import { type TestTower, testTower } from "../../src/testing.ts";
 import { postgres } from "../support/servers.ts";
@@ -80,6 +81,25 @@ describe("bad input", () => {
       rejects: ["failed", "an unreadable object"],
       fine: ["succeeded", "well"],
     });
+  });
+
+  it("a store that cannot be used once it is open: it is closed again, and the next try opens another", async () => {
+    const [opened, closed]: [Store[], Store[]] = [[], []];
+    const around = async (store: Store) => {
+      const { close } = store;
+      store.close = async () => {
+        closed.push(store);
+        await close();
+      };
+      if (opened.push(store) === 1) throw new Error("not this one");
+      return store;
+    };
+    const tower = make({ ...realSurroundings, around });
+    await expect(tower.open()).rejects.toThrow("not this one");
+    expect(closed).toEqual(opened);
+    await tower.open();
+    expect(opened).toHaveLength(2);
+    expect(closed).toHaveLength(1);
   });
 
   it.each([1, -1])("a worker whose clock is %i h off starts each run when it is due by the store's", async (hours) => {
