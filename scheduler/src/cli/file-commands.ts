@@ -11,11 +11,12 @@ const exportTasks = late(() => import("./export.ts"), "exportTasks");
 const importTasks = late(() => import("./import-tasks.ts"), "importTasks");
 const simulateTasks = late(() => import("./simulate.ts"), "simulateTasks");
 
-const onlyPlans = (args: string[]) => args.includes("diff") || (args.includes("apply") && args.includes("--plan"));
+const onlyPlans = (command: Command, args: string[]) =>
+  command.name() === "diff" || (command.name() === "apply" && args.includes("--plan"));
 
 /** A script must be able to tell what is wrong with its files from what is to be done. */
-export const tellsChanges = (args: string[], code: ExitCode): ExitCode =>
-  code === exitCodes.usage && onlyPlans(args) ? exitCodes.failed : code;
+export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode =>
+  code === exitCodes.usage && onlyPlans(command, args) ? exitCodes.failed : code;
 
 export function addFileCommands({
   add,

@@ -1,6 +1,7 @@
 import pino from "pino";
 import type { Log } from "../log.ts";
 import { type LogLevel, logLevels } from "./log-levels.ts";
+import { isUnread } from "./readers.ts";
 import type { Style } from "./style.ts";
 import { plain } from "./text.ts";
 import { clockText, localZone } from "./times.ts";
@@ -18,7 +19,13 @@ export function jsonLog(level: LogLevel): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (name) => ({ level: name }) },
   };
-  return pino(options, pino.destination({ fd: 1, sync: true }));
+  const output = pino.destination({ fd: 1, sync: true });
+  // As pino has it for a pipe: a terminal that is closed ends the log, and not the node.
+  output.on("error", (error) => {
+    if (!isUnread(error, process.stdout.isTTY)) throw error;
+    output.write = () => true;
+  });
+  return pino(options, output);
 }
 
 /** A line for people: `14:03:20.001  warn   the store is away  code=STORE_UNREACHABLE`. */

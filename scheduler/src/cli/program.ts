@@ -11,6 +11,7 @@ import { logLevels } from "./log-levels.ts";
 import { addOperations, bulkOptions, namedOr, runNumber } from "./operation-commands.ts";
 import type { BulkOptions } from "./operations.ts";
 import { partsToSet } from "./parts-to-set.ts";
+import { readBy, watchReaders } from "./readers.ts";
 import { addSchemaCommands } from "./schema-commands.ts";
 import { addSecrets } from "./secret-commands.ts";
 import { addProfiles } from "./server-commands.ts";
@@ -42,59 +43,66 @@ export async function main(args: string[]): Promise<ExitCode> {
   // Known before anything is parsed, so that a wrong command line is told in the right form too.
   const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
   const terminal = new Terminal(asked);
-  endWithReader();
+  watchReaders();
   let exit: ExitCode = exitCodes.ok;
   const program = commands(terminal, (code) => {
     exit = code;
   });
+  const named = commandNamed(program, args);
   try {
     // What a shell asks while a line is typed: its words are another command's.
     if (args[0] === "__complete") return await (await import("./complete.ts")).complete(program, args.slice(1));
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync(ownOptionsJoined(program, args), { from: "user" });
     return exit;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
       terminal.failure(error);
-      return tellsChanges(args, exitCodeOf(error));
+      return tellsChanges(named, args, exitCodeOf(error));
     }
     if (error.code === "commander.helpDisplayed" || error.code === "commander.version") return exitCodes.ok;
     // A command that needs one more word has shown its help already.
-    if (error.code !== "commander.help") terminal.failure(usageError(error, args, program));
-    return tellsChanges(args, exitCodes.usage);
+    if (error.code !== "commander.help") terminal.failure(usageError(error, named));
+    return tellsChanges(named, args, exitCodes.usage);
   }
 }
 
-/** Once a process, however many command lines it carries out. */
-let watched = false;
-
-/** `carillon runs tail | head` ends without a word; a node that shows its runs to nobody any more stops in order. */
-function endWithReader(): void {
-  if (watched) return;
-  watched = true;
-  let told = false;
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    if (told) return;
-    told = true;
-    if (process.listenerCount("SIGTERM") > 0) process.emit("SIGTERM");
-    else process.exit(exitCodes.ok);
-  });
-}
-
-function usageError(error: CommanderError, args: string[], program: Command): CarillonError {
-  const [message = "", ...suggestion] = error.message.replace(/^error: /, "").split("\n");
+/** The command that the words name, as far as they do. */
+function commandNamed(program: Command, args: readonly string[]): Command {
   let command = program;
-  let path = "carillon";
-  for (const word of args) {
-    const sub = command.commands.find((one) => one.name() === word);
-    if (!sub) continue;
-    command = sub;
-    path += ` ${word}`;
-  }
-  const more = `See ${path} --help.`;
+  for (const word of args) command = command.commands.find((one) => one.name() === word) ?? command;
+  return command;
+}
+
+const pathOf = (command: Command): string =>
+  command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
+function usageError(error: CommanderError, command: Command): CarillonError {
+  const [message = "", ...suggestion] = error.message.replace(/^error: /, "").split("\n");
+  const more = `See ${pathOf(command)} --help.`;
   return new CarillonError("USAGE", message, {
     hint: [...suggestion.map((line) => line.replace(/^\((.*)\)$/, "$1")), more].join(" "),
   });
+}
+
+/**
+ * The root takes its options from anywhere in the line. One that a command has too is the command's behind it, for which its
+ * value must be joined to it: `calendars show de --version=2`.
+ */
+function ownOptionsJoined(program: Command, args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const [word = "", next] = [args[at], args[at + 1]];
+    if (word === "--") return [...joined, ...args.slice(at)];
+    const before = commandNamed(program, args.slice(0, at));
+    const isRoots = program.options.some(({ long }) => long === word);
+    const own = before === program ? undefined : before.options.find(({ long }) => long === word);
+    if (!isRoots || !own?.required || next === undefined) joined.push(word);
+    else {
+      joined.push(`${word}=${next}`);
+      at++;
+    }
+  }
+  return joined;
 }
 
 type Handle = (code: ExitCode) => void;
@@ -111,6 +119,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     .option(
       "--store <URL>",
       "the PostgreSQL to use (else CARILLON_STORE, DATABASE_URL, or a private one in the directory)",
+      notEmpty,
     )
     .option(
       "--server <URL>",
@@ -118,7 +127,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
       collect,
     )
     .option("--profile <NAME>", "ask the server of this profile, made by carillon login (else CARILLON_PROFILE)")
-    .option("--directory <PATH>", "where the private PostgreSQL keeps its data (default: .carillon)")
+    .option("--directory <PATH>", "where the private PostgreSQL keeps its data (default: .carillon)", notEmpty)
     .option("--schema <NAME>", "the PostgreSQL schema that holds everything (default: carillon)")
     .option("--config <FILE>", "settings of this project (default: carillon.config.yaml and the like in this folder)")
     .option("--json", "print JSON for programs instead of text for people")
@@ -137,11 +146,12 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     ) =>
     async (...given: unknown[]) => {
       const command = given.at(-1) as Command;
-      const options = command.optsWithGlobals<Options & { config?: string; logLevel?: string }>();
+      const options = command.optsWithGlobals<Options & { config?: string; logLevel?: string; plan?: boolean }>();
       const file = configured ? await readConfigFile(options.config) : undefined;
       if (file) options.file = file;
       if (command.options.some(({ long }) => long === "--log-level"))
         options.logLevel ??= await chosenLogLevel(options.file);
+      readBy(command.name(), options);
       ended(await work(command.processedArgs as string[], options));
     };
   const family = (name: string, summary: string): Command =>
@@ -402,6 +412,12 @@ async function chosenLogLevel(file: ConfigFile | undefined): Promise<string> {
 }
 
 const collect = (value: string, before: string[] = []) => [...before, value];
+
+/** A variable of a script that is not set would be another cluster than the one that was meant. */
+const notEmpty = (text: string): string => {
+  if (text !== "") return text;
+  throw new InvalidArgumentError("It is empty: say which, or leave the option out.");
+};
 
 const collectPairs =
   (example: string) =>

@@ -6,6 +6,7 @@ import { readOptionFile } from "./alarms.ts";
 import { optionsBeneath } from "./config-settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { LogLevel } from "./log-levels.ts";
+import { whenUnread } from "./readers.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
@@ -116,6 +117,8 @@ export async function runUntilStopped(
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of signals) process.on(name, onSignal);
+  // No second signal: a terminal that closes takes the reader away and signals too.
+  const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
     const stopped = new Promise<"stopped">((resolve) => {
@@ -130,5 +133,6 @@ export async function runUntilStopped(
   } finally {
     await Promise.all(towers.map((tower) => tower.stop()));
     for (const name of signals) process.off(name, onSignal);
+    restore();
   }
 }

@@ -110,6 +110,31 @@ describe("carillon dev", () => {
     expect(stdout).not.toMatch(/^ +at /m);
   });
 
+  it("goes on when nobody reads its standard error, and stops in order when nobody reads its standard output", async () => {
+    const dev = start(["dev", "tasks.ts", ...here(), "--json"]);
+    await dev.says(/"event":"ended"/);
+    dev.unread("stderr");
+    const fires = () => dev.stdout.match(/"event":"ended"/g)?.length ?? 0;
+    const before = fires();
+    await until(async () => fires() > before + 3);
+    expect((await dev.end("SIGTERM")).code).toBe(0);
+    const shown = start(["dev", "tasks.ts", ...here()]);
+    await shown.says(/node \S+ leads(?:.*\n)+.*beat +run \d+ +✓/);
+    shown.unread("stdout");
+    expect((await shown.ended()).code).toBe(0);
+    expect((await json("nodes")).terms).toMatchObject([{ endedWhy: "stopped" }, { endedWhy: "stopped" }]);
+  });
+
+  it("hands over its place when its terminal is closed", async () => {
+    const dev = start(["dev", "tasks.ts", ...here()], { columns: 72 });
+    await dev.says(/Ctrl-C ends/);
+    const { run } = await json("tasks", "run", "endless");
+    await until(async () => (await json("runs", "show", String(run))).state === "claimed");
+    await ask("runs", "cancel", String(run));
+    dev.signal("SIGKILL");
+    await until(async () => (await json("nodes")).terms[0].endedWhy === "stopped");
+  });
+
   it("gives up in order when it is told to before its store is there", async () => {
     const dev = start(["dev", "tasks.ts", "--store", "postgres://nobody@127.0.0.1:1/none"]);
     await dev.says(/the store is away/);
@@ -208,6 +233,18 @@ describe("tasks and runs", () => {
     const slow = await ask("tasks", "run", "endless", "--wait", "--timeout", "300ms");
     expect(slow).toMatchObject({ code: 1, stdout: "" });
     expect(slow.stderr).toMatch(/^carillon: TIMEOUT: run \d+ has not ended within 300ms\n {2}hint: /);
+  });
+
+  it("goes on to its end when nobody reads it, and ends with what it came to", async () => {
+    await dev();
+    const { run } = await json("tasks", "run", "endless");
+    const cancel = start(["runs", "cancel", String(run), "99999999", ...here()]);
+    cancel.unread("stdout");
+    expect(await cancel.ended()).toMatchObject({ code: 1, stderr: expect.stringContaining("RUN_UNKNOWN") });
+    const tail = start(["runs", "tail", "--follow", "--task", "beat", ...here()]);
+    await tail.says(/beat/);
+    tail.unread("stdout");
+    expect((await tail.ended()).code).toBe(0);
   });
 
   it("shows a run's way with its attempts and its log", async () => {

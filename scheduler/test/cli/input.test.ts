@@ -80,6 +80,9 @@ describe("bad input", () => {
     ["a store of another kind", ["tasks", "list", "--store", "mysql://x"], "OPTION_INVALID", "postgres://"],
     ["a URL that cannot be read", ["tasks", "list", "--store", "postgres://[bad/x"], "OPTION_INVALID", "postgres://"],
     ["a schema that cannot be", ["tasks", "list", "--schema", "a-b"], "OPTION_INVALID", "letters"],
+    ["a store that is empty", ["tasks", "list", "--store", ""], "USAGE", "carillon tasks list --help"],
+    ["a task called diff", ["tasks", "show", "diff", "--bogus"], "USAGE", "carillon tasks show --help"],
+    ["a time to wait, and no wait", ["tasks", "run", "x", "--timeout", "5m"], "USAGE", "--wait"],
     ["a duration that is none", ["runs", "list", "--since", "soon"], "DURATION_INVALID", "15m"],
     ["no such file", ["dev", "nosuch.ts"], "FILE_INVALID", "exports a Carillon"],
   ])("%s", async (_, args, code, hint) => {

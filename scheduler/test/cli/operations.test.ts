@@ -182,6 +182,7 @@ describe("calendars", () => {
     expect((await ask("calendars", "list")).stdout).toMatch(/^de +1 .* eu-a$/m);
     const again = await ask("calendars", "set", "de", "--weekend", "fri", "--zone", "Europe/Berlin");
     expect(again.stdout).toMatch(/^de is at version 2: .*\nplanned anew: eu-a$/m);
+    expect(await json("calendars", "show", "de", "--version", "1")).toMatchObject({ version: 1, weekend: [0, 6] });
     expect(await code("calendars", "remove", "de")).toEqual([1, "CALENDAR_USED"]);
     expect((await ask("tasks", "revert", "eu-a")).code).toBe(0);
     expect((await ask("calendars", "remove", "de")).code).toBe(0);

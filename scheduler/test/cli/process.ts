@@ -83,6 +83,11 @@ export class Cli {
     this.#child.stdin?.write(text);
   }
 
+  /** Nobody reads what it says there any more. */
+  unread(stream: "stdout" | "stderr"): void {
+    this.#child[stream]?.destroy();
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
