@@ -7,6 +7,7 @@ import { silentLog } from "../log.ts";
 import { configNames, readConfig } from "./config-file.ts";
 import { nearest, settings } from "./config-settings.ts";
 import { chosenReach } from "./reach.ts";
+import { decidingRemote, type RemoteOptions } from "./remote-worker.ts";
 import { deciding, type NodeOptions } from "./running.ts";
 
 const home = process.cwd();
@@ -88,6 +89,37 @@ describe("settings", () => {
       deciding({ ...options, concurrency: 3 }, silentLog, { scheduler: false, worker: true })(given),
     ).toMatchObject({ concurrency: 3 });
     expect(deciding(options, silentLog, { scheduler: false, worker: true })(given)).not.toHaveProperty("listen");
+  });
+
+  it("are given to a worker by a server too, each that it has, and flags of no use to it are refused", async () => {
+    file("concurrency: 7\ndrain: 5s\nlabels: { zone: eu-1 }\nalarms: none.yaml\nlisten: 127.0.0.1:7373\n");
+    const config = await readConfig(undefined, {});
+    const options = {
+      ...{ color: true, logLevel: "info", server: ["http://127.0.0.1:9"], label: [["gpu", "a100"]] },
+      ...(config ? { file: config } : {}),
+    } as RemoteOptions;
+    const before = { ...process.env };
+    Object.assign(process.env, {
+      CARILLON_GROUPS: "reports,mail",
+      CARILLON_CONCURRENCY: "9",
+      CARILLON_NAME: "of_variable",
+    });
+    try {
+      const made = decidingRemote(options, silentLog)({ name: "own", labels: { rack: "7" } });
+      expect(made).toMatchObject({
+        ...{ server: ["http://127.0.0.1:9"], groups: ["reports", "mail"], concurrency: 9, drain: "5s", name: "own" },
+        labels: { zone: "eu-1", rack: "7", gpu: "a100" },
+      });
+      expect(made).not.toHaveProperty("alarms");
+      expect(decidingRemote({ ...options, concurrency: 3 }, silentLog)({})).toMatchObject({ concurrency: 3 });
+    } finally {
+      process.env = before;
+    }
+    const wrong = { address: "a:1", allow: ["/bin/sh"], migrate: false, store: "postgres://x/y" };
+    for (const [name, value] of Object.entries(wrong))
+      expect(() => decidingRemote({ ...options, [name]: value }, silentLog), name).toThrow(
+        expect.objectContaining({ code: "USAGE" }),
+      );
   });
 
   it("show no secret", async () => {

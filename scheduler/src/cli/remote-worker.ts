@@ -1,18 +1,78 @@
 import { CarillonError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { RemoteWorkerOptions } from "../remote-worker-options.ts";
 import { version } from "../version.ts";
+import { optionsBeneath } from "./config-settings.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { tell } from "./node-commands.ts";
 import { jsonLog, lineLog } from "./node-log.ts";
 import { type NodeOptions, runUntilStopped } from "./running.ts";
 import type { Terminal } from "./terminal.ts";
 
+export type RemoteOptions = NodeOptions & { key?: string };
+
+/** What only a process of the cluster's own has a use for. */
+const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolean][] = [
+  ["--store", ({ store }) => store !== undefined],
+  ["--directory", ({ directory }) => directory !== undefined],
+  ["--schema", ({ schema }) => schema !== undefined],
+  ["--profile", ({ profile }) => profile !== undefined],
+  ["--coordination", ({ coordination }) => coordination !== undefined],
+  ["--address", ({ address }) => address !== undefined],
+  ["--no-migrate", ({ migrate }) => migrate === false],
+  ["--alarms", ({ alarms }) => alarms !== undefined],
+  ["--allow", ({ allow }) => allow !== undefined],
+  ["--shell", ({ shell }) => shell !== undefined],
+  ["--rehearse", ({ rehearse }) => rehearse !== undefined],
+  ["--allow-http", ({ allowHttp }) => allowHttp !== undefined],
+];
+
+/** What the command line makes of a worker's own options: over them what the operator wrote, beneath them the settings. @throws USAGE, CONFIG_INVALID */
+export function decidingRemote(options: RemoteOptions, log: Log): (given: RemoteWorkerOptions) => RemoteWorkerOptions {
+  const { server = [], key, name, group, label, concurrency, failFast } = options;
+  const useless = ownOnly.filter(([, given]) => given(options)).map(([flag]) => flag);
+  if (useless.length > 0)
+    throw new CarillonError("USAGE", `${useless.join(", ")} cannot go with worker --server`, {
+      hint: "Leave it out: this worker has no store, and runs the handlers of its file alone. Or leave out --server.",
+    });
+  // A file may be for all processes of a folder: what it says of alarms or commands is theirs.
+  const all = optionsBeneath(options.file, process.env, (given) => given);
+  const beneath: RemoteWorkerOptions = Object.fromEntries(
+    shared.filter((one) => all[one] !== undefined).map((one) => [one, all[one]]),
+  );
+  return (given) => ({
+    ...beneath,
+    ...given,
+    labels: { ...beneath.labels, ...given.labels, ...Object.fromEntries(label ?? []) },
+    server,
+    ...(key === undefined ? {} : { key }),
+    ...(name === undefined ? {} : { name }),
+    ...(group === undefined ? {} : { groups: group }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(failFast === undefined ? {} : { failFast }),
+    handleSignals: false,
+    log,
+  });
+}
+
+/** Settings that every worker has. */
+const shared = [
+  "name",
+  "groups",
+  "labels",
+  "concurrency",
+  "claimAhead",
+  "sessionTimeout",
+  "drain",
+  "failFast",
+] as const;
+
 /** A worker that has no store, only servers: `carillon worker --server URL FILE`. */
 export async function serveRemote(
   file: string | undefined,
-  options: NodeOptions & { server?: string[]; key?: string },
+  options: RemoteOptions,
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const { server = [], key, name, group, label, concurrency, failFast } = options;
   if (file === undefined) {
     throw new CarillonError("USAGE", "worker --server needs a file with handlers", {
       hint: 'It exports what worker() of "carillon/worker" gives.',
@@ -22,19 +82,9 @@ export async function serveRemote(
   const log = forPeople
     ? lineLog(options.logLevel, terminal.style, (line) => terminal.line(line))
     : jsonLog(options.logLevel);
+  const decide = decidingRemote(options, log);
   const { loadWorkers } = await import("./task-file.ts");
-  const workers = await loadWorkers(file, (given) => ({
-    ...given,
-    server,
-    ...(key === undefined ? {} : { key }),
-    ...(name === undefined ? {} : { name }),
-    ...(group === undefined ? {} : { groups: group }),
-    ...(label === undefined ? {} : { labels: { ...given.labels, ...Object.fromEntries(label) } }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(failFast === undefined ? {} : { failFast }),
-    handleSignals: false,
-    log,
-  }));
+  const workers = await loadWorkers(file, decide);
   for (const one of workers) one.onRun((notice) => tell(log, notice));
   const exit = await runUntilStopped(workers, {
     async onStarted() {
