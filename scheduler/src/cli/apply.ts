@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline/promises";
 import type { Applied } from "../apply.ts";
 import { type ApplyPlan, acting, type PlanStep } from "../apply-plan.ts";
 import { CarillonError } from "../errors.ts";
@@ -8,6 +7,7 @@ import { compileSchedule } from "../schedule.ts";
 import type { FieldChange } from "../written-task.ts";
 import { partText } from "./edit-task.ts";
 import { changesExit, type ExitCode, exitCodes } from "./exit-codes.ts";
+import { askToGoOn, isWatched } from "./question.ts";
 import { type Reached, withCluster } from "./reach.ts";
 import { readTaskFiles, tellProblems } from "./read-tasks.ts";
 import type { CommonOptions } from "./store-choice.ts";
@@ -39,7 +39,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
     throw new CarillonError("USAGE", "--prune needs a bundle that has a name", {
       hint: "Name it with --bundle, or in the files (bundle: billing): what others applied without a name would be removed too.",
     });
-  const work = async ({ cluster }: Reached): Promise<ExitCode> => {
+  const work = async ({ cluster, signal }: Reached): Promise<ExitCode> => {
     if (options.author !== undefined && cluster.by === "server")
       throw new CarillonError("USAGE", "--author was given, and a server puts the change down to the token's user", {
         hint: "Leave it out, or say in --reason on whose behalf.",
@@ -54,23 +54,28 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
       if (refused.length > 0) return exitCodes.failed;
       return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
     }
-    if (!(options.yes || (await goOn(terminal)))) return exitCodes.failed;
+    // Where nobody can be asked, the command line has said it.
+    if (!options.yes && isWatched()) {
+      if (terminal.json)
+        throw new CarillonError(
+          "CONFIRMATION_NEEDED",
+          "with --json on a terminal nobody is asked, and nothing is done",
+          {
+            hint: "Look at it with carillon diff, then say --yes.",
+          },
+        );
+      const answer = await askToGoOn(signal);
+      if (answer !== "yes") {
+        terminal.aside("nothing was done");
+        return answer === "no" ? exitCodes.failed : exitCodes.interrupted;
+      }
+    }
     const applied = await apply(options.reason ?? "", options.author);
     if (terminal.json) terminal.object(planObject(plan, id, applied));
     else printApplied(applied, terminal);
     return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
   };
   return withCluster(options, work, { make: !options.plan });
-}
-
-/** Where nobody can be asked, the command line has said it. */
-async function goOn(terminal: Terminal): Promise<boolean> {
-  if (terminal.json || !process.stdin.isTTY || !process.stdout.isTTY) return true;
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await lines.question("Go on? [y/N] ").finally(() => lines.close());
-  if (/^y(?:es)?$/i.test(answer.trim())) return true;
-  terminal.aside("nothing was done");
-  return false;
 }
 
 const signs = { create: "+", change: "~", adopt: "»", remove: "-", none: "=", refused: "!" } as const;

@@ -23,9 +23,16 @@ export function exportTasks(names: string[], options: ExportOptions, terminal: T
       .filter(({ definition }) => options.group === undefined || definition.group === options.group)
       .filter(({ bundle }) => options.bundle === undefined || bundle === options.bundle)
       .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const { group, bundle, output } = options;
+    if (tasks.length === 0 && (group !== undefined || bundle !== undefined))
+      throw new CarillonError("TASK_UNKNOWN", `no task is of ${ofWhat(options)}`, {
+        hint: "See carillon tasks list, and carillon tasks show NAME for a task's group and bundle.",
+      });
     if (terminal.json) {
       const written = Object.fromEntries(tasks.map(({ name, definition }) => [name, writtenTask(definition)]));
-      terminal.object({ ...(options.bundle === undefined ? {} : { bundle: options.bundle }), tasks: written });
+      const whole = { ...(bundle === undefined ? {} : { bundle }), tasks: written };
+      if (output === undefined || output === "-") terminal.object(whole);
+      else writeOut(`${JSON.stringify(whole, null, 2)}\n`, output, terminal);
       return exitCodes.ok;
     }
     const text = writeYaml(
@@ -34,13 +41,18 @@ export function exportTasks(names: string[], options: ExportOptions, terminal: T
         written: writtenTask(record.definition),
         comment: remarksOn(record),
       })),
-      options.bundle ?? null,
+      bundle ?? null,
     );
-    writeOut(text, options.output, terminal);
-    if (options.output !== undefined) terminal.aside(`${tasks.length} tasks written to ${options.output}`);
+    writeOut(text, output, terminal);
+    if (output !== undefined) terminal.aside(`${tasks.length} tasks written to ${output}`);
     return exitCodes.ok;
   });
 }
+
+const ofWhat = ({ group, bundle }: ExportOptions): string =>
+  [group === undefined ? "" : `the group ${group}`, bundle === undefined ? "" : `the bundle ${bundle}`]
+    .filter((part) => part !== "")
+    .join(" and ");
 
 /** What a file cannot say of a task. */
 function remarksOn({ definition, paused, bundle }: TaskRecord): string {

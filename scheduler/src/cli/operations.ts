@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { createInterface } from "node:readline/promises";
 import { pause, systemClock } from "../clock.ts";
 import { parseDuration } from "../duration.ts";
 import { CarillonError } from "../errors.ts";
@@ -10,6 +9,7 @@ import { at as parseTime } from "../schedule.ts";
 import type { RunRecord } from "../store.ts";
 import type { Bulk } from "./cluster.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { askToGoOn, isWatched } from "./question.ts";
 import { type Reached, withCluster } from "./reach.ts";
 import type { CommonOptions } from "./store-choice.ts";
 import type { Terminal } from "./terminal.ts";
@@ -103,8 +103,19 @@ export function beginOperation(
       else terminal.aside("nothing matches, so there is nothing to do");
       return exitCodes.ok;
     }
-    if (!options.yes && total > (isTasks ? tasksUnasked : runsUnasked))
-      await confirm(`${total} ${noun} ${past[kind]}`, terminal);
+    if (!options.yes && total > (isTasks ? tasksUnasked : runsUnasked)) {
+      const answer = terminal.json || !isWatched() ? "no" : await askToGoOn(reached.signal);
+      if (answer === "interrupted") {
+        terminal.aside("nothing was done");
+        return exitCodes.interrupted;
+      }
+      if (answer === "no")
+        throw new CarillonError(
+          "CONFIRMATION_NEEDED",
+          `${total} ${noun} ${past[kind]}: so many are touched only when that is confirmed`,
+          { hint: "Look at them with --dry-run, then say --yes." },
+        );
+    }
     const id = await cluster.operations.begin(request, randomUUID());
     if (options.wait) return follow(id, reached, terminal);
     if (terminal.json) {
@@ -119,17 +130,6 @@ export function beginOperation(
       );
     return exitCodes.ok;
   });
-}
-
-async function confirm(what: string, terminal: Terminal): Promise<void> {
-  const needed = () =>
-    new CarillonError("CONFIRMATION_NEEDED", `${what}: so many are touched only when that is confirmed`, {
-      hint: "Look at them with --dry-run, then say --yes.",
-    });
-  if (terminal.json || !process.stdin.isTTY || !process.stdout.isTTY) throw needed();
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await lines.question("Go on? [y/N] ").finally(() => lines.close());
-  if (!/^y(?:es)?$/i.test(answer.trim())) throw needed();
 }
 
 /** Until it has ended. It is stepped from here too, so it goes on where no node runs. */

@@ -49,6 +49,10 @@ describe("apply, diff, export", () => {
     const out = await ask("export", "--bundle", "billing", "--output", "out.yaml");
     expect([out.code, out.stderr]).toEqual([0, expect.stringContaining("2 tasks written to out.yaml")]);
     expect(await readFile(join(folder, "out.yaml"), "utf8")).toContain("# edited by hand: priority\n");
+    const inJson = await ask("export", "beat", "--json", "--output", "out.json");
+    expect([inJson.code, inJson.stdout]).toEqual([0, ""]);
+    expect(Object.keys(JSON.parse(await readFile(join(folder, "out.json"), "utf8")).tasks)).toEqual(["beat"]);
+    expect(await ask("export", "--bundle", "biling")).toMatchObject({ code: 3, stdout: "" });
     expect((await ask("diff", "out.yaml")).stdout).toMatch(/priority 5 → 8; the files say so by now$/m);
   });
 
@@ -80,6 +84,32 @@ describe("apply, diff, export", () => {
     expect([thief.code, thief.stdout]).toEqual([1, expect.stringContaining("it belongs to the bundle m")]);
     const [tick, nobody] = await Promise.all([ask("export", "tick"), ask("export", "nobody")]);
     expect([tick?.stdout, nobody?.code]).toEqual([expect.stringContaining("schedule: { every: 1m }"), 3]);
+  });
+
+  it("goes on to its end when nobody reads its plan", async () => {
+    await file("many.yaml", `tasks:\n${Array.from({ length: 500 }, (_, n) => `  t${n}: {}\n`).join("")}`);
+    const applying = start(["apply", "many.yaml", ...here()]);
+    applying.unread("stdout");
+    expect((await applying.ended()).code).toBe(0);
+    expect(await json("tasks", "list")).toHaveLength(500);
+  });
+
+  it("does nothing by Ctrl-C, by Ctrl-D, nor where it cannot ask for --json", async () => {
+    await file("two.yaml", "tasks:\n  two: {}\n");
+    for (const [key, code] of [
+      ["\u0003", 130],
+      ["\u0004", 1],
+    ] as const) {
+      const asked = start(["apply", "two.yaml", ...here()], { columns: 100 });
+      await asked.says(/Go on\?/);
+      asked.type(key);
+      const ended = await asked.ended();
+      expect([ended.code, ended.stdout]).toEqual([code, expect.stringContaining("nothing was done")]);
+      expect(ended.stdout).not.toContain("BUG");
+    }
+    const json = await start(["apply", "two.yaml", "--json", ...here()], { columns: 100 }).ended();
+    expect([json.code, json.stdout]).toEqual([2, expect.stringContaining("CONFIRMATION_NEEDED")]);
+    expect(JSON.parse((await ask("tasks", "list", "--json")).stdout)).toEqual([]);
   });
 
   it("asks on a terminal, and what was changed meanwhile is refused", async () => {
