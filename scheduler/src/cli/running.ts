@@ -48,7 +48,7 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       }
     : {};
   return (given: CarillonOptions): CarillonOptions => {
-    const url = chosenUrl(options, given.store);
+    const url = chosenUrl(options, given);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;

@@ -28,8 +28,19 @@ describe("the store", () => {
     expect(chosenUrl({ color: true })).toBe(url("database"));
     inEnvironment({ DATABASE_URL: url("database"), CARILLON_STORE: url("carillon") });
     expect(chosenUrl({ color: true })).toBe(url("carillon"));
-    expect(chosenUrl({ color: true }, url("file"))).toBe(url("file"));
-    expect(chosenUrl({ color: true, store: url("option") }, url("file"))).toBe(url("option"));
+    expect(chosenUrl({ color: true }, { store: url("file") })).toBe(url("file"));
+    expect(chosenUrl({ color: true, store: url("option") }, { store: url("file") })).toBe(url("option"));
+  });
+
+  it("is the folder that a file of tasks names, before what the environment and the configuration say", () => {
+    inEnvironment({ DATABASE_URL: url("database"), CARILLON_DIRECTORY: "there" });
+    const file = { path: "carillon.config.yaml", values: { store: url("config") } };
+    const role = { scheduler: true, worker: true };
+    const decide = (more: Partial<NodeOptions>) =>
+      deciding({ color: true, logLevel: "info", file, ...more }, silentLog, role)({ directory: "own" });
+    expect(decide({})).not.toHaveProperty("store");
+    expect(decide({})).toMatchObject({ directory: "own" });
+    expect(decide({ store: url("option") })).toMatchObject({ store: url("option") });
   });
 
   it("is the folder on the command line, whatever else names a URL", () => {

@@ -31,13 +31,20 @@ export const defaultDirectory = ".carillon";
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
-/** The URL of whoever is nearest, in the order of `chosenReach`; undefined: the embedded store, in the folder that was named. */
-export function chosenUrl({ store, directory, file }: CommonOptions, fileUrl?: string): string | undefined {
+/**
+ * The URL of whoever is nearest, in the order of `chosenReach`; undefined: the embedded store, in the folder that was named.
+ * @param own what a file of tasks says itself
+ */
+export function chosenUrl(
+  { store, directory, file }: CommonOptions,
+  own: Pick<CarillonOptions, "store" | "directory"> = {},
+): string | undefined {
   const { CARILLON_STORE, DATABASE_URL, CARILLON_DIRECTORY } = process.env;
   if (store) return store;
-  // A folder on the command line is an answer too: a URL that happens to be in the environment would be another cluster.
+  // A folder is an answer too: a URL that happens to be in the environment would be another cluster.
   if (directory !== undefined) return undefined;
-  return fileUrl || CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
+  if (own.store || own.directory) return own.store || undefined;
+  return CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
 }
 
 /** What else than the store to coordinate by: the URL given, else the file's, else that of the environment. */
