@@ -135,9 +135,9 @@ export function cancelRuns(
 ): Promise<ExitCode> {
   return withEach(ids, options, terminal, async ({ runs }, run) => {
     const outcome = await runs.cancel(run, options.reason);
-    if (terminal.json) terminal.object({ run, outcome });
-    else
+    if (!terminal.json)
       terminal.line(outcome === "cancelled" ? `run ${run} is cancelled` : `run ${run} is running and was told to stop`);
+    return { run, outcome };
   });
 }
 
@@ -148,8 +148,9 @@ export function rerunRuns(
 ): Promise<ExitCode> {
   return withEach(ids, options, terminal, async ({ runs }, run) => {
     const { runId, created } = await runs.rerun(run, options.reason ?? "");
-    if (terminal.json) terminal.object({ run, again: runId, created });
-    else terminal.line(created ? `run ${run} runs again as ${runId}` : `run ${runId} has its key, and did not end yet`);
+    if (!terminal.json)
+      terminal.line(created ? `run ${run} runs again as ${runId}` : `run ${runId} has its key, and did not end yet`);
+    return { run, again: runId, created };
   });
 }
 
@@ -158,19 +159,21 @@ function withEach(
   ids: number[],
   options: CommonOptions,
   terminal: Terminal,
-  act: (cluster: Cluster, run: number) => Promise<void>,
+  act: (cluster: Cluster, run: number) => Promise<object>,
 ): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     let worst: ExitCode = exitCodes.ok;
+    const done: object[] = [];
     for (const run of ids) {
       try {
-        await act(cluster, run);
+        done.push(await act(cluster, run));
       } catch (error) {
         if (!(error instanceof CarillonError) || ids.length === 1) throw error;
         terminal.failure(error);
         worst = exitCodes.failed;
       }
     }
+    if (terminal.json) terminal.objects(done, ids.length);
     return worst;
   });
 }

@@ -160,6 +160,10 @@ export interface RunTaskOptions extends CommonOptions {
 export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
   const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
+  if (timeoutMs !== null && !options.wait)
+    throw new CarillonError("USAGE", "--timeout was given, and nothing is waited for", {
+      hint: "Give --wait too. How long a run may take: carillon tasks edit NAME --set timeout=5m.",
+    });
   return withCluster(options, async ({ cluster, signal }) => {
     const runId = await cluster.tasks.run(name, payload);
     if (!options.wait) {
@@ -251,13 +255,18 @@ export function pauseTasks(
 ): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     for (const name of names) await cluster.tasks.find(name);
-    for (const name of names) {
-      const started = await cluster.tasks.pause(name, options.reason ?? "");
-      if (terminal.json) terminal.object({ task: name, paused: true, running: started });
-      else
-        terminal.line(
-          `${plain(name)} is paused${started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : ""}`,
-        );
+    const done: object[] = [];
+    try {
+      for (const name of names) {
+        const started = await cluster.tasks.pause(name, options.reason ?? "");
+        done.push({ task: name, paused: true, running: started });
+        if (!terminal.json)
+          terminal.line(
+            `${plain(name)} is paused${started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : ""}`,
+          );
+      }
+    } finally {
+      if (terminal.json) terminal.objects(done, names.length);
     }
     return exitCodes.ok;
   });
@@ -271,14 +280,18 @@ export function resumeTasks(
   return withCluster(options, async ({ cluster }) => {
     const records = new Map<string, TaskRecord>();
     for (const name of names) records.set(name, (await cluster.tasks.find(name)).record);
-    for (const [name, record] of records) {
-      const next = await cluster.tasks.resume(name, options.reason ?? "");
-      if (terminal.json)
-        terminal.object({ task: name, paused: false, next: next === null ? null : new Date(next).toISOString() });
-      else
-        terminal.line(
-          `${plain(name)} is resumed${next === null ? "" : `; next ${timeText(next, zoneOfSpec(record.definition.schedule))}`}`,
-        );
+    const done: object[] = [];
+    try {
+      for (const [name, record] of records) {
+        const next = await cluster.tasks.resume(name, options.reason ?? "");
+        done.push({ task: name, paused: false, next: next === null ? null : new Date(next).toISOString() });
+        if (!terminal.json)
+          terminal.line(
+            `${plain(name)} is resumed${next === null ? "" : `; next ${timeText(next, zoneOfSpec(record.definition.schedule))}`}`,
+          );
+      }
+    } finally {
+      if (terminal.json) terminal.objects(done, names.length);
     }
     return exitCodes.ok;
   });

@@ -40,6 +40,12 @@ export class Terminal {
     process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
   }
 
+  /** One document of what was named: of one its object, of several a list of them. */
+  objects(values: readonly object[], named: number): void {
+    if (named > 1) this.object(values);
+    else for (const value of values) this.object(value);
+  }
+
   table(columns: readonly Column[], rows: readonly (readonly Cell[])[], indent = ""): void {
     const { style } = this;
     for (const line of tableLines(columns, rows, { width: this.width - indent.length, style }))

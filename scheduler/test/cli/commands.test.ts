@@ -268,6 +268,12 @@ describe("tasks and runs", () => {
     expect((await ask("tasks", "show", "beat")).stdout).toMatch(/paused +.* by .*@.*: bank is closed/);
     expect((await ask("tasks", "list")).stdout).toMatch(/^beat .* paused$/m);
     expect(await json("tasks", "list")).toContainEqual(expect.objectContaining({ name: "beat", next: null }));
+    expect(await json("tasks", "resume", "beat", "settle")).toMatchObject([{ task: "beat" }, { task: "settle" }]);
+    expect(await json("tasks", "pause", "beat", "settle")).toMatchObject([
+      { task: "beat", paused: true },
+      { task: "settle", paused: true },
+    ]);
+    expect(await json("tasks", "pause", "settle")).toMatchObject({ task: "settle", paused: true });
     expect((await ask("tasks", "resume", "beat", "settle")).stdout).toMatch(
       /^settle is resumed; next \d{4}-\d\d-\d\d 02:30:00 -0[45]:00$/m,
     );
@@ -291,6 +297,9 @@ describe("tasks and runs", () => {
     const again = await ask("runs", "cancel", String(waiting));
     expect(again.code).toBe(1);
     expect(again.stderr).toContain("RUN_STATE");
+    const other = (await json("tasks", "run", "echo")).run;
+    const both = await ask("runs", "cancel", String(waiting), String(other), "--json");
+    expect([both.code, JSON.parse(both.stdout)]).toEqual([1, [{ run: other, outcome: "cancelled" }]]);
   });
 
   it("follows runs as they end, until Ctrl-C", async () => {
