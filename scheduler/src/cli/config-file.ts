@@ -63,8 +63,9 @@ async function load(path: string): Promise<unknown> {
   const text = readFileSync(path, "utf8");
   if (path.endsWith(".json")) return JSON.parse(text);
   const { yamlDocuments } = await import("../yaml-documents.ts");
-  const [read] = yamlDocuments(text);
+  const [read, second] = yamlDocuments(text);
   if (read && "problem" in read) throw new Error(read.problem);
+  if (second) throw new Error("it has several documents (---), and settings are one");
   return read?.content ?? {};
 }
 

@@ -122,6 +122,10 @@ function readText(key: string, kind: Kind, name: string, text: string): unknown 
   }
 }
 
+/** What a variable that is no setting switches on. @throws CONFIG_INVALID */
+export const isOn = (name: string, environment: Environment): boolean =>
+  readText("it", "switch", name, environment[name] || "0") === true;
+
 /** @throws CONFIG_INVALID for a value of another kind than the setting's */
 export function checkKind({ key, kind }: Setting, value: unknown, from: string): void {
   const isTexts = (given: unknown) => Array.isArray(given) && given.every((one) => typeof one === "string");

@@ -161,6 +161,8 @@ describe("settings", () => {
     ]);
     file("a: [\n");
     expect(await failed()).toEqual([2, expect.stringContaining("carillon.config.yaml cannot be read")]);
+    file("schema: a\n---\nschema: b\n");
+    expect(await failed()).toEqual([2, expect.stringContaining("several documents")]);
     file("{}", "carillon.config.json");
     expect(await failed()).toEqual([2, expect.stringContaining("several configuration files")]);
     expect(await failed("--config", "carillon.config.json")).toEqual([4, expect.stringContaining("STORE_UNREACHABLE")]);
@@ -211,6 +213,12 @@ describe("where commands go", () => {
     expect(reach("https://a.example.evil")).toMatchObject({ token: undefined });
     expect(() => reach("http://a.example")).toThrow(expect.objectContaining({ code: "USAGE" }));
     expect(reach("http://a.example", { CARILLON_PLAIN_HTTP: "1" })).toMatchObject({ url: "http://a.example" });
+    for (const [off, code] of [
+      ["0", "USAGE"],
+      ["false", "USAGE"],
+      ["maybe", "CONFIG_INVALID"],
+    ] as const)
+      expect(() => reach("http://a.example", { CARILLON_PLAIN_HTTP: off })).toThrow(expect.objectContaining({ code }));
     expect(() => reach("https://me:hush@a.example")).toThrow(expect.not.stringContaining("hush"));
   });
 });

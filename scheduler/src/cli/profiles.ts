@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, w
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { CarillonError, messageOf } from "../errors.ts";
+import { isOn } from "./config-settings.ts";
 
 /** A server that one has signed in to. */
 export interface Profile {
@@ -112,7 +113,7 @@ export function serverUrl(text: string, where: string, environment: Environment)
   if (username !== "" || password !== "")
     throw wrong("has a name or a password in it", "Leave them out, and sign in: carillon login URL");
   const local = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
-  if (protocol === "http:" && !local && !environment.CARILLON_PLAIN_HTTP)
+  if (protocol === "http:" && !local && !isOn("CARILLON_PLAIN_HTTP", environment))
     throw wrong(
       `${JSON.stringify(text)} would have the token sent unencrypted`,
       "Give an https:// address: a proxy before the server ends TLS. In a network that you trust: CARILLON_PLAIN_HTTP=1.",

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { iso } from "../run-object.ts";
@@ -59,7 +60,13 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     bytes += (chunk as Buffer).length;
     if (bytes > limits.secretBytes + 2) break;
   }
-  return Buffer.concat(chunks).toString();
+  const whole = Buffer.concat(chunks);
+  // One that is too long may have been cut within a character, and is refused as too long.
+  if (bytes <= limits.secretBytes + 2 && !isUtf8(whole))
+    throw new CarillonError("SECRET_INVALID", "the value is not UTF-8, and a secret is a text", {
+      hint: "Encode it, for example: base64 < FILE | carillon secrets set NAME.",
+    });
+  return whole.toString();
 }
 
 export function listSecrets(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {

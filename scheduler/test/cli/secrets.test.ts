@@ -6,7 +6,7 @@ import { ask, file, folder, here, json } from "./process.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const value = "canary-b81f of the bank";
-const carillon = (keys: string | undefined, input: string, ...args: string[]) => {
+const carillon = (keys: string | undefined, input: string | Buffer, ...args: string[]) => {
   const { CARILLON_SECRET_KEYS: _, ...env } = process.env;
   return spawnSync(process.execPath, [main, ...args, ...here()], {
     ...{ cwd: folder, input, encoding: "utf8" },
@@ -20,6 +20,8 @@ it("secrets are set from standard input, listed without values, wrapped by a new
   expect(carillon("file:nowhere", value, "secrets", "set", "bank").stderr).toContain("FILE_INVALID");
   const set = carillon("file:keys", `${value}\n`, "secrets", "set", "bank", "--task", "settle", "--reason", "new bank");
   expect([set.stdout, set.stderr]).toEqual(["bank is at version 1\n", ""]);
+  const binary = carillon("file:keys", Buffer.alloc(16, 0xff), "secrets", "set", "bank");
+  expect([binary.status, binary.stderr]).toEqual([2, expect.stringMatching(/SECRET_INVALID: .*UTF-8[\s\S]*base64/)]);
   await file("both", `${next}${old}`);
   expect(carillon("file:both", "", "secrets", "rewrap").stdout).toMatch(/^1 values are wrapped anew/);
   const [listed] = await json("secrets", "list");
