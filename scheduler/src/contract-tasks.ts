@@ -124,15 +124,17 @@ export const taskOptions = z
     ]),
     labels: texts,
     limit: z.strictObject({ perKey: z.int().min(1).optional(), perWorker: z.int().min(1).optional() }),
-    rate: z.strictObject({ limit: z.int().min(1), per: duration, key: z.boolean().optional() }),
-    after: z.union([
-      taskName,
-      z.array(taskName).max(limits.upstreamTasks),
-      z.strictObject({
-        tasks: z.union([taskName, z.array(taskName).max(limits.upstreamTasks)]),
-        on: z.enum(["success", "failure", "any"]).optional(),
-      }),
-    ]),
+    rate: z.strictObject({ limit: z.int().min(1), per: duration, key: z.boolean().optional() }).nullable(),
+    after: z
+      .union([
+        taskName,
+        z.array(taskName).max(limits.upstreamTasks),
+        z.strictObject({
+          tasks: z.union([taskName, z.array(taskName).max(limits.upstreamTasks)]),
+          on: z.enum(["success", "failure", "any"]).optional(),
+        }),
+      ])
+      .nullable(),
   })
   .partial()
   .meta({ id: "TaskOptions" });

@@ -58,7 +58,7 @@ describe("routes and limits of a task", () => {
     ["limit", { perKey: 0 }, "limit.perKey cannot be 0"],
     ["limit", { perWorker: "2" }, 'limit.perWorker cannot be "2"'],
     ["rate", 5, "rate cannot be 5"],
-    ["rate", null, "rate cannot be null"],
+    ["rate", "fast", 'rate cannot be "fast"'],
     ["rate", { limit: 5 }, "rate.per is missing"],
     ["rate", { limit: 0, per: "1s" }, "rate.limit cannot be 0"],
     ["rate", { limit: 5, per: "400d" }, "longer than a year"],

@@ -30,8 +30,8 @@ export interface RouteOptions {
 export interface LimitOptions {
   /** Runs under way at once, beside `overlap`: of one key, and on one worker. */
   limit?: { perKey?: number; perWorker?: number };
-  /** So many runs begin in any span of this length; with `key` of each key. */
-  rate?: { limit: number; per: Duration; key?: boolean };
+  /** So many runs begin in any span of this length; with `key` of each key. null: any number. */
+  rate?: { limit: number; per: Duration; key?: boolean } | null;
 }
 
 export type Route =
@@ -71,7 +71,7 @@ export function policyParts(task: string, options: RouteOptions & LimitOptions):
   if (labels) parts.labels = labels;
   const limit = limitOf(task, options.limit ?? {});
   if (limit) parts.limit = limit;
-  if (options.rate !== undefined) parts.rate = rateOf(task, options.rate);
+  if (options.rate != null) parts.rate = rateOf(task, options.rate);
   return parts;
 }
 
@@ -162,7 +162,7 @@ function limitOf(task: string, given: NonNullable<LimitOptions["limit"]>): Polic
 }
 
 function rateOf(task: string, given: NonNullable<LimitOptions["rate"]>): PolicyParts["rate"] {
-  if (typeof given !== "object" || given === null)
+  if (typeof given !== "object")
     throw invalid(task, `rate cannot be ${shownValue(given)}`, 'For example { limit: 100, per: "1m" }.');
   const { limit, per, key = false, ...rest } = given;
   noOthers(task, "rate", rest, "limit, per, key");

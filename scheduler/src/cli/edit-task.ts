@@ -113,7 +113,7 @@ function optionsOf(set: [string, string][], { schedule }: TaskDefinition): TaskO
     if (name === "schedule") options.schedule = scheduleOf(text, schedule);
     else if (name === "zone") continue;
     else if (name === "slotPayload" || name === "payloadSchema" || name === "command") options[name] = json(name, text);
-    else if (/^(?:timeout|calendar|blackout|after)$/.test(name) && text === "none") options[name] = null;
+    else if (/^(?:timeout|calendar|blackout|after|rate)$/.test(name) && text === "none") options[name] = null;
     else if (name === "after")
       options.after = /^[{[]/.test(text) ? json(name, text) : text.split(",").map((one) => one.trim());
     else if (name === "calendar" || name === "blackout") options[name] = json(name, text);

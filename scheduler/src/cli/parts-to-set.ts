@@ -23,7 +23,7 @@ const parts: Record<keyof TaskOptions | "zone", string> = {
   route: "random, sticky and the like, or JSON",
   labels: "JSON",
   limit: "JSON",
-  rate: "JSON",
+  rate: "JSON, or none",
   after: "TASK,TASK…, JSON with on, or none",
 };
 

@@ -107,6 +107,10 @@ it("what a task comes after, and how much a group does at once, are changed and 
   );
   expect((await edit('{"tasks":"load","on":"any"}')).code).toBe(0);
   expect(await json("tasks", "show", "load")).toMatchObject({ followedBy: [{ task: "report", on: "any", with: [] }] });
+  const rate = (value: string) => ask("tasks", "edit", "report", "--set", `rate=${value}`);
+  expect((await rate('{"limit":10,"per":"1m"}')).code).toBe(0);
+  expect((await rate("none")).code).toBe(0);
+  expect((await json("tasks", "show", "report")).definition).not.toHaveProperty("rate");
   expect((await edit("none")).stdout).toMatch(/^ {2}after +load has ended +none$/m);
 
   const set = await ask("groups", "limit", "gpu", "4", "--reason", "four cards");

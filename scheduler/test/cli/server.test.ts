@@ -129,6 +129,13 @@ describe("a command", () => {
       ...{ code: 1, stderr: expect.stringContaining("TASK_STALE") },
     });
     expect((await jsonOf("tasks", "revert", "nightly", "timeout")).edited).toEqual(["schedule"]);
+    for (const parts of [
+      ['rate={"limit":9,"per":"1m"}', "after=order"],
+      ["rate=none", "after=none"],
+    ])
+      expect(await byServer("tasks", "edit", "nobody", ...parts.flatMap((part) => ["--set", part]))).toMatchObject({
+        code: 0,
+      });
     const { run } = await jsonOf("tasks", "run", "nobody", "--payload", '{"n":3}');
     expect(await byServer("runs", "cancel", String(run), "--reason", "not now")).toMatchObject({
       ...{ code: 0, stdout: `run ${run} is cancelled\n` },
