@@ -3,6 +3,7 @@ import type { AlarmRule, Finding } from "../alarms.ts";
 import { reasonOf } from "../error-fingerprint.ts";
 import type { Json } from "../json.ts";
 import type { SqlClient } from "../store.ts";
+import { waitingSql } from "./ready.ts";
 
 /** Of one rule, in one look; the rest is found by the next. */
 const most = 1_000;
@@ -74,16 +75,13 @@ export function findSql(s: string) {
 
   const asked: Partial<Record<AlarmRule, { sql: string; valueOf: (thresholds: Thresholds, now: number) => number[] }>> =
     {
-      // The oldest of each group and priority, by the index that claims use.
+      // Also of those that have an addressee, or wait for one: by the index that claims use.
       overdue: {
         sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
                    'the oldest is due since ' || to_char(to_timestamp(min(o.due_ms) / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as text
-            from ${s}.worker_group g cross join generate_series(0, 9) p
-            cross join lateral (select task_id, due_ms from ${s}.run where state = 2 and group_id = g.id and priority = p and due_ms < $1
-                                order by due_ms limit 100) o
-            join ${s}.task t on t.id = o.task_id
-            where not exists (select from ${s}.group_limit l where l.group_id = g.id and l.most <= (
-              select count(*) from ${s}.task x join ${s}.run r on r.task_id = x.id and r.state = 3 where x.group_id = g.id))
+            from ${waitingSql(s, "$1", 100)} o join ${s}.task t on t.id = o.task_id
+            where t.group_id <> all (array(select l.group_id from ${s}.group_limit l where l.most <= (
+              select count(*) from ${s}.task x join ${s}.run r on r.task_id = x.id and r.state = 3 where x.group_id = l.group_id)))
             group by t.name order by min(o.due_ms) limit ${most}`,
         valueOf: ({ overdueMs }, now) => [now - overdueMs],
       },

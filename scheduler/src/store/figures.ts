@@ -1,7 +1,10 @@
 import type { FigureStore, Figures } from "../figures.ts";
 import { limits } from "../limits.ts";
 import type { Database } from "./database.ts";
+import { waitingSql } from "./ready.ts";
 
+/** What lies at an addressee may be of several groups. */
+const addressedLooks = 10;
 /** Below this many live runs all of them are counted by a scan; above, only states that have an index of their own. */
 const scannedRuns = 200_000;
 
@@ -26,10 +29,8 @@ export function figureStore(database: Database): FigureStore {
         // Ten probes of an index a group, however many runs wait.
         database.query<{ group: string; dueMs: number }>(
           "figures-oldest",
-          `select g.name as "group", min(o.due_ms)::float8 as "dueMs"
-           from ${s}.worker_group g cross join generate_series(0, 9) p
-           cross join lateral (select due_ms from ${s}.run where state = 2 and group_id = g.id and priority = p order by due_ms limit 1) o
-           where o.due_ms <= $1 group by g.name order by g.name`,
+          `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o
+           join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id group by g.name order by g.name`,
           [Math.round(nowMs)],
         ),
         database.query<{ term: number; led: boolean }>(

@@ -11,6 +11,40 @@ export const earliestReadySql = (schema: string, groups: string, id: string, but
       select due_ms from ${schema}.run where state = 2 and group_id = ${id} and priority = p.priority and ${but}
       order by due_ms limit 1) r`;
 
+/** Part of a WITH RECURSIVE: the groups in which directed runs are ready, one probe each, and a null at the end. */
+export const directedSql = (schema: string): string => `
+    directed as (
+      (select group_id from ${schema}.run where state = 2 and group_id < 0 order by group_id limit 1)
+      union all
+      select (select r.group_id from ${schema}.run r where r.state = 2 and r.group_id > directed.group_id and r.group_id < 0
+              order by r.group_id limit 1)
+      from directed where directed.group_id is not null)`;
+
+/** Of runs without an addressee so many are looked at: at the front may stand what waits for its task's limit by worker. */
+const unaddressedLooks = 1_000;
+
+/**
+ * Due runs that wait for a worker: of each group, of each addressee and of those who have none the oldest of each priority, as
+ * (task_id, due_ms). Whose group it is the task says: a directed run's own number is not its group's. Probes of one index, however
+ * many runs wait. @param before a time: due before it @param each so many of a group and priority @param addressed so many of an addressee's
+ */
+export const waitingSql = (schema: string, before: string, each: number, addressed = each): string => {
+  const oldest = (
+    group: string,
+    most: number,
+  ) => `cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
+        select task_id, due_ms from ${schema}.run where state = 2 and group_id = ${group} and priority = p.priority and due_ms < ${before}
+        order by due_ms limit ${most}) r`;
+  return `(
+      with recursive ${directedSql(schema)}
+      select r.task_id, r.due_ms from ${schema}.worker_group g ${oldest("g.id", each)}
+      union all
+      select r.task_id, r.due_ms from directed d ${oldest("d.group_id", addressed)}
+      union all
+      select r.task_id, r.due_ms from (select 0) as g (id) ${oldest("g.id", unaddressedLooks)}
+      join ${schema}.task x on x.id = r.task_id where x.definition->'limit'->>'perWorker' is null)`;
+};
+
 const unservedMs = 60_000;
 /** Tasks with live runs that are looked at, lowest number first: some 10 µs each, and what is told is a warning. */
 const unservedLooks = 500;

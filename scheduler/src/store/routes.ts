@@ -1,6 +1,6 @@
 import type { AddressWrite, RouteStore, RouteView, UnaddressedRun } from "../route-store.ts";
 import type { Database } from "./database.ts";
-import { prioritiesSql } from "./ready.ts";
+import { directedSql, prioritiesSql } from "./ready.ts";
 import { notifySql } from "./signals.ts";
 
 const withdrawnPerStep = 1_000;
@@ -87,14 +87,6 @@ export function routeStore(database: Database): RouteStore {
     select (select count(*) from ${rows})::int as count, ${notifySql(s, "'direct ' || due_ms")}
     from (select min(due_ms) as due_ms from ${rows}) x where due_ms is not null`;
 
-  const strayGroups = `
-    directed as (
-      (select group_id from ${s}.run where state = 2 and group_id < 0 order by group_id limit 1)
-      union all
-      select (select r.group_id from ${s}.run r where r.state = 2 and r.group_id > directed.group_id and r.group_id < 0
-              order by r.group_id limit 1)
-      from directed where directed.group_id is not null)`;
-
   return {
     async view(untilMs, limit, exceptTaskIds): Promise<RouteView> {
       const rows = await database.query<UnaddressedRun>("route-runs", runsSql, [
@@ -155,7 +147,7 @@ export function routeStore(database: Database): RouteStore {
     async withdraw(lateMs) {
       const [row] = await database.query<{ count: number }>(
         "route-withdraw",
-        `with recursive ${strayGroups},
+        `with recursive ${directedSql(s)},
          stray as materialized (
            select r.id from directed cross join lateral (
              select r.id from ${s}.run r where r.state = 2 and r.group_id = directed.group_id
@@ -186,7 +178,7 @@ export function routeStore(database: Database): RouteStore {
     async spread() {
       const [row] = await database.query<{ count: number }>(
         "route-spread",
-        `with recursive ${strayGroups},
+        `with recursive ${directedSql(s)},
          part as materialized (
            select r.id from directed cross join lateral (
              select r.id, r.task_id from ${s}.run r where r.state = 2 and r.group_id = directed.group_id and r.shard is not null

@@ -154,6 +154,41 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await written("leaderless")).slice(2)).toEqual(["ops cleared 1", "mail cleared 1"]);
   });
 
+  it("finds directed runs that are overdue, with and without an addressee, under their task's group", async () => {
+    const t = stage.nowMs;
+    const route = { group: "routed", route: "random" } as const;
+    const [nobody, busy, full] = [
+      await stage.task("no-addressee", route),
+      await stage.task("addressed", { ...route, group: "addressed" }),
+      await stage.task("at-its-workers-limit", { group: "full", limit: { perWorker: 1 } }),
+    ];
+    for (const [task, ms] of [
+      [nobody, 1],
+      [busy, 2],
+      [full, 3],
+    ] as const)
+      await stage.enqueue(task, { dueMs: t - 61_000 - ms });
+    await stage.rows("update $s.run set group_id = -$2::int where task_id = $1", [busy.taskId, sessionId]);
+    await look(t, ["overdue"]);
+    const names = (await open()).flatMap(([rule, subject]) => (rule === "overdue" ? [subject] : []));
+    expect(new Set(names)).toEqual(new Set(["no-addressee", "addressed"]));
+    const { oldest } = await stage.store.figures.read(t);
+    expect(oldest).toEqual([
+      { group: "addressed", dueMs: t - 61_002 },
+      { group: "routed", dueMs: t - 61_001 },
+    ]);
+    await stage.store.groups.limit("addressed", 1, { author: "", reason: "", nowMs: t });
+    const running = await stage.enqueue(busy, { dueMs: t });
+    await stage.rows("update $s.run set state = 3, session_id = $2, claimed_ms = $3 where id = $1", [
+      ...[running, sessionId, t],
+    ]);
+    await look(t + 1, ["overdue"]);
+    expect(await open(), "its group is at its limit").not.toContainEqual(["overdue", "addressed", 1]);
+    await stage.rows("delete from $s.run where task_id = any($1)", [[nobody.taskId, busy.taskId, full.taskId]]);
+    await look(t + 2, ["overdue"]);
+    await stage.rows("delete from $s.alarm_incident where rule = 'overdue'");
+  });
+
   it("slots that the misfire policy gave up are found where failures are not looked for", async () => {
     const t = stage.nowMs + 2_000_000;
     await look(t, ["unfired"]);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { unservedSql } from "../../src/store/ready.ts";
+import { unservedSql, waitingSql } from "../../src/store/ready.ts";
 import { defineTask } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage } from "../support/store-stage.ts";
@@ -9,7 +9,7 @@ interface Explained {
   "Shared Read Blocks": number;
 }
 
-describe.each(everyPostgres())("what a leader's beat asks, on $title", (server) => {
+describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $title", (server) => {
   const tasks = 2_000;
   let stage: Stage;
   beforeAll(async () => {
@@ -27,12 +27,24 @@ describe.each(everyPostgres())("what a leader's beat asks, on $title", (server) 
   });
   afterAll(() => stage.close());
 
-  it("costs no more with many tasks: nobody's runs are looked at where no group is late", async () => {
-    const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs));
+  const blocksOf = async (sql: string) => {
     const [row] = await stage.rows<{ "QUERY PLAN": { Plan: Explained }[] }>(
       `explain (analyze, buffers, format json) ${sql}`,
     );
     const plan = row?.["QUERY PLAN"][0]?.Plan as Explained;
-    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(tasks / 4);
+    return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
+  };
+
+  it("costs no more with many tasks: nobody's runs are looked at where no group is late", async () => {
+    const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs));
+    expect(await blocksOf(sql)).toBeLessThan(tasks / 4);
+  });
+
+  it("and what a scrape asks costs no more with many runs that wait, in their group or at an addressee", async () => {
+    await stage.rows("update $s.run set group_id = -7 where id % 2 = 0");
+    await stage.sql.query(`vacuum analyze ${stage.schema}.run`);
+    const sql = `select min(due_ms), count(*) from ${waitingSql(`"${stage.schema}"`, String(stage.nowMs + 1), 1, 10)} o`;
+    expect(await stage.one(sql)).toMatchObject({ count: 11 });
+    expect(await blocksOf(sql)).toBeLessThan(tasks / 4);
   });
 });
