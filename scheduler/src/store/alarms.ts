@@ -29,12 +29,13 @@ export function alarmStore(database: Database): AlarmStore {
         const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
         if (!rows[0]?.mine) return 0;
         const now = Math.round(nowMs);
-        const found = await find.all(client, rules, thresholds, now);
+        const all = await find.all(client, rules, thresholds, now);
         let written = 0;
         for (const rule of rules) {
-          const findings = found.filter((finding) => finding.rule === rule);
-          const news = await raise(client, rule, findings, now);
+          const findings = all.filter((finding) => finding.rule === rule);
+          const found = await raise(client, rule, findings, now);
           await close(client, rule, findings, thresholds, now);
+          const news = found + (await free(client, rule, now));
           written += await tell(client, rule, news, channels[rule] ?? [], thresholds, now);
         }
         await endUntold(client, channels, now);
@@ -100,8 +101,8 @@ export function alarmStore(database: Database): AlarmStore {
   }
 
   /**
-   * @returns how much is new: of a condition that goes on, of what somebody knows, and of what is silenced, nothing; of what
-   * was not open before at least one, also where it was found without a count
+   * @returns how much is new: of a condition that goes on, and of what somebody knows, nothing; of what is silenced nothing
+   * yet: that is kept beside it; of what was not open before at least one, also where it was found without a count
    */
   async function raise(client: SqlClient, rule: AlarmRule, findings: readonly Finding[], now: number): Promise<number> {
     if (findings.length === 0) return 0;
@@ -113,21 +114,23 @@ export function alarmStore(database: Database): AlarmStore {
     }
     const some = [...bySubject.values()].sort((a, b) => (a.subject < b.subject ? -1 : 1));
     const { rows } = await client.query(
-      `with found as (
-         select * from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id)),
-       before as (
+      `with before as (
          select subject, seen_ms from ${s}.alarm where rule = $1 and cleared_ms is null),
+       found as materialized (
+         select f.*, case when b.seen_ms is not null or ($7 and b.subject is not null) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
+                ${silencedSql(s, "$1", "f.subject", "$6")} as silenced
+         from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id) left join before b using (subject)),
        kept as (
-         insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded)
-         select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${find.succeededOf("f.subject")} from found f order by f.subject
+         insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded, held)
+         select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${find.succeededOf("f.subject")}, case when f.silenced then f.news else 0 end
+         from found f order by f.subject
          on conflict (rule, subject) do update set
            opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
            count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
            last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
+           held = case when a.cleared_ms is null then a.held else 0 end + excluded.held,
            seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
-       select coalesce(sum(greatest(f.count, (b.subject is null)::int)) filter (where (not $7 or b.subject is null) and b.seen_ms is null
-                                        and not ${silencedSql(s, "$1", "f.subject", "$6")}), 0)::float8 as news
-       from found f left join before b using (subject)`,
+       select coalesce(sum(news) filter (where not silenced), 0)::float8 as news from found`,
       [
         rule,
         some.map(({ subject }) => subject),
@@ -170,6 +173,25 @@ export function alarmStore(database: Database): AlarmStore {
     );
   }
 
+  /**
+   * What was silenced is free to be told once no silence holds over it: what a silence held back and, where no incident
+   * is on, also what was told before it and went on under it. @returns how much
+   */
+  async function free(client: SqlClient, rule: AlarmRule, now: number): Promise<number> {
+    const { rows } = await client.query(
+      `with was as materialized (
+         select a.subject, a.held from ${s}.alarm a where a.rule = $1 and a.cleared_ms is null and a.seen_ms is null
+         and (a.held > 0 or case when $3 then a.opened_ms else a.last_ms end < $2::bigint
+              and not exists (select from ${s}.alarm_incident where rule = $1))
+         and not ${silencedSql(s, "$1", "a.subject", "$2")}),
+       freed as (
+         update ${s}.alarm a set held = 0, freed_ms = $2::bigint from was where a.rule = $1 and a.subject = was.subject)
+       select coalesce(sum(greatest(held, 1)), 0)::float8 as news from was`,
+      [rule, now, conditions.has(rule)],
+    );
+    return Number(rows[0]?.news ?? 0);
+  }
+
   async function tell(
     client: SqlClient,
     rule: AlarmRule,
@@ -203,7 +225,7 @@ export function alarmStore(database: Database): AlarmStore {
     const since = before?.openedMs ?? now;
     const { rows: subjects } = await client.query(
       `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
-       from ${s}.alarm a where rule = $1 and last_ms >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")} order by count desc, subject limit ${subjectsTold}`,
+       from ${s}.alarm a where rule = $1 and greatest(last_ms, freed_ms) >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")} order by count desc, subject limit ${subjectsTold}`,
       [rule, since, now],
     );
     const total = before ? before.total + news : Math.max(1, news);

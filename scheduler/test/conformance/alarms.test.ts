@@ -236,6 +236,72 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect(await written("late")).toEqual(["ops raised 1", "mail raised 1", "ops raised 1", "mail raised 1"]);
   });
 
+  it("what failed under a silence is told, and named, when the silence ends", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const t = stage.nowMs + 4_000_000;
+    const { alarms } = stage.store;
+    const late = (subject: string, nowMs: number) =>
+      alarms.report([{ rule: "late", subject, count: 3, text: "late", runId: null }], nowMs);
+    const silence = (task: string, nowMs: number, untilMs: number) =>
+      alarms.silence({ rule: "late", task, untilMs }, { author: "", reason: "", nowMs });
+    const told = async () => {
+      const rows = await stage.rows<{ kind: string; body: Posted["body"] }>(
+        "select kind, body from $s.alarm_outbox where rule = 'late' and channel = 'ops' order by id",
+      );
+      return rows.map(({ kind, body }) => [
+        kind,
+        body.total,
+        body.subjects
+          .map(({ task }) => task)
+          .sort()
+          .join(),
+      ]);
+    };
+    await look(t, ["late"]);
+    await look(t + 60_000, ["late"]);
+    await stage.rows("delete from $s.alarm_outbox");
+
+    // While an incident is on because of another.
+    const t1 = t + 100_000;
+    await late("loud", t1);
+    await silence("hushed", t1, t1 + 40_000);
+    await look(t1, ["late"]);
+    await late("hushed", t1 + 10_000);
+    await look(t1 + 10_000, ["late"]);
+    await look(t1 + 60_000, ["late"]);
+    expect(await told()).toEqual([
+      ["raised", 3, "loud"],
+      ["summary", 6, "hushed,loud"],
+    ]);
+    await look(t1 + 200_000, ["late"]);
+    await look(t1 + 400_000, ["late"]);
+    await stage.rows("delete from $s.alarm_outbox");
+
+    // And while none is.
+    const t2 = t1 + 500_000;
+    await look(t2, ["late"]);
+    await silence("hushed-too", t2, t2 + 40_000);
+    await late("hushed-too", t2);
+    await look(t2, ["late"]);
+    expect(await told()).toEqual([]);
+    await look(t2 + 41_000, ["late"]);
+    expect(await told()).toEqual([["raised", 3, "hushed-too"]]);
+    await look(t2 + 42_000, ["late"]);
+    expect(await told(), "once").toHaveLength(1);
+
+    // It was told, its incident ended under the silence, and it goes on.
+    await silence("hushed-too", t2 + 50_000, t2 + 200_000);
+    for (const ms of [90_000, 125_000, 155_000]) {
+      await late("hushed-too", t2 + ms);
+      await look(t2 + ms, ["late"]);
+    }
+    expect((await told()).at(-1)).toEqual(["cleared", 3, ""]);
+    await look(t2 + 201_000, ["late"]);
+    expect((await told()).slice(2)).toEqual([["raised", 9, "hushed-too"]]);
+    await look(t2 + 400_000, ["late"]);
+    await look(t2 + 800_000, ["late"]);
+  });
+
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
     await stage.rows("delete from $s.alarm_outbox");
     const t = stage.nowMs + 5_000_000;
