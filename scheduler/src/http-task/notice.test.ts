@@ -16,6 +16,15 @@ it.each([["10.0.0.8"], ["127.0.0.1"], ["169.254.169.254"], ["::1"]])(
   },
 );
 
+it("what failed tells the host alone: the path may be the secret", async () => {
+  const hook = (addresses: string[], allow?: string[]) => post("http://hooks.example.com:1/s3cret/x", addresses, allow);
+  for (const posted of [hook(["10.0.0.8"]), hook(["127.0.0.1"], ["127.0.0.0/8"])]) {
+    const { message } = (await posted.catch((error: unknown) => error)) as Error;
+    expect(message).toContain("hooks.example.com:1");
+    expect(message).not.toContain("s3cret");
+  }
+});
+
 it("unless the operator lists the address", async () => {
   await expect(post("http://hooks.example.com:1/x", ["127.0.0.1"], ["127.0.0.0/8"])).rejects.toMatchObject({
     code: "HTTP_FAILED",

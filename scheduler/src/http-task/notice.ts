@@ -6,11 +6,12 @@ import { version } from "../version.ts";
 import { AllowList } from "./allow-list.ts";
 import { send } from "./request.ts";
 import { signatureOf } from "./signature.ts";
-import { type Resolve, shownUrl, systemResolve, targetOf } from "./target.ts";
+import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /**
  * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
- * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure.
+ * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure. Errors, which
+ * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
  * @throws OPTION_INVALID for an entry of `allow` that is none
  */
 export function noticePoster(
@@ -31,10 +32,10 @@ export function noticePoster(
       "carillon-timestamp": timestamp,
       ...(secret === undefined ? {} : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, id], body)}` }),
     };
-    const target = await targetOf(to, allowed, resolve);
+    const target = await targetOf(to, allowed, resolve, to.host);
     const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
     if (status >= 200 && status < 300) return;
-    throw new CarillonError("HTTP_REFUSED", `${shownUrl(to)} answered ${status}`, {
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
       hint: "Look at the receiver: it must answer 2xx.",
     });
   };

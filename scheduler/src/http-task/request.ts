@@ -1,7 +1,7 @@
 import { request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { CarillonError, messageOf } from "../errors.ts";
-import { shownUrl, type Target } from "./target.ts";
+import type { Target } from "./target.ts";
 
 export interface Sent {
   method: string;
@@ -23,12 +23,17 @@ export interface Answer {
  * bound is not read: the connection is closed.
  * @throws HTTP_FAILED; the signal's reason
  */
-export function send({ url, addresses }: Target, sent: Sent, bytesMax: number, signal: AbortSignal): Promise<Answer> {
+export function send(
+  { url, shown, addresses }: Target,
+  sent: Sent,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const failed = (cause: unknown) => {
       if (signal.aborted) return reject(signal.reason);
       reject(
-        new CarillonError("HTTP_FAILED", `${sent.method} ${shownUrl(url)}: ${messageOf(reasonOf(cause))}`, {
+        new CarillonError("HTTP_FAILED", `${sent.method} ${shown}: ${messageOf(reasonOf(cause))}`, {
           hint: "The receiver could not be reached, or broke off. The task's retry policy decides on another try.",
           cause,
         }),

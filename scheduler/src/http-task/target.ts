@@ -11,30 +11,33 @@ export const systemResolve: Resolve = async (host) => (await lookup(host, { all:
 /** A URL with the addresses that it was checked for: the only ones that may be connected to. */
 export interface Target {
   url: URL;
+  /** The URL as people may read it. */
+  shown: string;
   addresses: { address: string; family: 4 | 6 }[];
 }
 
 /**
  * Resolves the URL's host once, and keeps what may be called. A name that changes its mind after this changes nothing:
  * the connection is made to these addresses.
+ * @param shown of the URL, in errors
  * @throws HTTP_NOT_ALLOWED, HTTP_FAILED when the name has no address
  */
-export async function targetOf(url: URL, allow: AllowList, resolve: Resolve): Promise<Target> {
+export async function targetOf(url: URL, allow: AllowList, resolve: Resolve, shown = shownUrl(url)): Promise<Target> {
   const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw notAllowed(url, `${url.protocol} is neither http: nor https:`);
-  if (url.username !== "" || url.password !== "") throw notAllowed(url, "it holds a user or password");
+    throw notAllowed(shown, `${url.protocol} is neither http: nor https:`);
+  if (url.username !== "" || url.password !== "") throw notAllowed(shown, "it holds a user or password");
   const found = isIP(host) > 0 ? [host] : allow.mayResolve(host, port) ? await resolved(host, resolve) : [];
   const addresses = found.filter((address) => allow.permits(host, port, address));
   if (addresses.length === 0) {
     const hidden = found.length > 0 && isIP(host) === 0 && allow.mayResolve(host, port);
     throw notAllowed(
-      url,
+      shown,
       `${host}:${port} is not among what this worker may call${hidden ? `, or leads to an address that is not listed: ${found.join(", ")}` : ""}`,
     );
   }
-  return { url, addresses: addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 })) };
+  return { url, shown, addresses: addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 })) };
 }
 
 async function resolved(host: string, resolve: Resolve): Promise<string[]> {
@@ -48,8 +51,8 @@ async function resolved(host: string, resolve: Resolve): Promise<string[]> {
   }
 }
 
-function notAllowed(url: URL, why: string): CarillonError {
-  return new CarillonError("HTTP_NOT_ALLOWED", `${shownUrl(url)} may not be called: ${why}`, {
+function notAllowed(shown: string, why: string): CarillonError {
+  return new CarillonError("HTTP_NOT_ALLOWED", `${shown} may not be called: ${why}`, {
     hint: "Add the host, or for a private address the address, to `httpTasks.allow` of the worker (--allow-http).",
   });
 }

@@ -30,7 +30,7 @@ beforeAll(async () => {
     ...{ store: postgres().url, schema: stage.schema, ...serving },
     alarms: {
       channels: {
-        ops: { webhook: `${hook}?key=canary-hook`, secret: "canary-secret" },
+        ops: { webhook: `${hook}/canary-path?key=canary-hook`, secret: "canary-secret" },
         mail: {
           smtp: "smtp://me:canary-mail@127.0.0.1:1",
           from: "a@example.com",
