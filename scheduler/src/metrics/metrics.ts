@@ -121,7 +121,9 @@ export class Metrics {
       if (!isCarillonError(error)) throw error;
       this.#up.set(0);
       // Old figures would look like a cluster that stands still.
-      for (const metric of [this.#live, this.#age, this.#term, this.#led]) metric.reset();
+      for (const metric of [this.#live, this.#age, this.#ended]) metric.reset();
+      // Those without labels would be reset to 0, which says something.
+      for (const metric of [this.#term, this.#led]) metric.remove();
     }
     return this.#registry.metrics();
   }
