@@ -21,8 +21,6 @@ export function mailer({ smtp, from, to }: MailChannel) {
       disableFileAccess: true,
       disableUrlAccess: true,
     });
-    const abort = () => transport.close();
-    signal.addEventListener("abort", abort, { once: true });
     try {
       // The same id when it is sent again: who has it already can tell.
       const domain = from.slice(from.lastIndexOf("@") + 1).replace(/[^A-Za-z0-9.-]/g, "");
@@ -33,6 +31,7 @@ export function mailer({ smtp, from, to }: MailChannel) {
         text,
         messageId: `<${id}@${domain}>`,
         headers: { "Auto-Submitted": "auto-generated" },
+        signal,
       });
     } catch (cause) {
       signal.throwIfAborted();
@@ -41,7 +40,6 @@ export function mailer({ smtp, from, to }: MailChannel) {
         cause,
       });
     } finally {
-      signal.removeEventListener("abort", abort);
       transport.close();
     }
   };
