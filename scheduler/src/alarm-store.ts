@@ -86,7 +86,8 @@ export interface AlarmStore {
   /** What a process saw by itself; the next look takes it up. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
-   * Messages for these channels that are to be sent now. Until `untilMs` nobody else takes them: whoever dies before saying
+   * Messages for these channels that are to be sent now, of one rule to one channel in their order: who hears "all clear" has
+   * heard what it ends. Until `untilMs` nobody else takes them: whoever dies before saying
    * what became of one has it sent again.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;

@@ -50,6 +50,13 @@ describe("an incident", () => {
     expect(messages.length).toBeLessThan(30);
   });
 
+  it("has a second window no shorter than the first, however long that is", () => {
+    const twoHours = 7_200_000;
+    expect(stepIncident(told({ windowMs: twoHours, total: 2 }), 0, 1, twoHours, twoHours).incident?.windowMs).toBe(
+      twoHours,
+    );
+  });
+
   it("backs off when nobody takes its messages", () => {
     expect([1, 2, 3, 20].map(againAfterMs)).toEqual([30_000, 60_000, 120_000, 3_600_000]);
   });

@@ -112,9 +112,12 @@ export function stepIncident(
   if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
   if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
   // What goes on is told ever less often.
-  const later = Math.min(next.windowMs * 2, longestWindowMs);
+  const later = Math.min(next.windowMs * 2, Math.max(windowMs, longestWindowMs));
   return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
 }
+
+/** What was not taken for so long is not tried again. */
+export const giveUpAfterMs = 86_400_000;
 
 /** After so many tries that failed: half a minute, doubling, to an hour. */
 export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);

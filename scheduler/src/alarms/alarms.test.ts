@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alarmSettings } from "../alarm-options.ts";
+import { type AlarmOptions, alarmSettings } from "../alarm-options.ts";
 import { systemClock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import type { RunNotice } from "../handler.ts";
@@ -8,8 +8,8 @@ import { Alarms, type AlarmsOptions } from "./alarms.ts";
 const quiet = () => undefined;
 
 /** One message waits; whatever is reported and told is kept, and the first report finds the store away. */
-function stage(answer: () => Promise<void>) {
-  const [reported, unsent]: [unknown[], unknown[]] = [[], []];
+function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }) {
+  const [reported, unsent, looks, sent] = [[], [], [], []] as [unknown[], unknown[], unknown[], unknown[]];
   let away = true;
   let pulse: (pulse: { led: boolean }) => void = quiet;
   const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
@@ -21,17 +21,24 @@ function stage(answer: () => Promise<void>) {
       }
       reported.push(...findings);
     },
-    look: async () => 0,
+    look: async (looked: unknown) => void looks.push(looked),
     take: async () => waiting.splice(0),
+    sent: async () => undefined,
     unsent: async (...told: unknown[]) => void unsent.push(told),
   };
   const clock = { ...systemClock, monotonic: () => mono, after: systemClock.after.bind(systemClock) };
   let mono = 1e6;
   const own = new Alarms({
-    ...{ store: { alarms }, clock, storeClock: { now: () => 1_000 }, node: "atlas", channels: { ops: answer } },
+    ...{
+      store: { alarms },
+      clock,
+      storeClock: { now: () => 1_000 },
+      node: "atlas",
+      channels: { ops: (id: string) => answer().then(() => sent.push(id)) },
+    },
     membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => 1 },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules: { late: ["ops"] } }),
+    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
   } as unknown as AlarmsOptions);
   const look = async () => {
     mono += 10_000;
@@ -41,7 +48,7 @@ function stage(answer: () => Promise<void>) {
   };
   const start = (lateMs: number) =>
     own.notice({ kind: "started", attempt: 1, startedMs: lateMs, dueMs: 0, task: "a", runId: 7 } as RunNotice);
-  return { own, look, start, reported, unsent };
+  return { own, look, start, reported, unsent, looks, sent };
 }
 
 test("late starts that could not be told are told with the next ones", async () => {
@@ -62,5 +69,22 @@ test("what a receiver answers is kept as the store can keep it", async () => {
   });
   await look();
   expect(unsent).toEqual([[1, "550 \ufffd no", expect.any(Number), expect.anything()]]);
+  await own.stop();
+});
+
+const off = { failed: [], exhausted: [], late: [], overdue: [], unfired: [], stuck: [], leaderless: [] };
+
+test("a channel that hangs holds up no look", async () => {
+  const { look, looks } = stage(() => new Promise(quiet), off);
+  await look();
+  await look();
+  expect(looks).toHaveLength(2);
+});
+
+test("with every rule turned off what is open is ended, and what waits is sent", async () => {
+  const { own, look, looks, sent } = stage(async () => undefined, off);
+  await look();
+  expect(looks).toEqual([[]]);
+  expect(sent).toEqual([expect.stringMatching(/^carillon-alarm-\w+-1$/)]);
   await own.stop();
 });

@@ -1,6 +1,6 @@
 import type { AlarmSettings } from "../alarm-options.ts";
 import type { OutboxMessage } from "../alarm-store.ts";
-import { type AlarmRule, againAfterMs, alarmRules, type Finding, messageText } from "../alarms.ts";
+import { type AlarmRule, againAfterMs, alarmRules, type Finding, giveUpAfterMs, messageText } from "../alarms.ts";
 import type { Clock } from "../clock.ts";
 import type { Membership } from "../coordination.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
@@ -35,7 +35,6 @@ const takenForMs = 60_000;
 /** Of one message; less than it is taken for. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
-const giveUpAfterMs = 86_400_000;
 const lateTasks = 100;
 
 type Late = Finding & { worstMs: number };
@@ -50,7 +49,8 @@ export class Alarms {
   readonly #late = new Map<string, Late>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
-  #running: Promise<void> | undefined;
+  /** The look (null), and what is sent to each channel: a channel that hangs holds up neither. */
+  readonly #flights = new Map<string | null, Promise<void>>();
 
   constructor(options: AlarmsOptions) {
     this.#options = options;
@@ -76,59 +76,66 @@ export class Alarms {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error("this process stops"));
-    await this.#running;
+    await Promise.all(this.#flights.values());
   }
 
   #onPulse({ led }: Pulse): void {
     const now = this.#options.clock.monotonic();
     if (led) this.#leaderlessAt = null;
     else this.#leaderlessAt ??= now;
-    if (now - this.#lookedAt < lookEveryMs || this.#running || this.#stopping.signal.aborted) return;
+    if (now - this.#lookedAt < lookEveryMs || this.#flights.has(null) || this.#stopping.signal.aborted) return;
     this.#lookedAt = now;
-    this.#running = this.#work().finally(() => {
-      this.#running = undefined;
+    this.#fly(null, () => this.#work());
+  }
+
+  #fly(name: string | null, work: () => Promise<void>): void {
+    if (this.#flights.has(name)) return;
+    const ends = work().catch((error: unknown) => {
+      // With the store away there is nothing to look at, and the store itself tells of that.
+      if (!isCarillonError(error)) this.#options.log.error({ error: messageOf(error) }, "looking for alarms failed");
     });
+    this.#flights.set(
+      name,
+      ends.finally(() => this.#flights.delete(name)),
+    );
   }
 
   async #work(): Promise<void> {
-    const { store, storeClock, settings, log } = this.#options;
-    try {
-      if (this.#late.size > 0) {
-        const findings = [...this.#late.values()];
-        this.#late.clear();
-        try {
-          await store.alarms.report(findings, storeClock.now());
-        } catch (error) {
-          // With the next look, and what is noticed until then.
-          for (const one of findings) this.#keep(one);
-          throw error;
-        }
+    const { store, storeClock, settings, channels } = this.#options;
+    if (this.#late.size > 0) {
+      const findings = [...this.#late.values()];
+      this.#late.clear();
+      try {
+        await store.alarms.report(findings, storeClock.now());
+      } catch (error) {
+        // With the next look, and what is noticed until then.
+        for (const one of findings) this.#keep(one);
+        throw error;
       }
-      const rules = this.#rules();
-      if (rules.length > 0) await store.alarms.look(rules, settings, settings.rules, storeClock.now());
-      if (rules.length > 0) await this.#deliver();
-    } catch (error) {
-      // With the store away there is nothing to look at, and the store itself tells of that.
-      if (!isCarillonError(error)) log.error({ error: messageOf(error) }, "looking for alarms failed");
     }
+    const rules = this.#rules();
+    if (rules === null) return;
+    await store.alarms.look(rules, settings, settings.rules, storeClock.now());
+    for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
-  #rules(): AlarmRule[] {
+  /** null: others look. */
+  #rules(): AlarmRule[] | null {
     const { membership, settings, clock } = this.#options;
     const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
     if (membership.term() !== null) return wanted;
     const leaderless = this.#leaderlessAt !== null && clock.monotonic() - this.#leaderlessAt >= settings.leaderlessMs;
-    return leaderless ? wanted.filter((rule) => rule === "leaderless") : [];
+    return leaderless && wanted.includes("leaderless") ? ["leaderless"] : null;
   }
 
-  async #deliver(): Promise<void> {
-    const { store, storeClock, channels } = this.#options;
-    for (;;) {
+  async #deliver(channel: string): Promise<void> {
+    const { store, storeClock } = this.#options;
+    while (!this.#stopping.signal.aborted) {
       const now = storeClock.now();
-      const messages = await store.alarms.take(Object.keys(channels), now, now + takenForMs, takenAtOnce);
-      // A channel that hangs holds up no other.
+      const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
+      if (messages.length === 0) return;
+      // What one of them held back is taken next.
       await Promise.all(messages.map((message) => this.#send(message)));
-      if (messages.length < takenAtOnce || this.#stopping.signal.aborted) return;
     }
   }
 
@@ -138,7 +145,9 @@ export class Alarms {
     const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
     const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
-      await channels[channel]?.(`carillon-alarm-${id}`, { ...message, ...messageText(message) }, signal);
+      // Each cluster counts from 1; a receiver of several must not take one's message for another's.
+      const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
+      await channels[channel]?.(name, { ...message, ...messageText(message) }, signal);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();

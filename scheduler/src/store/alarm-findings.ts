@@ -121,7 +121,8 @@ export function findSql(s: string) {
       if (rules.includes("late")) {
         const { rows } = await client.query(
           `with told as (delete from ${s}.alarm_report returning *)
-           select rule, subject, sum(count)::float8 as count, max(text) as text, max(run_id)::float8 as run from told group by rule, subject`,
+           select rule, subject, sum(count)::float8 as count,
+                  (array_agg(text order by substring(text from '[0-9]+')::bigint desc nulls last))[1] as text, max(run_id)::float8 as run from told group by rule, subject`,
         );
         found.push(...rows.map((row) => findingOf(row.rule as AlarmRule, row)));
       }

@@ -5,6 +5,7 @@ import {
   alarmRules,
   conditions,
   type Finding,
+  giveUpAfterMs,
   type Incident,
   ruleWords,
   stepIncident,
@@ -16,6 +17,8 @@ import type { Database } from "./database.ts";
 
 const subjectsTold = 10;
 const sentKeptMs = 7 * 86_400_000;
+/** Longer than between any two tries. */
+const untriedMs = 2 * 3_600_000;
 
 export function alarmStore(database: Database): AlarmStore {
   const s = database.schema;
@@ -39,7 +42,7 @@ export function alarmStore(database: Database): AlarmStore {
           written += await tell(client, rule, news, channels[rule] ?? [], thresholds, now);
         }
         await endUntold(client, channels, now);
-        await client.query(`delete from ${s}.alarm_outbox where sent_ms < $1`, [now - sentKeptMs]);
+        await forget(client, now);
         await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
         return written;
       }),
@@ -65,7 +68,9 @@ export function alarmStore(database: Database): AlarmStore {
       database.query(
         "alarm-take",
         `update ${s}.alarm_outbox o set attempts = attempts + 1, next_ms = $3
-         where id = any(array(select id from ${s}.alarm_outbox where sent_ms is null and next_ms <= $2 and channel = any($1)
+         where id = any(array(select id from ${s}.alarm_outbox n where sent_ms is null and next_ms <= $2 and channel = any($1)
+                              and not exists (select from ${s}.alarm_outbox e where e.sent_ms is null and e.next_ms is not null
+                                              and e.channel = n.channel and e.rule = n.rule and e.id < n.id)
                               order by id limit $4 for update skip locked))
          returning id, channel, attempts, created_ms::float8 as "createdMs", body as message`,
         [channels, Math.round(nowMs), Math.round(untilMs), limit],
@@ -90,6 +95,19 @@ export function alarmStore(database: Database): AlarmStore {
 
     ...said,
   };
+
+  /** What nobody sends, for its channel is no more, is given up like what is not taken; who sends does so a try later. */
+  async function forget(client: SqlClient, now: number): Promise<void> {
+    await client.query(
+      `update ${s}.alarm_outbox set next_ms = null, error = coalesce(error, 'no node has such a channel')
+       where sent_ms is null and next_ms < $2 and created_ms < $1`,
+      [now - giveUpAfterMs - untriedMs, now],
+    );
+    await client.query(
+      `delete from ${s}.alarm_outbox where sent_ms < $1 or (sent_ms is null and next_ms is null and created_ms < $1)`,
+      [now - sentKeptMs],
+    );
+  }
 
   async function tried(id: number, error: string | null, { attempt, atMs, node }: Try): Promise<void> {
     await database.query(

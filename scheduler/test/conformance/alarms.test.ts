@@ -122,11 +122,13 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await stage.enqueue(hangs, { dueMs: t });
     await stage.claim(sessionId, [hangs], t);
     await stage.store.alarms.report(
-      [{ rule: "late", subject: "waits", count: 12, text: "started up to 30 s late", runId: 7 }],
+      [9, 30].map((s) => ({ rule: "late", subject: "waits", count: 6, text: `started up to ${s} s late`, runId: 7 })),
       t,
     );
     const at = (planned.nextSlotMs as number) + 60_001;
+    const late = async () => (await stage.store.alarms.open()).find(({ rule }) => rule === "late")?.text;
     await look(t + 60_001, ["overdue", "stuck", "late", "leaderless"]);
+    expect(await late(), "the worst").toBe("started up to 30 s late");
     await look(at, ["unfired"]);
     const found = (await open()).filter(([rule]) => rule !== "exhausted");
     expect(found).toEqual(
@@ -300,6 +302,43 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await told()).slice(2)).toEqual([["raised", 9, "hushed-too"]]);
     await look(t2 + 400_000, ["late"]);
     await look(t2 + 800_000, ["late"]);
+  });
+
+  it("of one rule a channel gets everything in its order: what comes later waits until it is sent or given up", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const t = stage.nowMs + 5_000_000;
+    await stage.rows(
+      `insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms)
+       select c, r, k, '{}', $1, $1 from unnest('{ops,ops,ops,mail}'::text[], '{failed,failed,late,failed}'::text[], '{raised,cleared,raised,cleared}'::text[]) as x (c, r, k)`,
+      [t],
+    );
+    const { alarms } = stage.store;
+    const take = async (nowMs: number) =>
+      (await alarms.take(["ops", "mail"], nowMs, nowMs + 60_000, 9)).sort((a, b) => a.id - b.id);
+    const [raised, late, mail, ...none] = await take(t);
+    expect([raised?.channel, late?.channel, mail?.channel, none]).toEqual(["ops", "ops", "mail", []]);
+    expect(await take(t + 1)).toEqual([]);
+    await alarms.unsent(raised?.id as number, "refused", t + 90_000);
+    await alarms.sent(late?.id as number, t + 2);
+    expect(await take(t + 3)).toEqual([]);
+    await alarms.unsent(raised?.id as number, "refused for a day", null);
+    expect((await take(t + 4)).map(({ id }) => id - (raised?.id as number))).toEqual([1]);
+  });
+
+  it("a message that nobody sends any more is given up, and forgotten a week later", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const t = stage.nowMs + 5_000_000;
+    await stage.rows(
+      "insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) values ('gone', 'failed', 'raised', '{}', $1, $1)",
+      [t],
+    );
+    await look(t + 86_400_000, []);
+    expect(await stage.store.alarms.outbox(1)).toMatchObject([{ nextMs: t }]);
+    await look(t + 95_000_000, []);
+    expect(await stage.store.alarms.outbox(1)).toMatchObject([{ nextMs: null, error: expect.any(String) }]);
+    expect(await stage.store.alarms.take(["gone"], t + 95_000_000, t + 95_060_000, 9)).toEqual([]);
+    await look(t + 8 * 86_400_000, []);
+    expect(await stage.store.alarms.outbox(1)).toEqual([]);
   });
 
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
