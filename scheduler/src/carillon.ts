@@ -1,6 +1,5 @@
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Alarms } from "./alarms/alarms.ts";
 import { watchAlarms } from "./alarms/channels.ts";
 import type { Clock } from "./clock.ts";
 import { commandHandler } from "./command/handler.ts";
@@ -20,7 +19,6 @@ import { Enqueuer } from "./enqueuer.ts";
 import { CarillonError, messageOf } from "./errors.ts";
 import { checkGroupLimit } from "./group-store.ts";
 import type { Handler, RunNotice } from "./handler.ts";
-import type { HttpServer } from "./http/server.ts";
 import { httpCaller } from "./http-task/handler.ts";
 import { noticePoster } from "./http-task/notice.ts";
 import type { HttpOptions } from "./http-task.ts";
@@ -33,6 +31,7 @@ import { saidSchema } from "./payload.ts";
 import { awaitRecall } from "./recall.ts";
 import { OwnSecrets } from "./secrets/own-secrets.ts";
 import { type CarillonOptions, carillonPreset, longestBeatMs, type Settings, settingsOf } from "./settings.ts";
+import { endWork, leaveCluster, type Started } from "./started.ts";
 import { stopOnSignals } from "./stop-on-signals.ts";
 import { openPostgres } from "./store/postgres.ts";
 import type { Change, Enqueued, EnqueueWrite, LocalClaims, Signal, Store, TaskRecord } from "./store.ts";
@@ -62,17 +61,6 @@ interface Looking extends Pick<Opened, "store" | "embedded"> {
 
 /** Whom a change is put down to, and why it was made. */
 type Why = Partial<Pick<Change, "author" | "reason">>;
-
-interface Started {
-  membership: Membership;
-  engine: Engine | undefined;
-  worker: Worker | undefined;
-  http: HttpServer | undefined;
-  alarms: Alarms | undefined;
-  reconciler: Reconciler;
-  listening: AbortController;
-  heard: Promise<void>;
-}
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -188,6 +176,9 @@ export class Carillon {
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());
     this.#starting ??= this.#start().catch(async (error) => {
+      // What has begun by then would beat, lead and run, and nobody would know that it is there.
+      await this.#end("it could not start");
+      await this.#service.abandon();
       this.#starting = undefined;
       throw error;
     });
@@ -355,10 +346,9 @@ export class Carillon {
     // Loaded where somebody listens: all others start without it.
     const server = settings.listen === null ? undefined : await import("./http/server.ts");
     const witness = await this.#untilAnswered(() => this.#service.join(store));
-    const membership = await this.#join(store, witness).catch(async (error) => {
-      await this.#service.abandon();
-      throw error;
-    });
+    const membership = await this.#join(store, witness);
+    const started: Started = { membership, listening: new AbortController() };
+    this.#started = started;
     const shared = {
       ...{ store, membership, definitions, clock: this.#clock, storeClock: this.#storeClock },
       ...{ random: this.#surroundings.random, log: this.#log },
@@ -366,7 +356,9 @@ export class Carillon {
       ...settings,
     };
     const engine = settings.scheduler ? new Engine(shared) : undefined;
+    started.engine = engine;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    started.worker = worker;
     const more = {
       ...{ enqueuer, tracing },
       node: this.#node,
@@ -375,17 +367,17 @@ export class Carillon {
       unready: () => (this.#stopping.signal.aborted ? "stopping" : membership.trusted() ? null : "store"),
     };
     const http = server && new server.HttpServer({ ...shared, ...more });
-    const alarms = await watchAlarms({ ...shared, node: this.#node }, settings.alarms, noticePoster, this.#listeners);
+    started.http = http;
+    started.alarms = await watchAlarms({ ...shared, node: this.#node }, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
-    const listening = new AbortController();
+    started.reconciler = reconciler;
     const onSignal = (signal: Signal) => {
       engine?.onSignal(signal);
       reconciler.onSignal(signal);
       if (signal.kind !== "tasks") worker?.onSignal(signal);
       http?.onSignal(signal);
     };
-    const heard = store.signals.listen(onSignal, listening.signal);
-    this.#started = { membership, engine, worker, http, alarms, reconciler, listening, heard };
+    started.heard = store.signals.listen(onSignal, started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
@@ -439,23 +431,7 @@ export class Carillon {
     this.#stopping.abort();
     // A start under way ends first; its own caller is told how.
     await Promise.allSettled([this.#starting, this.#opening]);
-    const started = this.#started;
-    if (started) {
-      // Nothing is addressed to it any more. With the store away its session's end takes back what was.
-      const { sessionId } = started.membership;
-      if (started.worker) await this.#drain(sessionId);
-      await started.http?.stop();
-      await started.worker?.stop(this.settings.drainMs);
-      await started.alarms?.stop();
-      await started.engine?.stop();
-      await started.reconciler.stop();
-    }
-    await this.#locks.close();
-    if (started) {
-      await started.membership.leave("stopped");
-      started.listening.abort();
-      await started.heard;
-    }
+    await this.#end("stopped", () => this.#locks.close());
     await this.#service.leave();
     if (!this.#opening) return;
     const { store, embedded } = await this.#opening;
@@ -463,6 +439,20 @@ export class Carillon {
     this.#enqueues.close();
     await store.close();
     await embedded?.release();
+  }
+
+  /** @param between what ends before the node leaves, also where there is none */
+  async #end(why: string, between?: () => Promise<void>): Promise<void> {
+    const started = this.#started;
+    if (started) {
+      // Nothing is addressed to it any more. With the store away its session's end takes back what was.
+      if (started.worker) await this.#drain(started.membership.sessionId);
+      await endWork(started, this.settings.drainMs);
+    }
+    await between?.();
+    if (started) await leaveCluster(started, why);
+    this.#started = undefined;
+    this.#listening = null;
   }
 
   async #drain(sessionId: number): Promise<void> {

@@ -61,7 +61,14 @@ export class Alarms {
   notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
     const lateMs = startedMs - dueMs;
     const { settings } = this.#options;
-    if (kind !== "started" || attempt !== 1 || lateMs <= settings.lateMs || settings.rules.late.length === 0) return;
+    if (
+      this.#stopping.signal.aborted ||
+      kind !== "started" ||
+      attempt !== 1 ||
+      lateMs <= settings.lateMs ||
+      settings.rules.late.length === 0
+    )
+      return;
     this.#keep({ subject: task, count: 1, runId, worstMs: lateMs });
   }
 

@@ -51,11 +51,11 @@ export class AllowList {
   /**
    * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16",
    * "::1", "fd00::/8"; each with a port ("host:8443", "[::1]:80") or for every port
-   * @throws OPTION_INVALID
+   * @param option what they are given as @throws OPTION_INVALID
    */
-  constructor(entries: readonly string[]) {
+  constructor(entries: readonly string[], option = "httpTasks.allow") {
     for (const text of entries) {
-      const { list, ...entry } = parseEntry(text);
+      const { list, ...entry } = parseEntry(text, option);
       (list === "names" ? this.#names : this.#addresses).push(entry);
     }
   }
@@ -98,9 +98,9 @@ export function plainAddress(text: string): string | null {
   return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }
 
-function parseEntry(text: string): Entry & { list: "names" | "addresses" } {
+function parseEntry(text: string, option: string): Entry & { list: "names" | "addresses" } {
   const wrong = () =>
-    new CarillonError("OPTION_INVALID", `httpTasks.allow: ${JSON.stringify(text)} is no host and no address range`, {
+    new CarillonError("OPTION_INVALID", `${option}: ${JSON.stringify(text)} is no host and no address range`, {
       hint: 'Give "api.example.com", "*.example.com", "*", "10.1.2.3", "10.1.0.0/16" or "fd00::/8", if need be with ":port".',
     });
   if (typeof text !== "string") throw wrong();

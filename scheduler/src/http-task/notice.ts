@@ -12,7 +12,7 @@ import { type Resolve, systemResolve, targetOf } from "./target.ts";
  * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
  * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure. Errors, which
  * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
- * @throws OPTION_INVALID for an entry of `allow` that is none
+ * @param channel checked: see alarmSettings
  */
 export function noticePoster(
   { webhook, secret, allow = [] }: WebhookChannel,

@@ -271,8 +271,12 @@ describe("a worker that cannot begin", () => {
     const options = { store: postgres().url, schema: stage.schema, worker: false, handleSignals: false };
     const one = carillon({ ...options, listen: `127.0.0.1:${port}` });
     await expect(one.start()).rejects.toMatchObject({ code: "LISTEN_FAILED" });
+    const members = async () => (await (await one.open()).store.sessions.members()).members.map(({ node }) => node);
+    expect(await members(), "what could not start is no node").not.toContain(one.node);
+    await new Promise((resolve) => taken.close(resolve));
+    await one.start();
+    expect(await members()).toContain(one.node);
     await one.stop();
-    taken.close();
     for (const listen of ["0.0.0.0:0", "[::]:7373", "10.0.0.7:80", "node.example:7373"])
       expect(() => carillon({ ...options, listen })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
     for (const listen of ["nowhere", "127.0.0.1:99999", ""])
