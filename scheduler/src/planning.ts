@@ -13,7 +13,7 @@ export interface PlannedSlot {
 
 /**
  * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set;
- * `count` is null when there are more than were worth counting at the time.
+ * `count` is null of what lies before the newest so many that were worth counting at the time.
  */
 export interface MissedRange {
   fromMs: number;
@@ -104,7 +104,7 @@ export function planTask(
     }
     if (before !== null && before >= firstMs) {
       const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
-      step.missed.push({ fromMs: firstMs, toMs: before, count: countSlots(schedule, firstMs, before), reason });
+      step.missed.push(...missedRanges(schedule, firstMs, before, reason));
     }
     kept.forEach((slotMs, place) => {
       const spread = perSecond === null ? 0 : nowMs + (place * 1_000) / perSecond;
@@ -154,6 +154,24 @@ function catchUpJudged(
     skipped = [];
   }
   return { kept, skipped, missed };
+}
+
+/**
+ * Slots that were missed, from one to another. Of more than are counted the newest are, as a range of their own: counters and
+ * alarms know of what has a count alone.
+ */
+export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, reason: string): MissedRange[] {
+  const count = countSlots(schedule, fromMs, toMs);
+  if (count !== null) return [{ fromMs, toMs, count, reason }];
+  let [first, before] = [toMs, schedule.previous(toMs)];
+  for (let counted = 1; before !== null && counted < countLimit; counted++) {
+    first = before;
+    before = schedule.previous(first);
+  }
+  return [
+    { fromMs, toMs: before ?? fromMs, count: null, reason },
+    { fromMs: first, toMs, count: countLimit, reason },
+  ];
 }
 
 /** How many slots lie in [fromMs, toMs], or null when they are too many to count here. */

@@ -2,7 +2,7 @@ import { inOrder } from "../after.ts";
 import type { Calendar } from "../calendar.ts";
 import { pause } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
-import { countSlots } from "../planning.ts";
+import { missedRanges } from "../planning.ts";
 import { plannedSchedule, slotsPassed } from "../slot-rules.ts";
 import type {
   Change,
@@ -404,13 +404,17 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     const known = row.definition.calendar ? await calendars.in(client, row.definition, false) : undefined;
     const schedule = plannedSchedule(row.definition, known);
     const last = schedule.previous(now + 1) ?? first;
-    const count = countSlots(schedule, first, last);
+    const missed = missedRanges(schedule, first, last, reason);
     await client.query(
       `with told as (
          insert into ${s}.slot_range (task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms)
-         values ($1, $2, $3, $4, $5, 3, $6, $7))
-       insert into ${s}.tally_delta (task_id, missed) select $1, $5::int where $5::int is not null`,
-      [row.id, row.version, first, last, count, reason, now],
+         select $1, $2, i.from_ms, i.to_ms, i.slots, 3, $6, $7 from unnest($3::bigint[], $4::bigint[], $5::bigint[]) as i (from_ms, to_ms, slots)
+         returning slots)
+       insert into ${s}.tally_delta (task_id, missed) select $1, sum(slots) from told where slots is not null`,
+      [
+        ...[row.id, row.version, missed.map(({ fromMs }) => fromMs), missed.map(({ toMs }) => toMs)],
+        ...[missed.map(({ count }) => count), reason, now],
+      ],
     );
   }
 

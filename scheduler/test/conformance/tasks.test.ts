@@ -153,6 +153,20 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       ]);
     });
 
+    it("counts the newest 10,000 of what was never planned, so that counters and alarms know of it", async () => {
+      const task = await alone("long-away", { schedule: every("1s") });
+      const first = task.nextSlotMs as number;
+      const later = first + 20_000_000;
+      await stage.store.tasks.save({ ...task.definition, description: "new" }, null, change(later));
+      const { ranges } = await stage.store.history.slots(task.taskId, 0, later, 10);
+      expect(ranges).toMatchObject([
+        { fromMs: later - 9_999_000, toMs: later, slots: 10_000 },
+        { fromMs: first, toMs: later - 10_000_000, slots: null },
+      ]);
+      const counted = "select sum(missed)::int as missed from $s.tally_delta where task_id = $1";
+      expect(await stage.one(counted, [task.taskId])).toEqual({ missed: 10_000 });
+    });
+
     it("moves waiting runs to the new group", async () => {
       const task = await alone("moves");
       const runId = await stage.enqueue(task);

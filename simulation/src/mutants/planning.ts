@@ -20,7 +20,7 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a missed range is not told",
     file: "planning.ts",
-    find: "step.missed.push({ fromMs: firstMs, toMs: before, count: countSlots(schedule, firstMs, before), reason });",
+    find: "step.missed.push(...missedRanges(schedule, firstMs, before, reason));",
     put: "",
     breaks: "2",
     play: "outage",
