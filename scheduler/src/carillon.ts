@@ -20,7 +20,7 @@ import { CarillonError, messageOf } from "./errors.ts";
 import { checkGroupLimit } from "./group-store.ts";
 import type { Handler, RunNotice } from "./handler.ts";
 import { httpCaller } from "./http-task/handler.ts";
-import { noticePoster } from "./http-task/notice.ts";
+import { checkWebhooks, noticePoster } from "./http-task/notice.ts";
 import type { HttpOptions } from "./http-task.ts";
 import { identityOf } from "./identity.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "./locks.ts";
@@ -98,6 +98,7 @@ export class Carillon {
     const options = carillonPreset.applied(given);
     this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
+    checkWebhooks(this.settings.alarms?.channels ?? {});
     this.#options = options;
     this.#secrets = new OwnSecrets(options.secretKeys);
     this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);

@@ -1,5 +1,6 @@
 import { checkCoordination } from "../coordination/open.ts";
 import { CarillonError } from "../errors.ts";
+import { checkWebhooks } from "../http-task/notice.ts";
 import { type CarillonOptions, settingsOf } from "../settings.ts";
 import { servicePlace } from "../witness.ts";
 import { readOptionFile } from "./alarms.ts";
@@ -104,7 +105,7 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
-    alarms: (given: unknown) => settingsOf(optionOf("alarms", given)),
+    alarms: (given: unknown) => checkWebhooks(settingsOf(optionOf("alarms", given)).alarms?.channels ?? {}),
     provider: (given: unknown) => settingsOf(optionOf("provider", given)),
     listen: (listen: string) => settingsOf({ listen, behindProxy: rawOf("behindProxy") === true }),
     logLevel: (level: string) => {

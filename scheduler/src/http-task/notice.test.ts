@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../clock.ts";
-import { noticePoster } from "./notice.ts";
+import { checkWebhooks, noticePoster } from "./notice.ts";
 
 const post = (webhook: string, addresses: string[], allow?: string[]) =>
   noticePoster({ webhook, ...(allow ? { allow } : {}) }, systemClock, async () => addresses)(
@@ -29,4 +29,12 @@ it("unless the operator lists the address", async () => {
   await expect(post("http://hooks.example.com:1/x", ["127.0.0.1"], ["127.0.0.0/8"])).rejects.toMatchObject({
     code: "HTTP_FAILED",
   });
+});
+
+it("a list that cannot be read is refused beforehand, by the option's name", () => {
+  const webhook = "https://hooks.example.com/x";
+  checkWebhooks({ ops: { webhook, allow: ["10.1.0.0/16"] } });
+  expect(() => checkWebhooks({ ops: { webhook, allow: ["10.1.0.0/99"] } })).toThrow(
+    'alarms.channels.ops.allow: "10.1.0.0/99"',
+  );
 });

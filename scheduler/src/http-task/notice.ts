@@ -1,4 +1,4 @@
-import type { WebhookChannel } from "../alarm-options.ts";
+import type { ChannelOptions, WebhookChannel } from "../alarm-options.ts";
 import type { Clock } from "../clock.ts";
 import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -9,10 +9,22 @@ import { signatureOf } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /**
+ * Reads the lists of all webhooks as what posts will: that must not fail once the node has begun.
+ * @throws OPTION_INVALID
+ */
+export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
+  for (const [name, channel] of Object.entries(channels)) {
+    if (!("webhook" in channel)) continue;
+    new AllowList([new URL(channel.webhook).host], `alarms.channels.${name}.webhook`);
+    new AllowList(channel.allow ?? [], `alarms.channels.${name}.allow`);
+  }
+}
+
+/**
  * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
  * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure. Errors, which
  * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
- * @param channel checked: see alarmSettings
+ * @param channel checked: see checkWebhooks
  */
 export function noticePoster(
   { webhook, secret, allow = [] }: WebhookChannel,

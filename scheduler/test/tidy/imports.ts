@@ -5,7 +5,7 @@ import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 const source = "scheduler/src/";
 
 /** The files that put the parts together: the library's fronts and what they export. */
-const composing = new Set(["carillon.ts", "index.ts", "remote-worker.ts", "testing.ts"]);
+const composing = new Set(["carillon.ts", "index.ts", "remote-worker.ts", "started.ts", "testing.ts"]);
 
 /** What a pure file has no use for. */
 const impure =
