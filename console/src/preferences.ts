@@ -16,6 +16,7 @@ const place = "carillon.preferences";
 
 export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
+/** Of who chose nothing else: the browser may have another zone or language tomorrow. */
 function preset(): Preferences {
   return {
     language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",
@@ -23,19 +24,20 @@ function preset(): Preferences {
   };
 }
 
-function kept(): Preferences {
-  const first = preset();
+function kept(): Partial<Preferences> {
   try {
-    const found = JSON.parse(localStorage.getItem(place) ?? "{}") as Partial<Preferences>;
+    const { language, zone, scheme, readOnly } = JSON.parse(
+      localStorage.getItem(place) ?? "{}",
+    ) as Partial<Preferences>;
     return {
-      language: found.language === "en" || found.language === "zh" ? found.language : first.language,
-      zone: typeof found.zone === "string" && isZone(found.zone) ? found.zone : first.zone,
-      scheme: found.scheme === "light" || found.scheme === "dark" ? found.scheme : "auto",
-      readOnly: found.readOnly === true,
+      ...(language === "en" || language === "zh" ? { language } : {}),
+      ...(typeof zone === "string" && isZone(zone) ? { zone } : {}),
+      ...(scheme === "light" || scheme === "dark" ? { scheme } : {}),
+      ...(readOnly === true ? { readOnly } : {}),
     };
   } catch {
     // A browser that keeps nothing, or keeps what something else wrote.
-    return first;
+    return {};
   }
 }
 
@@ -49,7 +51,8 @@ function isZone(zone: string): boolean {
   }
 }
 
-let present = kept();
+let chosen = kept();
+let present: Preferences = { ...preset(), ...chosen };
 const listeners = new Set<() => void>();
 const subscribe = (listener: () => void) => {
   listeners.add(listener);
@@ -59,9 +62,10 @@ const subscribe = (listener: () => void) => {
 export const preferences = (): Preferences => present;
 
 export function prefer(change: Partial<Preferences>): void {
+  chosen = { ...chosen, ...change };
   present = { ...present, ...change };
   try {
-    localStorage.setItem(place, JSON.stringify(present));
+    localStorage.setItem(place, JSON.stringify(chosen));
   } catch {
     // Then it holds for this page.
   }

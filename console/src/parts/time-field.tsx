@@ -1,7 +1,9 @@
 import { TextInput } from "@mantine/core";
+import { useWords } from "../messages/words.ts";
+import { instantText, localText } from "./local-time.ts";
 import css from "./time-field.module.css";
 
-/** A moment in the viewer's own zone, as the browser asks for one. */
+/** A moment in the zone that all times are shown in, which it names; the browser's own may be another. */
 export function TimeField({
   label,
   value,
@@ -11,24 +13,25 @@ export function TimeField({
   value: string | undefined;
   onChange: (iso: string | undefined) => void;
 }) {
-  const shown = value && !Number.isNaN(Date.parse(value)) ? localText(Date.parse(value)) : "";
+  const { zone } = useWords();
+  const shown = value && !Number.isNaN(Date.parse(value)) ? localText(Date.parse(value), zone) : "";
   return (
     <TextInput
       type="datetime-local"
-      aria-label={label}
-      leftSection={<span className={css.label}>{label}</span>}
-      leftSectionWidth={58}
+      aria-label={`${label} (${zone})`}
+      leftSection={
+        <span className={css.label} title={zone}>
+          {label}
+          <small>{zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")}</small>
+        </span>
+      }
+      leftSectionWidth={92}
       className={css.time}
       value={shown}
       onChange={(event) => {
         const given = event.currentTarget.value;
-        onChange(given === "" ? undefined : new Date(given).toISOString());
+        onChange(given === "" ? undefined : instantText(given, zone));
       }}
     />
   );
-}
-
-export function localText(ms: number): string {
-  const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 16);
 }

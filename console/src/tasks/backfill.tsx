@@ -5,25 +5,27 @@ import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { Begin, Names } from "../operations/begin.tsx";
+import { instantText, localText } from "../parts/local-time.ts";
 import { Shown } from "../parts/notice.tsx";
-import { localText } from "../parts/time-field.tsx";
 import css from "./task.module.css";
 
 const dayMs = 86_400_000;
 const namesShown = 5;
 
 export function Backfill({ task, onClose }: { task: string; onClose: () => void }) {
-  const { t } = useWords();
+  const { t, zone } = useWords();
   const [range, setRange] = useState(() => {
     const now = Math.floor(Date.now() / 60_000) * 60_000;
-    return { from: localText(now - dayMs), to: localText(now), perSecond: null as number | null };
+    return { from: localText(now - dayMs, zone), to: localText(now, zone), perSecond: null as number | null };
   });
   const [also, setAlso] = useState({ missed: false, reverse: false });
   const set = (change: Partial<typeof range>) => setRange((before) => ({ ...before, ...change }));
-  const isTime = range.from !== "" && range.to !== "" && Date.parse(range.from) < Date.parse(range.to);
+  const instant = (local: string) => (local === "" ? "" : instantText(local, zone));
+  const [from, to] = [instant(range.from), instant(range.to)];
+  const isTime = from !== "" && to !== "" && Date.parse(from) < Date.parse(to);
   const given = isTime
     ? {
-        ...{ from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString() },
+        ...{ from, to },
         ...{ perSecond: range.perSecond, ...also },
       }
     : undefined;
@@ -42,6 +44,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
     <TextInput
       type="datetime-local"
       label={t(`backfill.${name}`)}
+      description={zone}
       value={range[name]}
       onChange={(event) => set({ [name]: event.currentTarget.value })}
     />
