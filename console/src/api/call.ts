@@ -2,6 +2,7 @@
 import routes from "virtual:carillon-routes";
 import type { Answer, Event, Given, RouteId, StreamId } from "../../../scheduler/src/contract.ts";
 import { EventReader } from "../../../scheduler/src/event-reader.ts";
+import { newKey } from "./keys.ts";
 
 export type { Answer, Event, Given };
 export type PlainId = Exclude<RouteId, StreamId>;
@@ -115,11 +116,6 @@ async function refusalOf(response: Response): Promise<Refusal> {
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));
   return new Refusal(code, response.status, detail, hint, after > 0 ? after * 1_000 : null);
-}
-
-/** `crypto.randomUUID` is there on safe origins alone. */
-export function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export const isRefusal = (error: unknown, code?: string): error is Refusal =>

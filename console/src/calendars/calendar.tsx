@@ -25,6 +25,8 @@ import { Year } from "./year.tsx";
 export type Calendar = Answer<"getCalendar">;
 /** A draft, and what is added to it by a file that the server reads. */
 export interface Drafted extends Content {
+  /** As it was read when the draft was begun: what differs from it is the change, and it is stored as the version after it. */
+  from: Calendar;
   ics?: string | undefined;
 }
 
@@ -51,7 +53,9 @@ export function CalendarScreen() {
           count: words.count(data.holidays.length),
         })}`
       }
-      acts={data && may && !draft && <Acts calendar={data} onEdit={() => setDraft(contentOf(data))} />}
+      acts={
+        data && may && !draft && <Acts calendar={data} onEdit={() => setDraft({ ...contentOf(data), from: data })} />
+      }
     >
       <Shown of={calendar} rows={10}>
         {(found) => <Whole calendar={found} draft={draft} setDraft={setDraft} may={may} />}
@@ -82,7 +86,7 @@ function Whole({
   const shown: Content = draft ?? (isOld && old.data ? old.data : calendar);
   const today = todayIn(shown.zone, now);
   const year = search.year && /^\d{4}$/.test(search.year) ? Math.max(earliest, Number(search.year)) : yearOf(today);
-  const was = draft ? calendar : undefined;
+  const was = draft?.from;
   const toggle = (day: string) => {
     if (!draft) return;
     const { holidays } = draft;
@@ -91,7 +95,9 @@ function Whole({
   };
   return (
     <>
-      {draft && <Draft calendar={calendar} draft={draft} onChange={setDraft} onClose={() => setDraft(undefined)} />}
+      {draft && (
+        <Draft present={calendar.version} draft={draft} onChange={setDraft} onClose={() => setDraft(undefined)} />
+      )}
       <Card title={<Years year={year} />} more={<Key content={shown} year={year} />}>
         {isOld && !old.data ? (
           <Shown of={old}>{() => null}</Shown>

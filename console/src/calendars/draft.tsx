@@ -2,13 +2,15 @@ import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { outdate } from "../api/answers.ts";
-import { call, newKey } from "../api/call.ts";
+import { call } from "../api/call.ts";
+import { keys } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/notice.tsx";
 import { Card } from "../parts/page.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { Meanwhile } from "../parts/versions.tsx";
 import css from "./calendar.module.css";
-import type { Calendar, Drafted } from "./calendar.tsx";
+import type { Drafted } from "./calendar.tsx";
 import { contentOf } from "./calendar.tsx";
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
@@ -28,42 +30,42 @@ export const outdateCalendars = () =>
 
 /** Above the year, whose days are pressed. Stored as the next version, from the one that was read. */
 export function Draft({
-  calendar,
+  present,
   draft,
   onChange,
   onClose,
 }: {
-  calendar: Calendar;
+  /** The version that is there now. */
+  present: number;
   draft: Drafted;
   onChange: (draft: Drafted) => void;
   onClose: () => void;
 }) {
   const { t } = useWords();
   const [reason, setReason] = useState("");
-  const [key] = useState(newKey);
-  const { name, version } = calendar;
-  const { added, removed } = dayChanges(calendar, draft);
+  const [keyOf] = useState(keys);
+  const { from } = draft;
+  const { name, version } = from;
+  const { added, removed } = dayChanges(from, draft);
   const isSame =
     added.length + removed.length === 0 &&
     draft.ics === undefined &&
-    draft.zone === calendar.zone &&
-    draft.weekend.join() === calendar.weekend.join();
+    draft.zone === from.zone &&
+    draft.weekend.join() === from.weekend.join();
   const save = useMutation({
-    mutationFn: () =>
-      call(
-        "setCalendar",
-        {
-          ...{ calendar: name, ...contentOf(draft), reason: reason.trim() || undefined },
-          ...(draft.ics === undefined ? {} : { ics: draft.ics }),
-        },
-        { key, ifVersion: version },
-      ),
+    mutationFn: () => {
+      const given = {
+        ...{ calendar: name, ...contentOf(draft), reason: reason.trim() || undefined },
+        ...(draft.ics === undefined ? {} : { ics: draft.ics }),
+      };
+      return call("setCalendar", given, { key: keyOf(given), ifVersion: version });
+    },
     onSuccess: (stored) => {
       outdateCalendars();
       const undo = () =>
         void call(
           "setCalendar",
-          { calendar: name, ...contentOf(calendar), reason: t("act.undo") },
+          { calendar: name, ...contentOf(from), reason: t("act.undo") },
           { ifVersion: stored.version },
         )
           .then(outdateCalendars)
@@ -107,6 +109,7 @@ export function Draft({
             : `${t("calendar.added", { n: added.length })} · ${t("calendar.taken", { n: removed.length })}`}
           {draft.ics !== undefined && ` · ${t("calendar.icsWill")}`}
         </p>
+        {present !== version && !save.isPending && <Meanwhile version={present} />}
         {save.error && <Trouble error={save.error} small />}
         <div className={css.save}>
           <TextInput

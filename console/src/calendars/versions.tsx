@@ -21,7 +21,7 @@ const shownAtFirst = 6;
 export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar; chosen: number; may: boolean }) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);
-  const [reverting, setReverting] = useState<Calendar>();
+  const [reverting, setReverting] = useState<{ to: Calendar; from: number }>();
   const { version: present, name } = calendar;
   const versions = Array.from({ length: Math.min(shown, present) }, (_, at) => present - at);
   return (
@@ -33,21 +33,21 @@ export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar
             calendar={calendar}
             version={version}
             isChosen={version === chosen}
-            onRevert={may ? setReverting : undefined}
+            onRevert={may ? (to) => setReverting({ to, from: present }) : undefined}
           />
         ))}
       </VersionList>
       <More of={{ more: present > shown, onMore: () => setShown(shown + 20) }} tight />
       {reverting && (
         <Confirm
-          title={t("versions.revert", { version: String(reverting.version) })}
+          title={t("versions.revert", { version: String(reverting.to.version) })}
           consequence={t("calendar.revertTold", { n: calendar.tasks.length })}
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
-            const content = contentOf(reverting);
-            await call("setCalendar", { calendar: name, ...content, reason }, { key, ifVersion: present });
+            const { to, from } = reverting;
+            await call("setCalendar", { calendar: name, ...contentOf(to), reason }, { key, ifVersion: from });
             outdateCalendars();
-            toast({ text: t("versions.reverted", { version: String(reverting.version) }) });
+            toast({ text: t("versions.reverted", { version: String(to.version) }) });
           }}
           onClose={() => setReverting(undefined)}
         />

@@ -210,6 +210,8 @@ export const tasksEn = {
   "versions.revert": "Go back to {version}",
   "versions.revertTold": "A new version is made that says what this one said; nothing is lost.",
   "versions.reverted": "It is again as in version {version}",
+  "versions.meanwhile":
+    "Version {version} came while this was open. What you save is made from an older one and will be refused: close this, look, and edit again.",
   "versions.choose": "Choose an earlier version to see what differs.",
   "versions.same": "Nothing differs.",
   "versions.was": "was",

@@ -209,6 +209,8 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "versions.revert": "回到版本 {version}",
   "versions.revertTold": "将生成内容与该版本相同的新版本;不会丢失任何内容。",
   "versions.reverted": "已恢复为版本 {version} 的内容",
+  "versions.meanwhile":
+    "打开此表单期间已有版本 {version}。您的修改基于较早的版本,保存时会被拒绝:请先关闭,查看后再重新编辑。",
   "versions.choose": "选择较早的版本以查看差异。",
   "versions.same": "没有差异。",
   "versions.was": "原为",

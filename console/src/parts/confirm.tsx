@@ -2,7 +2,7 @@
 import { Button, Group, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { newKey } from "../api/call.ts";
+import { newKey } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
 import { Dialog } from "./dialog.tsx";
 import { Trouble } from "./notice.tsx";

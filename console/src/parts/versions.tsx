@@ -4,6 +4,16 @@ import { Moment } from "./moment.tsx";
 import { plain } from "./plain.ts";
 import css from "./versions.module.css";
 
+/** In a form that was filled from an older version: what is saved from it undoes nothing that came since, it is refused. */
+export function Meanwhile({ version }: { version: number }) {
+  const { t } = useWords();
+  return (
+    <p className={css.meanwhile} role="status">
+      {t("versions.meanwhile", { version: String(version) })}
+    </p>
+  );
+}
+
 /** Of what is kept in versions: an item for each. */
 export function VersionList({ children }: { children: ReactNode }) {
   return <ul className={css.versions}>{children}</ul>;

@@ -13,12 +13,14 @@ import type { TaskDefinition, TaskOptions } from "../../../scheduler/src/task.ts
 import { edited } from "../../../scheduler/src/task-edits.ts";
 import { pathOf } from "../../../scheduler/src/written-task.ts";
 import { outdate, useAnswer } from "../api/answers.ts";
-import { call, type Given, isRefusal, newKey } from "../api/call.ts";
+import { call, type Given, isRefusal } from "../api/call.ts";
+import { keys } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { Meanwhile } from "../parts/versions.tsx";
 import { ownZone } from "../preferences.ts";
 import { type Rules, rulesChanges, rulesOf } from "./edit-parts.ts";
 import { EditRules } from "./edit-rules.tsx";
@@ -185,12 +187,13 @@ function placeOf(task: string, error: unknown): string {
   return told.message.startsWith("rest:") ? "rest" : (pathOf(task, told).split(".")[0] ?? "");
 }
 
-export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
+/** @param task as it was read when the form was opened: what differs from it is the edit. @param present of the version that is there now */
+export function Edit({ task, present, onClose }: { task: Task; present: number; onClose: () => void }) {
   const words = useWords();
   const { t } = words;
   const [form, setForm] = useState(() => formOf(task));
   const [reason, setReason] = useState("");
-  const [key] = useState(newKey);
+  const [keyOf] = useState(keys);
   const edit = useMemo(() => {
     try {
       const asked = optionsOf(form, task);
@@ -203,12 +206,10 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
   const seen = useRef(ownParts(task.definition).schedule);
   if (edit.is) seen.current = edit.is.schedule;
   const save = useMutation({
-    mutationFn: () =>
-      call(
-        "editTask",
-        { task: task.name, options: edit.options, reason: reason.trim() || undefined },
-        { ifVersion: task.version, key },
-      ),
+    mutationFn: () => {
+      const given = { task: task.name, options: edit.options, reason: reason.trim() || undefined };
+      return call("editTask", given, { ifVersion: task.version, key: keyOf(given) });
+    },
     onSuccess: () => {
       outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
       toast({ text: t("edit.done", { task: task.name }) });
@@ -413,6 +414,7 @@ export function Edit({ task, onClose }: { task: Task; onClose: () => void }) {
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
         />
+        {present !== task.version && !save.isPending && <Meanwhile version={present} />}
         {save.error && <Trouble error={save.error} small />}
         <Group justify="flex-end" gap="sm">
           <Button variant="default" onClick={onClose}>

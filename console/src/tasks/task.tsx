@@ -145,8 +145,10 @@ function Acts({ task }: { task: Task }) {
   const navigate = useNavigate();
   const mayRun = useMay("operator");
   const mayEdit = useMay("editor");
-  const [act, setAct] = useState<Act>();
-  const close = () => setAct(undefined);
+  /** With the task as it was read then: a form is filled from it, and a change is made from its version. */
+  const [open, setOpen] = useState<{ act: Act; read: Task }>();
+  const setAct = (next: Act) => setOpen({ act: next, read: task });
+  const close = () => setOpen(undefined);
   const { name } = task;
   const failed = (error: unknown) =>
     toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
@@ -161,11 +163,11 @@ function Acts({ task }: { task: Task }) {
     }
   };
   /** What the task was before its edits were reverted, as another version. */
-  const editAgain = async (from: number) => {
+  const editAgain = async (version: number, ifVersion: number) => {
     try {
-      await call("revertTask", { task: name, version: task.version }, { ifVersion: from });
+      await call("revertTask", { task: name, version }, { ifVersion });
       changed();
-      toast({ text: t("versions.reverted", { version: String(task.version) }) });
+      toast({ text: t("versions.reverted", { version: String(version) }) });
     } catch (error) {
       failed(error);
     }
@@ -234,14 +236,14 @@ function Acts({ task }: { task: Task }) {
           )}
         </Menu.Dropdown>
       </Menu>
-      {act === "run" && <RunNow task={task} onClose={close} />}
-      {act === "edit" && (
+      {open?.act === "run" && <RunNow task={open.read} onClose={close} />}
+      {open?.act === "edit" && (
         <Suspense fallback={<Waiting rows={1} />}>
-          <Edit task={task} onClose={close} />
+          <Edit task={open.read} present={task.version} onClose={close} />
         </Suspense>
       )}
-      {act === "backfill" && <Backfill task={name} onClose={close} />}
-      {act === "pause" && (
+      {open?.act === "backfill" && <Backfill task={name} onClose={close} />}
+      {open?.act === "pause" && (
         <Confirm
           title={t("task.pauseTitle", { task: name })}
           consequence={t("task.pauseTold")}
@@ -257,20 +259,21 @@ function Acts({ task }: { task: Task }) {
           onClose={close}
         />
       )}
-      {act === "revert" && (
+      {open?.act === "revert" && (
         <Confirm
           title={t("task.revertEdits")}
-          consequence={t("task.revertTold", { parts: task.edited.join(", ") })}
+          consequence={t("task.revertTold", { parts: open.read.edited.join(", ") })}
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
-            const { version } = await call("revertTask", { task: name, reason }, { key, ifVersion: task.version });
+            const { version: from } = open.read;
+            const { version } = await call("revertTask", { task: name, reason }, { key, ifVersion: from });
             changed();
-            toast({ text: t("task.reverted", { task: name }), undo: () => void editAgain(version) });
+            toast({ text: t("task.reverted", { task: name }), undo: () => void editAgain(from, version) });
           }}
           onClose={close}
         />
       )}
-      {act === "remove" && (
+      {open?.act === "remove" && (
         <Confirm
           title={t("task.removeTitle", { task: name })}
           consequence={t("task.removeTold")}

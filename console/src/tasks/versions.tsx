@@ -19,12 +19,13 @@ import type { Task } from "./task.tsx";
 export function Versions({ task }: { task: Task }) {
   const { t } = useWords();
   const may = useMay("editor");
-  const { from } = useSearch({ from: "/tasks/$task" });
+  const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
-  const [reverting, setReverting] = useState(false);
+  /** As it was shown when the way back was asked for: what was edited since is not undone unseen. */
+  const [reverting, setReverting] = useState<{ to: number; from: number }>();
   const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;
-  const chosen = from !== undefined && /^\d{1,9}$/.test(from) ? Number(from) : Math.max(1, present - 1);
+  const chosen = asked !== undefined && /^\d{1,9}$/.test(asked) ? Number(asked) : Math.max(1, present - 1);
   const changed = () => outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks", "diffTask");
   /** Another version says again what the one before the revert said. */
   const undo = async (version: number, ifVersion: number) => {
@@ -70,7 +71,7 @@ export function Versions({ task }: { task: Task }) {
         more={
           may &&
           chosen !== present && (
-            <Button size="compact-sm" variant="default" onClick={() => setReverting(true)}>
+            <Button size="compact-sm" variant="default" onClick={() => setReverting({ to: chosen, from: present })}>
               {t("versions.revert", { version: String(chosen) })}
             </Button>
           )
@@ -88,22 +89,19 @@ export function Versions({ task }: { task: Task }) {
       </Card>
       {reverting && (
         <Confirm
-          title={t("versions.revert", { version: String(chosen) })}
+          title={t("versions.revert", { version: String(reverting.to) })}
           consequence={t("versions.revertTold")}
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
-            const made = await call(
-              "revertTask",
-              { task: task.name, version: chosen, reason },
-              { key, ifVersion: present },
-            );
+            const { to, from } = reverting;
+            const made = await call("revertTask", { task: task.name, version: to, reason }, { key, ifVersion: from });
             changed();
             toast({
-              text: t("versions.reverted", { version: String(chosen) }),
-              undo: () => void undo(present, made.version),
+              text: t("versions.reverted", { version: String(to) }),
+              undo: () => void undo(from, made.version),
             });
           }}
-          onClose={() => setReverting(false)}
+          onClose={() => setReverting(undefined)}
         />
       )}
     </Columns>

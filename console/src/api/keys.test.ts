@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { keys } from "./keys.ts";
+
+test("what is asked the same again has its key, and what was changed in between another", () => {
+  const keyOf = keys();
+  const first = keyOf({ reason: "slow", options: { timeout: "2h" } });
+  expect(first).toMatch(/^[0-9a-f]{32}$/);
+  const changed = keyOf({ reason: "too slow", options: { timeout: "2h" } });
+  expect(changed).not.toBe(first);
+  expect(keyOf({ reason: "slow", options: { timeout: "2h" } })).toBe(first);
+  expect(keys()({ reason: "slow", options: { timeout: "2h" } })).not.toBe(first);
+});
