@@ -118,5 +118,9 @@ async function refusalOf(response: Response): Promise<Refusal> {
   return new Refusal(code, response.status, detail, hint, after > 0 ? after * 1_000 : null);
 }
 
+/** Whether what was asked may have been done all the same: no whole answer came, or a server that did not know itself. */
+export const isUnsure = (error: unknown): boolean =>
+  !(error instanceof Refusal) || error.status === 0 || error.status >= 500;
+
 export const isRefusal = (error: unknown, code?: string): error is Refusal =>
   error instanceof Refusal && (code === undefined || error.code === code);

@@ -187,7 +187,7 @@ function Acts({ calendar, onEdit }: { calendar: Calendar; onEdit: () => void }) 
           consequence={t("calendar.removeTold")}
           act={t("calendar.remove")}
           grave
-          onDo={async ({ reason, key }) => {
+          onDo={async ({ reason, key, signal }) => {
             await call("removeCalendar", { calendar: name, reason }, { key });
             outdate("listCalendars");
             const again = () =>
@@ -199,7 +199,7 @@ function Acts({ calendar, onEdit }: { calendar: Calendar; onEdit: () => void }) 
                 .then(() => outdate("listCalendars"))
                 .catch((error: unknown) => toast({ failed: true, text: String(error) }));
             toast({ text: t("calendar.removed", { calendar: name }), undo: again });
-            void navigate({ to: "/calendars" });
+            if (!signal.aborted) void navigate({ to: "/calendars" });
           }}
           onClose={() => setRemoving(false)}
         />

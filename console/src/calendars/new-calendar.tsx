@@ -24,12 +24,12 @@ export function NewCalendar({ onClose }: { onClose: () => void }) {
       consequence={t("calendar.newTold")}
       act={t("calendar.make")}
       blocked={name.trim() === ""}
-      onDo={async ({ reason, key }) => {
+      onDo={async ({ reason, key, signal }) => {
         const content = { zone, weekend, holidays: [], ...(ics === undefined ? {} : { ics }) };
         // From version 0: one that is there already is not changed by who meant to make it.
         await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
         outdate("listCalendars", "getCalendar");
-        void navigate({ to: "/calendars/$calendar", params: { calendar: name.trim() } });
+        if (!signal.aborted) void navigate({ to: "/calendars/$calendar", params: { calendar: name.trim() } });
       }}
       onClose={onClose}
     >

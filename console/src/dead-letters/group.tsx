@@ -237,14 +237,16 @@ function Ask({
       act={t(`dead.${kind}`)}
       grave={kind === "dismiss"}
       blocked={preview.data === undefined || n === 0}
-      onDo={async ({ reason, key }) => {
+      onDo={async ({ reason, key, signal }) => {
         if (letter && kind === "redrive") {
           const made = await call("rerunRun", { run: letter.run, reason }, { key });
           outdateLetters();
           toast({ text: t("run.rerunDone", { run: String(made.run) }) });
           return;
         }
-        onBegun((await call("beginOperation", { kind, filter, reason }, { key })).operation);
+        const { operation } = await call("beginOperation", { kind, filter, reason }, { key });
+        if (signal.aborted) toast({ text: t("bulk.begun", { operation: String(operation) }) });
+        else onBegun(operation);
       }}
       onClose={onClose}
     >

@@ -108,4 +108,6 @@ export const en = {
   "grid.choose": "Choose {what}",
   "confirm.reason": "Reason",
   "confirm.reasonHint": "For those who look at it later",
+  "confirm.unsure":
+    "It may have been done all the same. Trying again sends what was sent, and it is done once. To change it, close this and look first.",
 } as const;

@@ -107,4 +107,5 @@ export const zh: Record<keyof typeof en, string> = {
   "grid.choose": "选择 {what}",
   "confirm.reason": "原因",
   "confirm.reasonHint": "供以后查看的人了解",
+  "confirm.unsure": "操作可能已经执行。重试会发送与上次相同的内容,且只会执行一次。如需修改,请先关闭并查看结果。",
 };

@@ -10,6 +10,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Gauge } from "../parts/gauge.tsx";
 import { Shown, Trouble } from "../parts/notice.tsx";
 import { plain } from "../parts/plain.ts";
+import { toast } from "../parts/toasts.tsx";
 import { OperationLink } from "./filter-text.tsx";
 import css from "./operations.module.css";
 
@@ -24,17 +25,19 @@ export function Begin({
   onDone = onClose,
   ...asking
 }: { request: Request | undefined; onDone?: () => void } & Omit<ComponentProps<typeof Confirm>, "onDo" | "onDone">) {
+  const { t } = useWords();
   const [operation, setOperation] = useState<number>();
   if (operation !== undefined) return <Watched operation={operation} onClose={onDone} />;
   return (
     <Confirm
       {...asking}
       blocked={asking.blocked || request === undefined}
-      onDo={async ({ reason, key }) => {
+      onDo={async ({ reason, key, signal }) => {
         if (request === undefined) return;
         const begun = await call("beginOperation", { ...request, reason }, { key });
         outdate("listOperations");
-        setOperation(begun.operation);
+        if (signal.aborted) toast({ text: t("bulk.begun", { operation: String(begun.operation) }) });
+        else setOperation(begun.operation);
       }}
       onDone={() => undefined}
       onClose={onClose}

@@ -182,10 +182,12 @@ function Acts({ operation }: { operation: Operation }) {
           title={t(undoes === "resume" ? "operations.undoTitle" : "operations.undoPauseTitle", { operation: text })}
           consequence={t("operations.undoTold")}
           act={t(`operation.word.${undoes}`)}
-          onDo={async ({ reason, key }) => {
+          onDo={async ({ reason, key, signal }) => {
             const begun = await call("beginOperation", { kind: undoes, filter, reason }, { key });
             outdate("listOperations", "listTasks", "getTask", "listComing");
-            void navigate({ to: "/operations/$operation", params: { operation: String(begun.operation) } });
+            const next = String(begun.operation);
+            if (signal.aborted) toast({ text: t("bulk.begun", { operation: next }) });
+            else void navigate({ to: "/operations/$operation", params: { operation: next } });
           }}
           onClose={() => setAct(undefined)}
         />

@@ -1,17 +1,22 @@
 /** Before something is done that others notice: what comes of it, and why it is done, for the audit. */
 import { Button, Group, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { isUnsure } from "../api/call.ts";
 import { newKey } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
+import css from "./confirm.module.css";
 import { Dialog } from "./dialog.tsx";
 import { Trouble } from "./notice.tsx";
+import { toast } from "./toasts.tsx";
 
 export interface Doing {
   /** Empty where none was given. */
   reason: string | undefined;
   /** Of this intention: another try does not do it twice. */
   key: string;
+  /** Aborts when the dialog is left: what is begun after that is not begun, and nobody waits to be led to what came of it. */
+  signal: AbortSignal;
 }
 
 export function Confirm({
@@ -43,46 +48,76 @@ export function Confirm({
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
+  /** What was sent and may have been done: nothing else may go under its key. */
+  const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
+  const under = useRef<AbortController>(undefined);
   const doing = useMutation({
-    mutationFn: () => onDo({ reason: reason.trim() === "" ? undefined : reason.trim(), key }),
-    onSuccess: onDone,
+    mutationFn: async (signal: AbortSignal) => {
+      const given = { reason: reason.trim() === "" ? undefined : reason.trim(), key };
+      const send = unsure ?? ((until: AbortSignal) => onDo({ ...given, signal: until }));
+      try {
+        await send(signal);
+      } catch (error) {
+        if (isUnsure(error)) setUnsure(() => send);
+        throw error;
+      }
+    },
+    onSuccess: (_, signal) => {
+      if (!signal.aborted) onDone();
+    },
+    onError: (error, signal) => {
+      if (signal.aborted) toast({ failed: true, text: `${title} ${error.message}` });
+    },
   });
+  const leave = () => {
+    under.current?.abort();
+    onClose();
+  };
+  useEffect(() => () => under.current?.abort(), []);
+  // What was sent goes again whatever its effects make of the question.
+  const isBlocked = blocked && unsure === undefined;
   return (
-    <Dialog onClose={onClose} title={title}>
+    <Dialog onClose={leave} title={title}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (!blocked) doing.mutate();
+          if (isBlocked || doing.isPending) return;
+          under.current = new AbortController();
+          doing.mutate(under.current.signal);
         }}
       >
         <div className="soft">{consequence}</div>
-        {children}
-        {asksReason && (
-          <Textarea
-            mt="md"
-            label={t("confirm.reason")}
-            placeholder={t("confirm.reasonHint")}
-            maxLength={1_000}
-            autosize
-            minRows={2}
-            data-autofocus
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
-            }}
-          />
-        )}
+        <fieldset className={css.fields} disabled={unsure !== undefined}>
+          {children}
+          {asksReason && (
+            <Textarea
+              mt="md"
+              label={t("confirm.reason")}
+              placeholder={t("confirm.reasonHint")}
+              maxLength={1_000}
+              autosize
+              minRows={2}
+              data-autofocus
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
+                  event.currentTarget.form?.requestSubmit();
+              }}
+            />
+          )}
+        </fieldset>
         {doing.error && (
-          <div style={{ marginTop: 12 }}>
+          <div className={css.trouble}>
             <Trouble error={doing.error} small />
+            {unsure && <p className="soft">{t("confirm.unsure")}</p>}
           </div>
         )}
         <Group justify="flex-end" mt="lg" gap="sm">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={leave}>
             {t("act.leave")}
           </Button>
-          <Button type="submit" loading={doing.isPending} disabled={blocked} {...(grave ? { color: "red.9" } : {})}>
+          <Button type="submit" loading={doing.isPending} disabled={isBlocked} {...(grave ? { color: "red.9" } : {})}>
             {act}
           </Button>
         </Group>

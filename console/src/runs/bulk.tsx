@@ -1,13 +1,14 @@
 /** Cancels many runs or runs them again: those that were chosen, or, as an operation, all that match the filter. */
 import { Button } from "@mantine/core";
 import { IconBan, IconRefresh } from "@tabler/icons-react";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call, type Given, isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { BeginMatching, Names } from "../operations/begin.tsx";
 import { ChoiceBar } from "../parts/choice.tsx";
 import { Confirm } from "../parts/confirm.tsx";
+import { useEach } from "../parts/each.ts";
 import { Gauge } from "../parts/gauge.tsx";
 import type { RunState } from "../parts/state.tsx";
 import { toast } from "../parts/toasts.tsx";
@@ -115,36 +116,41 @@ export function RunBulk({
   );
 }
 
-/** One by one, each with a key of its own: what is repeated is done once. What moved on meanwhile is counted, and left alone. */
+/** What moved on meanwhile is counted, and left alone. */
 function Chosen({ kind, runs, onClose, onDone }: { kind: Kind; runs: Run[]; onClose: () => void; onDone: () => void }) {
   const { t } = useWords();
-  const [at, setAt] = useState(0);
+  const { done, each } = useEach(runs);
+  const passed = useRef(0);
   return (
     <Confirm
       title={t(`runBulk.${kind}Title`, { n: runs.length })}
       consequence={t(`runBulk.${kind}Told`)}
       act={kind === "cancel" ? t("run.cancel") : t("run.rerun")}
       grave={kind === "cancel"}
-      onDo={async ({ reason, key }) => {
-        let passed = 0;
-        for (const [index, { run }] of runs.entries()) {
+      onDo={async (doing) => {
+        const { reason } = doing;
+        const act = async ({ run }: Run, key: string) => {
           try {
-            await call(kind === "cancel" ? "cancelRun" : "rerunRun", { run, reason }, { key: `${key}-${index}` });
+            await call(kind === "cancel" ? "cancelRun" : "rerunRun", { run, reason }, { key });
           } catch (error) {
             if (!isRefusal(error, "RUN_STATE") && !isRefusal(error, "RUN_UNKNOWN")) throw error;
-            passed++;
+            passed.current++;
           }
-          setAt(index + 1);
+        };
+        try {
+          if (!(await each(doing, act))) return;
+        } finally {
+          outdate("listRuns", "getRun", "listRecentRuns");
         }
-        outdate("listRuns", "getRun", "listRecentRuns");
-        const text = t(`runBulk.${kind}Done`, { n: runs.length - passed });
-        toast({ text: passed === 0 ? text : `${text} · ${t("runBulk.passed", { n: passed })}` });
-        onDone();
+        const n = passed.current;
+        const text = t(`runBulk.${kind}Done`, { n: runs.length - n });
+        toast({ text: n === 0 ? text : `${text} · ${t("runBulk.passed", { n })}` });
+        if (!doing.signal.aborted) onDone();
       }}
       onClose={onClose}
     >
       <Names names={runs.map(({ run, task }) => `${run} ${task}`)} total={runs.length} />
-      {at > 0 && <Gauge done={at} total={runs.length} label={t("bulk.progress")} />}
+      {done > 0 && <Gauge done={done} total={runs.length} label={t("bulk.progress")} />}
     </Confirm>
   );
 }

@@ -6,7 +6,7 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
+import { Confirm, type Doing } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
 import { Shown } from "../parts/notice.tsx";
@@ -218,18 +218,18 @@ function Acts({ run }: { run: Run }) {
   if (!may) return null;
   const number = run.run;
   const after = () => outdate("getRun", "listRuns", "listRecentRuns");
-  const acts: Record<Act, (reason: string | undefined, key: string) => Promise<unknown>> = {
-    cancel: async (reason, key) => {
+  const acts: Record<Act, (doing: Doing) => Promise<unknown>> = {
+    cancel: async ({ reason, key }) => {
       const { outcome } = await call("cancelRun", { run: number, reason }, { key });
       toast({ text: t(outcome === "cancelled" ? "run.cancelled" : "run.stopping", { run: String(number) }) });
     },
-    rerun: async (reason, key) => {
+    rerun: async ({ reason, key, signal }) => {
       const made = await call("rerunRun", { run: number, reason }, { key });
       toast({ text: t("run.rerunDone", { run: String(made.run) }) });
-      void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
+      if (!signal.aborted) void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
     },
-    retry: (reason, key) => call("decideRun", { run: number, how: "retry", reason }, { key }),
-    fail: (reason, key) => call("decideRun", { run: number, how: "fail", reason }, { key }),
+    retry: ({ reason, key }) => call("decideRun", { run: number, how: "retry", reason }, { key }),
+    fail: ({ reason, key }) => call("decideRun", { run: number, how: "fail", reason }, { key }),
   };
   return (
     <>
@@ -259,8 +259,8 @@ function Acts({ run }: { run: Run }) {
           consequence={t(act === "cancel" && run.state === "claimed" ? "run.cancelRunningTold" : `run.${act}Told`)}
           act={t(`run.${act}`)}
           grave={act === "cancel" || act === "fail"}
-          onDo={async ({ reason, key }) => {
-            await acts[act](reason, key);
+          onDo={async (doing) => {
+            await acts[act](doing);
             after();
           }}
           onClose={() => setAct(undefined)}

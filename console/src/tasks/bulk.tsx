@@ -1,10 +1,10 @@
 /** Pauses or resumes many tasks: those that were chosen, or all that match, as an operation that can be watched and stopped. */
-import { useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call, type Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { BeginMatching, Names } from "../operations/begin.tsx";
 import { Confirm } from "../parts/confirm.tsx";
+import { useEach } from "../parts/each.ts";
 import { Gauge } from "../parts/gauge.tsx";
 import { toast } from "../parts/toasts.tsx";
 
@@ -41,21 +41,23 @@ function Chosen({
   onDone: () => void;
 }) {
   const { t } = useWords();
-  const [done, setDone] = useState(0);
+  const { done, each } = useEach(tasks);
   return (
     <Confirm
       title={t(`bulk.${kind}Title`, { n: tasks.length })}
       consequence={t(`task.${kind}Told`)}
       act={t(`task.${kind}`)}
       asksReason
-      onDo={async ({ reason, key }) => {
-        for (const [at, task] of tasks.entries()) {
-          await call(kind === "pause" ? "pauseTask" : "resumeTask", { task, reason }, { key: `${key}-${at}` });
-          setDone(at + 1);
+      onDo={async (doing) => {
+        const { reason } = doing;
+        try {
+          const act = kind === "pause" ? "pauseTask" : "resumeTask";
+          if (!(await each(doing, (task, key) => call(act, { task, reason }, { key })))) return;
+        } finally {
+          outdate("listTasks", "getTask", "listComing");
         }
-        outdate("listTasks", "getTask", "listComing");
         toast({ text: t(`bulk.${kind}Done`, { n: tasks.length }) });
-        onDone();
+        if (!doing.signal.aborted) onDone();
       }}
       onClose={onClose}
     >

@@ -5,6 +5,7 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { call, Refusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
+import { Waiting } from "../parts/notice.tsx";
 import { toast } from "../parts/toasts.tsx";
 import { firstValue, type Schema, valueAt } from "./field-schema.ts";
 import { type Issues, PayloadForm, placeText } from "./payload-form.tsx";
@@ -26,6 +27,24 @@ const toldMost = 5;
 const textOf = (value: unknown) => (value === null || value === undefined ? "" : JSON.stringify(value, null, 2));
 
 /**
+ * What the payload begins as: that of the task's last run, or `otherwise`. Taken once, when it is known: a run that ends while the
+ * form is open would put another under the eyes of who is about to press the button. Undefined until then.
+ */
+function useBegun(task: string, otherwise: unknown): { payload: unknown; run?: number } | undefined {
+  const last = useAnswer("listRecentRuns", { task: [task], each: 1 });
+  const run = last.data?.tasks[0]?.runs[0]?.run;
+  const whole = useAnswer("getRun", { run: run ?? 1 }, { enabled: run !== undefined });
+  const [begun, setBegun] = useState<{ payload: unknown; run?: number }>();
+  // What is kept of an earlier look is asked for again first.
+  const isSettled = !last.isFetching && (run === undefined || (!whole.isFetching && !whole.isPending));
+  if (begun === undefined && isSettled) {
+    const payload = run === undefined ? null : whole.data?.payload;
+    setBegun(payload === null || payload === undefined ? { payload: otherwise } : { payload, run: run as number });
+  }
+  return begun;
+}
+
+/**
  * Runs a task beside its schedule. The payload begins as that of its last run, or as its schema's defaults; with a schema it is a
  * form, or the JSON behind it, and the server says what the schema has against it before there is a run.
  */
@@ -33,15 +52,12 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();
   const { slotPayload = null, payloadSchema } = task.definition as { slotPayload?: unknown; payloadSchema?: Schema };
-  const last = useAnswer("listRecentRuns", { task: [task.name], each: 1 });
-  const lastRun = last.data?.tasks[0]?.runs[0]?.run;
-  const lastWhole = useAnswer("getRun", { run: lastRun ?? 1 }, { enabled: lastRun !== undefined });
-  const known =
-    lastWhole.data?.payload ?? slotPayload ?? (payloadSchema ? firstValue(payloadSchema, payloadSchema) : null);
+  const begun = useBegun(task.name, slotPayload ?? (payloadSchema ? firstValue(payloadSchema, payloadSchema) : null));
+  const lastRun = begun?.run;
   const [typed, setTyped] = useState<string>();
   const [as, setAs] = useState<"form" | "json">(payloadSchema ? "form" : "json");
   const [issues, setIssues] = useState<Issues>(new Map());
-  const text = typed ?? textOf(known);
+  const text = typed ?? textOf(begun?.payload);
   const [when, setWhen] = useState<"now" | "later">("now");
   const [delay, setDelay] = useState("15m");
   const [runKey, setRunKey] = useState("");
@@ -72,9 +88,10 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
       title={t("runNow.title", { task: task.name })}
       consequence={t("runNow.told")}
       act={t("task.runNow")}
-      blocked={payload === undefined || (when === "later" && !isDelay)}
-      onDo={async ({ reason, key }) => {
+      blocked={begun === undefined || payload === undefined || (when === "later" && !isDelay)}
+      onDo={async ({ reason, key, signal }) => {
         await check(payload?.value);
+        if (signal.aborted) return;
         const made = await call(
           "runTask",
           {
@@ -88,7 +105,7 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
         );
         outdate("listRuns", "listRecentRuns");
         toast({ text: t(made.created ? "runNow.done" : "runNow.there", { run: String(made.run) }) });
-        void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
+        if (!signal.aborted) void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
       }}
       onClose={onClose}
     >
@@ -104,7 +121,9 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
             ]}
           />
         )}
-        {payloadSchema && as === "form" && payload ? (
+        {begun === undefined ? (
+          <Waiting rows={3} />
+        ) : payloadSchema && as === "form" && payload ? (
           <>
             {lastRun !== undefined && typed === undefined && (
               <span className="soft">{t("runNow.asLast", { run: String(lastRun) })}</span>

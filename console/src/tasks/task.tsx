@@ -279,14 +279,14 @@ function Acts({ task }: { task: Task }) {
           consequence={t("task.removeTold")}
           act={t("task.remove")}
           grave
-          onDo={async ({ reason, key }) => {
+          onDo={async ({ reason, key, signal }) => {
             await call("removeTask", { task: name, reason }, { key });
             changed();
             toast({
               text: t("task.removed", { task: name }),
               ...(mayComeAgain(task) ? { undo: () => void createAgain() } : {}),
             });
-            void navigate({ to: "/tasks" });
+            if (!signal.aborted) void navigate({ to: "/tasks" });
           }}
           onClose={close}
         />

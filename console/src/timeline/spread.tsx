@@ -1,11 +1,12 @@
 import { Button, SegmentedControl } from "@mantine/core";
 import { IconArrowRight } from "@tabler/icons-react";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call, type Given } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
+import { useEach } from "../parts/each.ts";
 import { Gauge } from "../parts/gauge.tsx";
 import { TaskLink } from "../parts/links.tsx";
 import { Shown } from "../parts/notice.tsx";
@@ -131,7 +132,8 @@ function Gain({ name, before, after }: { name: string; before: number; after: nu
 /** An edit of each, from the version that the suggestion was made of: who edited meanwhile is not overwritten. */
 function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
   const { t } = useWords();
-  const [at, setAt] = useState(0);
+  const { done: at, each } = useEach(moves);
+  const edits = useRef<{ task: string; was: number; is: number }[]>([]);
   const after = () =>
     outdate("getTimeline", "suggestSpread", "listFiring", "listTasks", "getTask", "listTaskVersions", "listComing");
   return (
@@ -139,23 +141,25 @@ function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
       title={t("timeline.moveTitle", { n: moves.length })}
       consequence={t("timeline.moveTold")}
       act={t("timeline.move")}
-      onDo={async ({ reason, key }) => {
-        const done: { task: string; was: number; is: number }[] = [];
+      onDo={async (doing) => {
+        const { reason } = doing;
+        const act = async ({ task, version, becomes }: Move, key: string) => {
+          const { schedule } = await call("getTask", { task });
+          const later = { ...(schedule as { type: "cron" }), expression: becomes };
+          const edited = await call(
+            "editTask",
+            { task, options: { schedule: later }, reason },
+            { key, ifVersion: version },
+          );
+          edits.current.push({ task, was: version, is: edited.version });
+        };
         try {
-          for (const [index, { task, version, becomes }] of moves.entries()) {
-            const { schedule } = await call("getTask", { task });
-            const later = { ...(schedule as { type: "cron" }), expression: becomes };
-            const edited = await call(
-              "editTask",
-              { task, options: { schedule: later }, reason },
-              { key: `${key}-${index}`, ifVersion: version },
-            );
-            done.push({ task, was: version, is: edited.version });
-            setAt(index + 1);
-          }
+          await each(doing, act);
         } finally {
           after();
         }
+        const done = edits.current;
+        if (done.length === 0) return;
         toast({
           text: t("timeline.moved", { n: done.length }),
           undo: () =>
