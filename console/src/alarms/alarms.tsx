@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
-import { useMay, useSees } from "../api/may.ts";
+import { useMay, useReach, useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
@@ -30,6 +30,7 @@ const everyMs = 5_000;
 export function Alarms() {
   const { t } = useWords();
   const may = useMay("operator");
+  const reach = useReach("operator");
   const seesAll = useSees("viewer", true);
   const alarms = usePages("listAlarms", { limit: 100 }, { everyMs });
   const rules = useAnswer("listAlarmRules", {}, { enabled: seesAll });
@@ -71,7 +72,7 @@ export function Alarms() {
                 <ul className={css.open} aria-label={t("alarms.open")}>
                   {open.map((alarm) => (
                     <li key={`${alarm.rule} ${alarm.task}`}>
-                      <One alarm={alarm} may={may} />
+                      <One alarm={alarm} may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)} />
                     </li>
                   ))}
                 </ul>
@@ -81,11 +82,11 @@ export function Alarms() {
           )
         }
       </Shown>
-      <Silences may={may} />
+      <Silences may={reach.everywhere} />
       {seesAll && !isOff && (
         <>
           <Messages />
-          <Rules rules={rules} may={may} />
+          <Rules rules={rules} may={reach.everywhere} />
         </>
       )}
       {silencing && <SilenceDialog onClose={() => setSilencing(false)} />}

@@ -2,6 +2,7 @@ import { Button, SegmentedControl, Select } from "@mantine/core";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { TaskLink } from "../parts/links.tsx";
@@ -89,12 +90,16 @@ export function SilenceDialog({
   const { t, span } = words;
   const [aboutRule, setAboutRule] = useState<Rule | null>(rule);
   const [aboutTask, setAboutTask] = useState(task ?? "");
+  const reach = useReach("operator");
+  const about = aboutTask.trim();
   const [lasts, setLasts] = useState<(typeof spans)[number]>("4h");
   return (
     <Confirm
       title={t("alarms.silenceTitle")}
       consequence={t("alarms.silenceTold")}
       act={t("alarms.silence").replace("…", "")}
+      // Without a task it is about all of them.
+      blocked={about === "" ? !reach.everywhere : !reach.on(about)}
       onDo={async ({ reason, key }) => {
         const made = await call(
           "silenceAlarms",
@@ -102,7 +107,7 @@ export function SilenceDialog({
             for: lasts,
             reason,
             ...(aboutRule === null ? {} : { rule: aboutRule }),
-            ...(aboutTask.trim() === "" ? {} : { task: aboutTask.trim() }),
+            ...(about === "" ? {} : { task: about }),
           },
           { key },
         );

@@ -4,7 +4,7 @@ import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
-import { useMay } from "../api/may.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm, type Doing } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
@@ -212,7 +212,7 @@ type Act = "cancel" | "rerun" | "retry" | "fail";
 
 function Acts({ run }: { run: Run }) {
   const { t } = useWords();
-  const may = useMay("operator");
+  const may = useReach("operator").on(run.task);
   const navigate = useNavigate();
   const [act, setAct] = useState<Act>();
   if (!may) return null;

@@ -13,7 +13,7 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { lazy, Suspense, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
-import { useMay } from "../api/may.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
@@ -143,8 +143,8 @@ const hasSlots = ({ type, mode }: { type: string; mode?: string }) =>
 function Acts({ task }: { task: Task }) {
   const { t } = useWords();
   const navigate = useNavigate();
-  const mayRun = useMay("operator");
-  const mayEdit = useMay("editor");
+  const mayRun = useReach("operator").on(task.name);
+  const mayEdit = useReach("editor").on(task.name);
   /** With the task as it was read then: a form is filled from it, and a change is made from its version. */
   const [open, setOpen] = useState<{ act: Act; read: Task }>();
   const setAct = (next: Act) => setOpen({ act: next, read: task });

@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
-import { useMay } from "../api/may.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { More } from "../parts/more.tsx";
@@ -18,7 +18,7 @@ import type { Task } from "./task.tsx";
 /** Who changed what, when and why; what differs, and the way back. */
 export function Versions({ task }: { task: Task }) {
   const { t } = useWords();
-  const may = useMay("editor");
+  const may = useReach("editor").on(task.name);
   const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
   /** As it was shown when the way back was asked for: what was edited since is not undone unseen. */

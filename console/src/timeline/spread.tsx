@@ -3,7 +3,7 @@ import { IconArrowRight } from "@tabler/icons-react";
 import { useRef, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call, type Given } from "../api/call.ts";
-import { useMay } from "../api/may.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { useEach } from "../parts/each.ts";
@@ -23,7 +23,7 @@ const shownAtFirst = 8;
 /** What to set later, with what it would come to; an editor does it from here. */
 export function Spread({ given }: { given: Given<"getTimeline"> }) {
   const { t } = useWords();
-  const mayEdit = useMay("editor");
+  const { on } = useReach("editor");
   const [within, setWithin] = useState("10");
   const [moving, setMoving] = useState<Move[]>();
   const asked = useAnswer("suggestSpread", { ...given, within: Number(within) }, { keep: true });
@@ -44,7 +44,7 @@ export function Spread({ given }: { given: Given<"getTimeline"> }) {
       }
     >
       <Shown of={asked} rows={5}>
-        {(spread) => <Suggestion spread={spread} mayEdit={mayEdit} onMove={setMoving} />}
+        {(spread) => <Suggestion spread={spread} mayEdit={on} onMove={setMoving} />}
       </Shown>
       {moving && <SetLater moves={moving} onClose={() => setMoving(undefined)} />}
     </Card>
@@ -57,13 +57,14 @@ function Suggestion({
   onMove,
 }: {
   spread: Suggested;
-  mayEdit: boolean;
+  mayEdit: (task: string) => boolean;
   onMove: (moves: Move[]) => void;
 }) {
   const { t, count } = useWords();
   const [all, setAll] = useState(false);
   if (moves.length === 0) return <p className="soft">{t("timeline.good")}</p>;
   const shown = all ? moves : moves.slice(0, shownAtFirst);
+  const own = moves.filter(({ task }) => mayEdit(task));
   return (
     <>
       <dl className={css.gains}>
@@ -81,7 +82,7 @@ function Suggestion({
               </span>
             </span>
             <span className={`${css.later} figures`}>{t("timeline.later", { n: move.minutes })}</span>
-            {mayEdit && (
+            {mayEdit(move.task) && (
               <Button size="compact-sm" variant="default" onClick={() => onMove([move])}>
                 {t("timeline.move")}
               </Button>
@@ -95,9 +96,9 @@ function Suggestion({
             {t("bulk.andMore", { n: moves.length - shown.length })}
           </Button>
         )}
-        {mayEdit && moves.length > 1 && (
-          <Button size="compact-sm" variant="default" onClick={() => onMove(moves)}>
-            {t("timeline.moveAll", { n: moves.length })}
+        {own.length > 1 && (
+          <Button size="compact-sm" variant="default" onClick={() => onMove(own)}>
+            {t("timeline.moveAll", { n: own.length })}
           </Button>
         )}
       </div>

@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
-import { useMay } from "../api/may.ts";
+import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Away } from "../parts/moment.tsx";
@@ -122,7 +122,7 @@ function One({ worker }: { worker: Worker }) {
 
 function Groups({ groups }: { groups: WorkerGroup[] }) {
   const { t, count } = useWords();
-  const may = useMay("operator");
+  const reach = useReach("operator");
   const [limited, setLimited] = useState<WorkerGroup>();
   return (
     <>
@@ -149,7 +149,7 @@ function Groups({ groups }: { groups: WorkerGroup[] }) {
             <td className="figures">{group.waiting >= 1_000 ? "1,000+" : count(group.waiting)}</td>
             <td className="figures">
               {group.limit === null ? t("workers.noLimit") : count(group.limit)}{" "}
-              {may && (
+              {reach.on(group.name) && (
                 <Button
                   size="compact-xs"
                   variant="default"
