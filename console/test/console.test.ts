@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
 import { completionsAndUndo } from "./acts.ts";
+import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
@@ -439,6 +440,7 @@ describe("an operator", () => {
 deadLettersAndAudit(house);
 calendarsAndAccess(house);
 completionsAndUndo(house);
+formsAmongOthers(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {

@@ -18,7 +18,8 @@ export interface Look {
   width?: number;
   height?: number;
   preferences?: object;
-  as?: "admin" | "viewer" | "operator" | "editor";
+  /** `clerk` is made by the test that needs somebody with a namespace. */
+  as?: "admin" | "viewer" | "operator" | "editor" | "clerk";
   /** Another server than the file's own. */
   at?: Stage;
 }
