@@ -42,14 +42,15 @@ export async function call<Id extends PlainId>(
   return (response.status === 204 ? undefined : await response.json()) as Answer<Id>;
 }
 
-/** Follows a stream until it ends or `signal` aborts. @param heard at every byte, comments too @throws Refusal */
+/** Follows a stream until it ends or `signal` aborts. @param opened once it is let in @param heard at every byte, comments too @throws Refusal */
 export async function follow<Id extends StreamId>(
   id: Id,
   given: Given<Id>,
   tell: (event: Event<Id>) => void,
-  { signal, heard }: { signal: AbortSignal; heard?: () => void },
+  { signal, opened, heard }: { signal: AbortSignal; opened?: () => void; heard?: () => void },
 ): Promise<void> {
   const response = await send(id, given as Record<string, unknown>, { signal }, "text/event-stream");
+  opened?.();
   const body = response.body?.getReader();
   if (!body) return;
   const reader = new EventReader();

@@ -3,7 +3,9 @@
  * reads. While the run goes on, what is written comes to the window's end, as long as that is the log's end too.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type Answer, call, follow, type Given } from "../api/call.ts";
+import { outdate } from "../api/answers.ts";
+import { type Answer, call, type Event, follow, type Given, isRefusal } from "../api/call.ts";
+import { type Attempt, stand, whileSeen } from "../live/standing.ts";
 
 export type LogLine = Answer<"listLogs">["items"][number];
 export const levels = ["debug", "info", "warn", "error"] as const;
@@ -46,6 +48,8 @@ const nothing: Window = { lines: [], before: false, after: false };
 export function useLogLines(run: number, live: boolean, least: Level): LogLines {
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
+  /** Why what is written is not told at present: it is opened again by itself. */
+  const [broken, setBroken] = useState<unknown>();
   const [reading, setReading] = useState(true);
   /** What is written is followed from after this line; null: the window's end is not the log's, or nothing more is written. */
   const [tail, setTail] = useState<Tail | null>(null);
@@ -116,24 +120,45 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
 
   useEffect(() => {
     if (!tail) return;
-    const over = new AbortController();
     let waiting: LogLine[] = [];
     const flush = setInterval(() => {
       if (waiting.length === 0) return;
       const added = waiting;
       waiting = [];
-      setWindow((window) => kept({ ...window, lines: [...window.lines, ...added] }));
+      setWindow((window) => kept({ ...window, lines: [...window.lines, ...unknownTo(window.lines, added)] }));
     }, gatherMs);
-    const tell = (event: { type: string; line?: LogLine }) => {
-      if (event.line && levels.indexOf(event.line.level) >= levels.indexOf(least)) waiting.push(event.line);
+    /** The last that was told, also where it is of no level that is shown. */
+    let { after } = tail;
+    let ended = false;
+    const tell = (event: Event<"tailLogs">) => {
+      if (event.type === "end") ended = true;
+      else {
+        after = event.line.id;
+        if (levels.indexOf(event.line.level) >= levels.indexOf(least)) waiting.push(event.line);
+      }
     };
-    const from = tail.after === undefined ? {} : { after: tail.after };
-    follow("tailLogs", { run, ...from }, tell, { signal: over.signal }).catch((broken: unknown) => {
-      if (!over.signal.aborted) setError(broken);
+    const open = async ({ signal, heard }: Attempt) => {
+      const from = after === undefined ? {} : { after };
+      try {
+        await follow("tailLogs", { run, ...from }, tell, { signal, heard, opened: () => setBroken(undefined) });
+      } catch (error) {
+        if (!isForGood(error)) throw error;
+        setError(error);
+        ended = true;
+      }
+      return ended;
+    };
+    const onBroken = (error: unknown) => {
+      if (isRefusal(error, "SIGN_IN_NEEDED")) outdate("getMe");
+      if (isRefusal(error)) setBroken(error);
+    };
+    const end = whileSeen((signal) => {
+      if (!ended) void stand(open, signal, onBroken);
     });
     return () => {
-      over.abort();
+      end();
       clearInterval(flush);
+      setBroken(undefined);
     };
   }, [run, least, tail]);
 
@@ -142,7 +167,17 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
     jump(follows ? "end" : "start");
   };
   const { before, after } = window;
-  return { lines, error, before, after, reading, grow, jump, again };
+  return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
+}
+
+/** What no other try would change: the run is not there, or not for whoever asks. */
+const isForGood = (error: unknown): boolean =>
+  isRefusal(error) && ["RUN_UNKNOWN", "ACCESS_DENIED", "REQUEST_INVALID"].includes(error.code);
+
+/** Lines that were written beside one another may be told a second time when the log is opened again. */
+function unknownTo(lines: LogLine[], added: LogLine[]): LogLine[] {
+  const known = new Set(lines.slice(-pageSize).map(({ id }) => id));
+  return added.filter(({ id }) => !known.has(id));
 }
 
 function kept(window: Window): Window {

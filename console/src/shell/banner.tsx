@@ -1,7 +1,8 @@
 import { Button } from "@mantine/core";
 import { IconPlugConnectedX } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
-import { tryNow, useLine } from "../live/live.ts";
+import { useLine } from "../live/live.ts";
+import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import css from "./shell.module.css";
 

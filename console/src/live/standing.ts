@@ -1,0 +1,84 @@
+/**
+ * A stream of the server's that is to stand: one that breaks off or ends is opened again, sooner at first, and one on which nothing
+ * is heard for longer than two of the server's beats counts as broken. The server ends streams in good order too, as when it stops.
+ */
+const silentMs = 40_000;
+const waitsMs = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
+
+const wakes = new Set<() => void>();
+
+/** What waits to be opened again is opened now. */
+export function tryNow(): void {
+  for (const wake of [...wakes]) wake();
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      wakes.delete(wake);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    wakes.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
+  });
+
+export interface Attempt {
+  signal: AbortSignal;
+  /** To be called at every byte. */
+  heard: () => void;
+}
+
+/**
+ * @param open returns whether all was told: then it is not opened again
+ * @param onBroken by what, undefined for an end in good order, and how long it is waited
+ */
+export async function stand(
+  open: (attempt: Attempt) => Promise<boolean>,
+  signal: AbortSignal,
+  onBroken: (error: unknown, waitMs: number) => void,
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; ) {
+    const attempt = new AbortController();
+    const end = () => attempt.abort();
+    signal.addEventListener("abort", end, { once: true });
+    let silence = setTimeout(end, silentMs);
+    const heard = () => {
+      clearTimeout(silence);
+      silence = setTimeout(end, silentMs);
+      failures = 0;
+    };
+    let broken: unknown;
+    try {
+      if (await open({ signal: attempt.signal, heard })) return;
+    } catch (error) {
+      broken = error;
+    } finally {
+      clearTimeout(silence);
+      signal.removeEventListener("abort", end);
+    }
+    if (signal.aborted) return;
+    const waitMs = waitsMs[Math.min(failures++, waitsMs.length - 1)] as number;
+    onBroken(broken, waitMs);
+    await pause(waitMs, signal);
+  }
+}
+
+/** A page that nobody sees holds no connection: a browser has few of them for one server. @returns what ends it */
+export function whileSeen(start: (signal: AbortSignal) => void, onHidden: () => void = () => undefined): () => void {
+  let over: AbortController | undefined;
+  const look = () => {
+    over?.abort();
+    if (document.hidden) return onHidden();
+    over = new AbortController();
+    start(over.signal);
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+  return () => {
+    document.removeEventListener("visibilitychange", look);
+    over?.abort();
+  };
+}
