@@ -1,7 +1,7 @@
 import { Button, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconFilterOff } from "@tabler/icons-react";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import css from "./filters.module.css";
@@ -47,10 +47,18 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
 export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
   const [text, setText] = useState(value);
   const [settled] = useDebouncedValue(text.trim(), waitMs);
-  useEffect(() => setText(value), [value]);
+  /** On its way to the address, which takes a while. When it comes back from there, more may have been typed. */
+  const told = useRef<string[]>([]);
+  useEffect(() => {
+    const at = told.current.indexOf(value);
+    told.current.splice(0, at < 0 ? told.current.length : at + 1);
+    if (at < 0) setText(value);
+  }, [value]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
   useEffect(() => {
-    if (settled === text.trim() && settled !== value) onTyped(settled);
+    if (settled !== text.trim() || settled === (told.current.at(-1) ?? value)) return;
+    told.current.push(settled);
+    onTyped(settled);
   }, [settled]);
   return [text, setText] as const;
 }

@@ -5,6 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { Fragment, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useWords } from "../messages/words.ts";
+import { useTyped } from "../parts/filters.tsx";
 import { Trouble, Waiting } from "../parts/notice.tsx";
 import { usePages } from "../parts/pages.ts";
 import type { Filter } from "../router.tsx";
@@ -26,7 +27,7 @@ export function Log({ run, live }: { run: number; live: boolean }) {
   const set = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
   const least: Level = levels.find((level) => level === search.level) ?? "debug";
-  const find = search.find ?? "";
+  const [find, setFind] = useTyped(search.find ?? "", 180, (find) => set({ find }));
   const { lines, before, after, reading, grow, jump, error, again } = useLogLines(run, live, least);
   const [follows, setFollows] = useState(live);
   const [at, setAt] = useState(0);
@@ -110,7 +111,7 @@ export function Log({ run, live }: { run: number; live: boolean }) {
           value={find}
           onChange={(event) => {
             setAt(0);
-            set({ find: event.currentTarget.value });
+            setFind(event.currentTarget.value);
           }}
           onKeyDown={(event) => {
             if (event.key === "Enter") go(event.shiftKey ? -1 : 1);
