@@ -70,6 +70,7 @@ export const operationsEn = {
   "runBulk.rerunTitle": "Run {n} run again?|Run {n} runs again?",
   "runBulk.cancelTold": "What has not started never starts; what runs is told to stop, and what it did so far is done.",
   "runBulk.rerunTold": "For each a new run with its payload, key and priority.",
+  "runBulk.dueOnly": "Runs that are not due yet are left alone, as in the list: choose the state ready for them.",
   "runBulk.cancelNone": "Nothing that could be cancelled matches.",
   "runBulk.rerunNone": "Nothing that has ended matches.",
   "runBulk.cancelDone": "{n} run cancelled|{n} runs cancelled",

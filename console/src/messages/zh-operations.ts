@@ -71,6 +71,7 @@ export const operationsZh: Record<keyof typeof operationsEn, string> = {
   "runBulk.rerunTitle": "重新运行 {n} 个运行?",
   "runBulk.cancelTold": "尚未开始的不会再开始;正在运行的会被通知停止,已做的部分不会撤回。",
   "runBulk.rerunTold": "每个都会以相同的载荷、键和优先级创建新的运行。",
+  "runBulk.dueOnly": "尚未到期的运行不受影响,列表中也不显示:要取消它们,请选择状态“就绪”。",
   "runBulk.cancelNone": "没有可取消的匹配项。",
   "runBulk.rerunNone": "没有已结束的匹配项。",
   "runBulk.cancelDone": "已取消 {n} 个运行",

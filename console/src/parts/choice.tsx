@@ -1,11 +1,11 @@
 /** Rows of a list that are chosen, and the bar above it with what can be done with them, or with all that match. */
 import { Button } from "@mantine/core";
-import { type ReactNode, useCallback, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import css from "./choice.module.css";
 
-/** By the rows' keys. */
-export function useChoice() {
+/** By the rows' keys. @param filter of the list: with another one nothing is chosen, for what was may be seen no more */
+export function useChoice(filter: object) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const choose = useCallback((keys: string[], isChosen: boolean) => {
     setChosen((before) => {
@@ -15,6 +15,9 @@ export function useChoice() {
     });
   }, []);
   const chooseNone = useCallback(() => setChosen(new Set()), []);
+  const of = JSON.stringify(filter);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is what the choice was made among.
+  useEffect(() => chooseNone(), [of, chooseNone]);
   return { chosen, choose, chooseNone };
 }
 

@@ -5,7 +5,9 @@ import { useRef, useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call, type Given, isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
+import { nowMs } from "../now.ts";
 import { BeginMatching, Names } from "../operations/begin.tsx";
+import { FilterText } from "../operations/filter-text.tsx";
 import { ChoiceBar } from "../parts/choice.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { useEach } from "../parts/each.ts";
@@ -18,22 +20,31 @@ import type { Run } from "./runs.tsx";
 type Kind = "cancel" | "rerun";
 type OperationFilter = Given<"previewOperation">["filter"];
 
+const live: RunState[] = ["ready", "claimed", "held", "paused", "undecided"];
 const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
-/** What the list's filter means for an operation; undefined: nothing that it shows can be acted on so. */
+/**
+ * What the list's filter means for an operation: what the list shows, and no more. Without states it shows runs that are not due yet
+ * no more than an act on it means them. undefined: nothing that it shows can be acted on so.
+ */
 function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilter | undefined {
   const given = states.filter((state) => isOf(kind, state));
   if (states.length > 0 && given.length === 0) return undefined;
-  const filter = {
+  const now = nowMs();
+  const until =
+    kind === "cancel" && states.length === 0 && !(search.until && Date.parse(search.until) < now)
+      ? new Date(now).toISOString()
+      : search.until;
+  return {
     ...(search.task ? { task: search.task } : {}),
-    ...(given.length > 0 ? { states: given } : {}),
+    states: states.length > 0 ? given : kind === "rerun" ? ended : live,
     ...(search.since ? { since: search.since } : {}),
-    ...(search.until ? { until: search.until } : {}),
+    ...(until ? { until } : {}),
   };
-  return Object.keys(filter).length === 0 ? { all: true } : filter;
 }
 
+/** Its questions stand above the rows: what is done may leave the list without any. */
 export function RunBulk({
   rows,
   chosen,
@@ -48,7 +59,7 @@ export function RunBulk({
   onNone: () => void;
 }) {
   const { t } = useWords();
-  const [asked, setAsked] = useState<{ kind: Kind; runs?: Run[]; filter?: OperationFilter }>();
+  const [asked, setAsked] = useState<{ kind: Kind; runs?: Run[]; filter?: OperationFilter; isDue?: boolean }>();
   const runs = rows.filter(({ run }) => chosen.has(String(run)));
   const done = () => {
     setAsked(undefined);
@@ -56,46 +67,48 @@ export function RunBulk({
   };
   return (
     <>
-      <ChoiceBar
-        isSome={runs.length > 0}
-        told={runs.length > 0 ? t("runs.chosen", { n: runs.length }) : t("runs.chooseTold")}
-        onNone={onNone}
-        acts={(["cancel", "rerun"] as const).map((kind) => {
-          const its = runs.filter(({ state }) => isOf(kind, state));
-          const Icon = kind === "cancel" ? IconBan : IconRefresh;
-          return (
-            <Button
-              key={kind}
-              size="compact-sm"
-              variant="default"
-              leftSection={<Icon size={14} aria-hidden />}
-              disabled={its.length === 0}
-              onClick={() => setAsked({ kind, runs: its })}
-            >
-              {kind === "cancel" ? t("runs.cancelSome") : t("run.rerun")}
-            </Button>
-          );
-        })}
-        all={
-          <>
-            <span className="soft">{Object.keys(search).length > 0 ? t("runs.matched") : t("runs.everything")}</span>
-            {(["cancel", "rerun"] as const).map((kind) => {
-              const filter = matched(kind, search, states);
-              return (
+      {rows.length > 0 && (
+        <ChoiceBar
+          isSome={runs.length > 0}
+          told={runs.length > 0 ? t("runs.chosen", { n: runs.length }) : t("runs.chooseTold")}
+          onNone={onNone}
+          acts={(["cancel", "rerun"] as const).map((kind) => {
+            const its = runs.filter(({ state }) => isOf(kind, state));
+            const Icon = kind === "cancel" ? IconBan : IconRefresh;
+            return (
+              <Button
+                key={kind}
+                size="compact-sm"
+                variant="default"
+                leftSection={<Icon size={14} aria-hidden />}
+                disabled={its.length === 0}
+                onClick={() => setAsked({ kind, runs: its })}
+              >
+                {kind === "cancel" ? t("runs.cancelSome") : t("run.rerun")}
+              </Button>
+            );
+          })}
+          all={
+            <>
+              <span className="soft">{Object.keys(search).length > 0 ? t("runs.matched") : t("runs.everything")}</span>
+              {(["cancel", "rerun"] as const).map((kind) => (
                 <Button
                   key={kind}
                   size="compact-sm"
                   variant="default"
-                  disabled={filter === undefined}
-                  onClick={() => setAsked({ kind, ...(filter ? { filter } : {}) })}
+                  disabled={matched(kind, search, states) === undefined}
+                  onClick={() => {
+                    const filter = matched(kind, search, states);
+                    if (filter) setAsked({ kind, filter, isDue: states.length === 0 });
+                  }}
                 >
                   {t(`runs.${kind}All`)}
                 </Button>
-              );
-            })}
-          </>
-        }
-      />
+              ))}
+            </>
+          }
+        />
+      )}
       {asked?.runs && (
         <Chosen kind={asked.kind} runs={asked.runs} onClose={() => setAsked(undefined)} onDone={onNone} />
       )}
@@ -104,7 +117,12 @@ export function RunBulk({
           kind={asked.kind}
           filter={asked.filter}
           titleOf={(n) => t(`runBulk.${asked.kind}Title`, { n })}
-          consequence={t(`runBulk.${asked.kind}Told`)}
+          consequence={
+            <>
+              {t(`runBulk.${asked.kind}Told`)} <FilterText filter={asked.filter} />
+              {asked.kind === "cancel" && asked.isDue && <p>{t("runBulk.dueOnly")}</p>}
+            </>
+          }
           act={asked.kind === "cancel" ? t("run.cancel") : t("run.rerun")}
           grave={asked.kind === "cancel"}
           none={t(`runBulk.${asked.kind}None`)}

@@ -60,7 +60,7 @@ export function Runs() {
   );
   const isFiltered = Object.keys(search).length > 0;
   const may = useMay("operator");
-  const { chosen, choose, chooseNone } = useChoice();
+  const { chosen, choose, chooseNone } = useChoice(search);
   return (
     <Page title={t("screen.runs")} below={t("runs.lead")} fill>
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
@@ -78,9 +78,7 @@ export function Runs() {
         <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
         <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
       </Filters>
-      {may && (runs.data?.length ?? 0) > 0 && (
-        <RunBulk rows={runs.data ?? []} chosen={chosen} search={search} states={picked} onNone={chooseNone} />
-      )}
+      {may && <RunBulk rows={runs.data ?? []} chosen={chosen} search={search} states={picked} onNone={chooseNone} />}
       <Shown of={runs} rows={12}>
         {(rows) =>
           rows.length > 0 ? (

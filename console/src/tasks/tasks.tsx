@@ -50,7 +50,7 @@ export function Tasks() {
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
   };
   const tasks = usePages("listTasks", given, { everyMs });
-  const { chosen, choose, chooseNone } = useChoice();
+  const { chosen, choose, chooseNone } = useChoice(search);
   const [target, setTarget] = useState<BulkTarget>();
   const isFiltered = Object.keys(search).length > 0;
   const matched = {
@@ -107,16 +107,25 @@ export function Tasks() {
           all={
             <>
               <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
-              <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter: matched })}>
-                {t("tasks.pauseAll")}
-              </Button>
-              <Button
-                size="compact-sm"
-                variant="default"
-                onClick={() => setTarget({ kind: "resume", filter: matched })}
-              >
-                {t("tasks.resumeAll")}
-              </Button>
+              {/* What is paused already is not paused, nor the other way round: of such a list there is only the other act. */}
+              {search.paused !== "yes" && (
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  onClick={() => setTarget({ kind: "pause", filter: matched })}
+                >
+                  {t("tasks.pauseAll")}
+                </Button>
+              )}
+              {search.paused !== "no" && (
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  onClick={() => setTarget({ kind: "resume", filter: matched })}
+                >
+                  {t("tasks.resumeAll")}
+                </Button>
+              )}
             </>
           }
         />
