@@ -1,6 +1,6 @@
 import { Loader } from "@mantine/core";
 import { RouterProvider } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -8,7 +8,7 @@ import { Trouble } from "../parts/notice.tsx";
 import { router } from "../router.tsx";
 import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";
-import { SignIn } from "./sign-in.tsx";
+import { SignIn, SignInAgain } from "./sign-in.tsx";
 
 const knownKey = "carillon.signed-in";
 
@@ -30,7 +30,10 @@ function rememberHere(isIn: boolean): void {
   }
 }
 
-/** Lets through who is signed in; the address stays what it was, so a deep link survives the signing in. */
+/**
+ * Lets through who is signed in; the address stays what it was, so a deep link survives the signing in. Whose sign-in ends meanwhile
+ * signs in again before the page, with what was typed into it still there.
+ */
 export function Gate() {
   const { t } = useWords();
   // Who was never signed in here is first asked about without a refusal, which the browser would log as an error.
@@ -48,10 +51,25 @@ export function Gate() {
     const place = isIn ? takePlace() : undefined;
     if (place !== undefined) router.history.replace(place);
   }, [isIn]);
-  if (isOut || (!asks && !isIn && ways.data)) return <SignIn />;
-  if (me.data) return <RouterProvider router={router} />;
+  const user = me.data?.user;
+  // Who comes after another sees nothing of what that one asked for: a new page remembers nothing.
+  const first = useRef(user);
+  first.current ??= user;
+  const isAnother = user !== first.current;
+  useEffect(() => {
+    if (isAnother) window.location.reload();
+  }, [isAnother]);
+  useKeysKept(isOut && isIn);
+  if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
+  if (isIn && !isAnother)
+    return (
+      <>
+        <RouterProvider router={router} />
+        {isOut && <SignInAgain />}
+      </>
+    );
   const asked = asks ? me : ways;
-  if (asked.error)
+  if (asked.error && !isIn)
     return (
       <main className={css.place}>
         <Trouble error={asked.error} again={() => void asked.refetch()} />
@@ -62,4 +80,20 @@ export function Gate() {
       <Loader aria-label={t("notice.loading")} />
     </main>
   );
+}
+
+/** Keys are heard at the window, by shortcuts and by dialogs, which Escape would close: they are kept from a page that waits. */
+function useKeysKept(isKept: boolean): void {
+  const present = useRef(isKept);
+  present.current = isKept;
+  useEffect(() => {
+    // Once, before there is a page: of those that listen at the window the first comes first.
+    const keep = (event: KeyboardEvent) => {
+      if (!present.current) return;
+      event.stopImmediatePropagation();
+      if (event.key === "Escape") event.preventDefault();
+    };
+    window.addEventListener("keydown", keep, true);
+    return () => window.removeEventListener("keydown", keep, true);
+  }, []);
 }

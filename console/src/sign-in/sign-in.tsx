@@ -1,15 +1,32 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { IconLogin2 } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { answers, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import bell from "../bell.svg";
+import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/notice.tsx";
 import { Choices } from "../shell/choices.tsx";
 import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
+
+/** Before the page of whoever was signed in. The browser keeps clicks and the focus from what lies behind it, dialogs too. */
+export function SignInAgain() {
+  const { t } = useWords();
+  const place = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    const dialog = place.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={place} className={css.again} aria-label={t("signIn.title")}>
+      <SignIn />
+    </dialog>
+  );
+}
 
 export function SignIn() {
   const { t } = useWords();
@@ -19,14 +36,19 @@ export function SignIn() {
   const provider = useAnswer("howToSignIn", {}).data?.provider;
   useEffect(forgetRefusal, []);
   useEffect(() => {
+    const before = document.title;
     document.title = `${t("signIn.title")} · Carillon`;
+    return () => {
+      document.title = before;
+    };
   }, [t]);
   const signIn = useMutation({
     mutationFn: () => call("signIn", { name, password }),
     onSuccess: (me) => {
-      // What somebody else saw before is not shown to this one.
-      answers.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
       answers.setQueryData(["getMe", {}], me);
+      // Of a page that waits all was refused meanwhile; another user's is dropped by the gate.
+      void answers.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
+      tryNow();
     },
     onError: () => setPassword(""),
   });
