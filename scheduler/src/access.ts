@@ -15,11 +15,23 @@ export type Policy = "anyone" | "signed-in" | "worker" | Role;
 /**
  * Which namespaces a route is about. `nothing`: none, it tells or changes what is the caller's own or nobody's. `cluster`: all
  * of them, so it asks for the role everywhere. `listed`: what the caller may not see is left out. `task`, `calendar`, `group`,
- * `key`: that of the name in the path. `run`, `operation`: that of what has the number in the path; it is not there for whoever
- * may not see it. `body`: those of the names in the body.
+ * `key`: that of the name in the path. `run`, `operation`, `silence`: that of what has the number in the path; it is not there for
+ * whoever may not see it. `body`: those of the names in the body.
  */
 export const touches = [
-  ...(["nothing", "cluster", "listed", "task", "calendar", "group", "key", "run", "operation", "body"] as const),
+  ...([
+    "nothing",
+    "cluster",
+    "listed",
+    "task",
+    "calendar",
+    "group",
+    "key",
+    "run",
+    "operation",
+    "silence",
+    "body",
+  ] as const),
 ];
 export type Touches = (typeof touches)[number];
 

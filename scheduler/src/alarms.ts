@@ -146,3 +146,6 @@ export function messageText(message: AlarmMessage): {
   const head = kind === "cleared" ? `Over. It began at ${since}; ${total} in all.` : `Since ${since}; ${total} so far.`;
   return { subject, text: [head, ...lines, "", "See carillon alarms, carillon doctor."].join("\n") };
 }
+
+export const silenceUnknown = (silenceId: number): CarillonError =>
+  new CarillonError("ALARM_UNKNOWN", `there is no silence ${silenceId} that holds`, { hint: "It may have ended." });

@@ -146,7 +146,7 @@ export const alarmRoutes = {
     errors: ["OPTION_INVALID", "DURATION_INVALID"],
   }),
   endSilence: route({
-    ...{ touches: "cluster", method: "DELETE", path: "/v1/alarm-silences/{silence}", noun, policy: "operator" },
+    ...{ touches: "silence", method: "DELETE", path: "/v1/alarm-silences/{silence}", noun, policy: "operator" },
     summary: "End a silence before its time",
     params: z.strictObject({ silence: id }),
     query: z.strictObject({ reason }),

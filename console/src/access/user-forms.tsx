@@ -80,7 +80,7 @@ export function ChangeUser({ user, onClose }: { user: User; onClose: () => void 
         await set(role, grants, reason, key);
         toast({
           text: t("access.changedDone", { what: user.name }),
-          undo: () => void set(user.role, before, t("act.undo")),
+          undo: () => set(user.role, before, t("act.undo")),
         });
       }}
       onClose={onClose}

@@ -23,6 +23,8 @@ import { SilenceDialog, Silences } from "./silences.tsx";
 
 export type Alarm = Answer<"listAlarms">["items"][number];
 export type Rule = Alarm["rule"];
+/** Of an alarm, which may be over before it is answered; to silence something, of none too. */
+type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
 
 /** No event tells of them: the leader looks every few seconds. */
 const everyMs = 5_000;
@@ -35,7 +37,8 @@ export function Alarms() {
   const alarms = usePages("listAlarms", { limit: 100 }, { everyMs });
   const rules = useAnswer("listAlarmRules", {}, { enabled: seesAll });
   const isOff = rules.data !== undefined && rules.data.summaryMs === null;
-  const [silencing, setSilencing] = useState(false);
+  const [asked, setAsked] = useState<Asked>();
+  const close = () => setAsked(undefined);
   return (
     <Page
       title={t("screen.alarms")}
@@ -46,7 +49,7 @@ export function Alarms() {
           <Button
             variant="default"
             leftSection={<IconBellOff size={16} aria-hidden />}
-            onClick={() => setSilencing(true)}
+            onClick={() => setAsked({ act: "silence" })}
           >
             {t("alarms.silenceAny")}
           </Button>
@@ -72,7 +75,7 @@ export function Alarms() {
                 <ul className={css.open} aria-label={t("alarms.open")}>
                   {open.map((alarm) => (
                     <li key={`${alarm.rule} ${alarm.task}`}>
-                      <One alarm={alarm} may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)} />
+                      <One alarm={alarm} may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)} onAsk={setAsked} />
                     </li>
                   ))}
                 </ul>
@@ -82,14 +85,17 @@ export function Alarms() {
           )
         }
       </Shown>
-      <Silences may={reach.everywhere} />
+      <Silences />
       {seesAll && !isOff && (
         <>
           <Messages />
           <Rules rules={rules} may={reach.everywhere} />
         </>
       )}
-      {silencing && <SilenceDialog onClose={() => setSilencing(false)} />}
+      {asked?.act === "acknowledge" && <Acknowledge alarm={asked.alarm} onClose={close} />}
+      {asked?.act === "silence" && (
+        <SilenceDialog rule={asked.alarm?.rule ?? null} task={asked.alarm?.task ?? null} onClose={close} />
+      )}
     </Page>
   );
 }
@@ -130,10 +136,9 @@ const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string
   leaderless: { to: "/nodes" },
 };
 
-function One({ alarm, may }: { alarm: Alarm; may: boolean }) {
+function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked: Asked) => void }) {
   const words = useWords();
   const { t } = words;
-  const [act, setAct] = useState<"acknowledge" | "silence">();
   const { rule, task, acknowledged, silencedUntil } = alarm;
   const isQuiet = acknowledged !== null || silencedUntil !== null;
   const { to, state } = places[rule];
@@ -187,7 +192,7 @@ function One({ alarm, may }: { alarm: Alarm; may: boolean }) {
                 size="compact-sm"
                 variant="default"
                 leftSection={<IconCheck size={14} aria-hidden />}
-                onClick={() => setAct("acknowledge")}
+                onClick={() => onAsk({ act: "acknowledge", alarm })}
               >
                 {t("alarms.acknowledge")}
               </Button>
@@ -197,7 +202,7 @@ function One({ alarm, may }: { alarm: Alarm; may: boolean }) {
                 size="compact-sm"
                 variant="default"
                 leftSection={<IconBellOff size={14} aria-hidden />}
-                onClick={() => setAct("silence")}
+                onClick={() => onAsk({ act: "silence", alarm })}
               >
                 {t("alarms.silence")}
               </Button>
@@ -205,20 +210,23 @@ function One({ alarm, may }: { alarm: Alarm; may: boolean }) {
           </span>
         )}
       </div>
-      {act === "acknowledge" && (
-        <Confirm
-          title={t("alarms.acknowledgeTitle", { what: `${t(`alarm.${rule}`)}, ${about}` })}
-          consequence={t("alarms.acknowledgeTold")}
-          act={t("alarms.acknowledge")}
-          onDo={async ({ reason, key }) => {
-            const done = await call("acknowledgeAlarm", { rule, reason, ...(task === null ? {} : { task }) }, { key });
-            outdate("listAlarms");
-            toast({ text: t("alarms.acknowledged", { n: done.acknowledged }) });
-          }}
-          onClose={() => setAct(undefined)}
-        />
-      )}
-      {act === "silence" && <SilenceDialog rule={rule} task={task} onClose={() => setAct(undefined)} />}
     </article>
+  );
+}
+
+function Acknowledge({ alarm: { rule, task }, onClose }: { alarm: Alarm; onClose: () => void }) {
+  const { t } = useWords();
+  return (
+    <Confirm
+      title={t("alarms.acknowledgeTitle", { what: `${t(`alarm.${rule}`)}, ${task ?? t("alarms.cluster")}` })}
+      consequence={t("alarms.acknowledgeTold")}
+      act={t("alarms.acknowledge")}
+      onDo={async ({ reason, key }) => {
+        const done = await call("acknowledgeAlarm", { rule, reason, ...(task === null ? {} : { task }) }, { key });
+        outdate("listAlarms");
+        toast({ text: t("alarms.acknowledged", { n: done.acknowledged }) });
+      }}
+      onClose={onClose}
+    />
   );
 }

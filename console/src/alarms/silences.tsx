@@ -10,7 +10,7 @@ import { Moment } from "../parts/moment.tsx";
 import { Shown } from "../parts/notice.tsx";
 import { Card } from "../parts/page.tsx";
 import { plain } from "../parts/plain.ts";
-import { toast } from "../parts/toasts.tsx";
+import { toast, toastFailure } from "../parts/toasts.tsx";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./alarms.module.css";
 import type { Rule } from "./alarms.tsx";
@@ -22,8 +22,9 @@ const spans = ["1h", "4h", "1d", "7d", "30d"] as const;
 const hourMs = 3_600_000;
 const spanMs = { "1h": hourMs, "4h": 4 * hourMs, "1d": 24 * hourMs, "7d": 168 * hourMs, "30d": 720 * hourMs };
 
-export function Silences({ may }: { may: boolean }) {
+export function Silences() {
   const { t } = useWords();
+  const reach = useReach("operator");
   const asked = useAnswer("listSilences", {}, { everyMs: 30_000 });
   if (asked.data?.silences.length === 0) return null;
   return (
@@ -32,7 +33,7 @@ export function Silences({ may }: { may: boolean }) {
         {({ silences }) => (
           <ul className={css.silences}>
             {silences.map((one) => (
-              <One key={one.silence} one={one} may={may} />
+              <One key={one.silence} one={one} may={one.task === null ? reach.everywhere : reach.on(one.task)} />
             ))}
           </ul>
         )}
@@ -50,7 +51,7 @@ function One({ one, may }: { one: Silence; may: boolean }) {
       await call("endSilence", { silence: one.silence });
       toast({ text: t("alarms.silenceEnded") });
     } catch (error) {
-      toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+      toastFailure(error);
     }
     setEnding(false);
     outdate("listSilences", "listAlarms");
@@ -116,7 +117,7 @@ export function SilenceDialog({
         toast({
           text: t("alarms.silenceDone", { time: `${words.day(until)} ${words.minute(until)}` }),
           undo: () =>
-            void call("endSilence", { silence: made.silence }).finally(() => outdate("listSilences", "listAlarms")),
+            call("endSilence", { silence: made.silence }).finally(() => outdate("listSilences", "listAlarms")),
         });
       }}
       onClose={onClose}

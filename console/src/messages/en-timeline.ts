@@ -50,6 +50,7 @@ export const timelineEn = {
   "timeline.moveTold":
     "Each gets a new version with the later minute. It counts as edited by hand, and can be reverted.",
   "timeline.moved": "{n} task is set later|{n} tasks are set later",
+  "timeline.stay": "{n} task stays set later: {why}|{n} tasks stay set later, the first of them because: {why}",
   "timeline.good": "It is spread as well as setting crons later can.",
   "timeline.jitter": "Or jitter instead",
   "timeline.jitterTold":

@@ -49,6 +49,7 @@ export const timelineZh: Record<keyof typeof timelineEn, string> = {
   "timeline.moveTitle": "推迟 {n} 个任务?",
   "timeline.moveTold": "每个任务都会有一个推迟后的新版本,记为手动编辑,可以还原。",
   "timeline.moved": "已推迟 {n} 个任务",
+  "timeline.stay": "{n} 个任务未能恢复:{why}",
   "timeline.good": "推迟 cron 已无法更好地错开。",
   "timeline.jitter": "或改用抖动",
   "timeline.jitterTold": "若这些 cron 各自在如下分钟数内随机推迟,最拥挤的一分钟平均为:",

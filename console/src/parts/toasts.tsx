@@ -8,7 +8,8 @@ import css from "./toasts.module.css";
 export interface Toast {
   text: string;
   failed?: boolean;
-  undo?: () => void;
+  /** What it promises may fail: that is told then. */
+  undo?: () => unknown;
 }
 
 type Kept = Toast & { id: number };
@@ -28,6 +29,9 @@ export function toast(told: Toast): void {
   keep([...kept.slice(-2), { ...told, id }]);
   setTimeout(() => drop(id), shownMs);
 }
+
+export const toastFailure = (error: unknown): void =>
+  toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
 
 const subscribe = (listener: () => void) => {
   listeners.add(listener);
@@ -52,7 +56,7 @@ export function Toasts() {
               size="compact-sm"
               variant="default"
               onClick={() => {
-                undo();
+                Promise.resolve(undo()).catch(toastFailure);
                 drop(id);
               }}
             >

@@ -163,10 +163,15 @@ function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
         if (done.length === 0) return;
         toast({
           text: t("timeline.moved", { n: done.length }),
-          undo: () =>
-            void Promise.allSettled(
+          undo: async () => {
+            const tries = await Promise.allSettled(
               done.map(({ task, was, is }) => call("revertTask", { task, version: was }, { ifVersion: is })),
-            ).then(after),
+            );
+            after();
+            const failed = tries.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+            if (failed.length > 0)
+              throw new Error(t("timeline.stay", { n: failed.length, why: (failed[0] as Error).message }));
+          },
         });
       }}
       onClose={onClose}

@@ -182,7 +182,7 @@ function Limit({ group, onClose }: { group: WorkerGroup; onClose: () => void }) 
       act={t("workers.change")}
       onDo={async ({ reason, key }) => {
         await set(limit === "" ? null : Number(limit), reason, key);
-        toast({ text: t("workers.limited", { group: group.name }), undo: () => void set(group.limit, t("act.undo")) });
+        toast({ text: t("workers.limited", { group: group.name }), undo: () => set(group.limit, t("act.undo")) });
       }}
       onClose={onClose}
     >

@@ -1,13 +1,13 @@
-import type { Reach } from "../access.ts";
+import { Reach } from "../access.ts";
 import type { AlarmSettings, ChannelOptions } from "../alarm-options.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../alarm-store.ts";
-import { type AlarmRule, alarmRules, messageText, ruleWords, silenceSpanMs } from "../alarms.ts";
+import { type AlarmRule, alarmRules, messageText, ruleWords, silenceSpanMs, silenceUnknown } from "../alarms.ts";
 import type { Answer } from "../contract.ts";
 import type { alarmRoutes } from "../contract-alarms.ts";
 import { CarillonError } from "../errors.ts";
 import { iso, isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
-import type { Some } from "./call.ts";
+import type { Call, Some } from "./call.ts";
 import { cursorText, numberCursor, pageOf } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
 
@@ -52,6 +52,14 @@ function checkAbout(reach: Reach, task: string | undefined): void {
 }
 
 export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
+  /** What a silence is about never changes, so that it may end between this and its end. @throws ALARM_UNKNOWN, ACCESS_DENIED */
+  const checkSilence = async (silence: number, { nowMs, who, reach }: Call) => {
+    if (reach.namespaces === null) return;
+    const sees = who === null ? reach : new Reach(who, "viewer");
+    const found = (await alarms.silences(nowMs)).find(({ silenceId }) => silenceId === silence);
+    if (!found || !isSeen(sees, found.task ?? "")) throw silenceUnknown(silence);
+    checkAbout(reach, found.task ?? undefined);
+  };
   return {
     async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
@@ -105,6 +113,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       return asSilence(await alarms.silence({ rule, task, untilMs }, changeOf(call, reason)));
     },
     async endSilence({ silence, reason }, call) {
+      await checkSilence(silence, call);
       await alarms.unsilence(silence, changeOf(call, reason));
       return undefined;
     },

@@ -1,5 +1,5 @@
 import type { AlarmRecord, AlarmStore, OutboxRow, OutboxTry, Silence } from "../alarm-store.ts";
-import { type AlarmMessage, testMessage } from "../alarms.ts";
+import { type AlarmMessage, silenceUnknown, testMessage } from "../alarms.ts";
 import { CarillonError } from "../errors.ts";
 import type { Json } from "../json.ts";
 import type { Change, SqlClient } from "../store.ts";
@@ -112,7 +112,7 @@ export function saidStore(database: Database): Said {
           `update ${s}.alarm_silence set ended_ms = $2 where id = $1 and ended_ms is null and until_ms > $2 returning id`,
           [silenceId, Math.round(change.nowMs)],
         );
-        if (rows.length === 0) throw unknown(`there is no silence ${silenceId} that holds`, "It may have ended.");
+        if (rows.length === 0) throw silenceUnknown(silenceId);
         await put(client, "unsilence", String(silenceId), null, change);
       }),
 

@@ -11,7 +11,7 @@ let admin: Client;
 /** An admin in `theirs`, and nothing in `ours`. */
 let stranger = "";
 let theirs: Client;
-let made = { run: 0, operation: 0, ended: 0 };
+let made = { run: 0, operation: 0, ended: 0, silence: 0 };
 
 beforeAll(async () => {
   await stage.open();
@@ -27,7 +27,8 @@ beforeAll(async () => {
   const { run: ended } = await admin.runTask({ task: "ours/settle", in: "1d" });
   await admin.cancelRun({ run: ended });
   const { operation } = await admin.beginOperation({ kind: "resume", filter: { task: "ours/settle" } });
-  made = { run, operation, ended };
+  const { silence } = await admin.silenceAlarms({ task: "ours/settle", for: "1h" });
+  made = { run, operation, ended, silence };
 });
 afterAll(() => stage.close());
 
@@ -88,7 +89,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   rule: ["failed", "late"],
   channel: ["ours-mail", "ours-none"],
   message: [888_888_881, nobody],
-  silence: [888_888_881, nobody],
+  silence: [0, nobody],
   secret: ["ours-token", "ours-none"],
   bundle: ["ours-files", "ours-none"],
   task: ["ours/settle", "ours/absent"],
@@ -102,10 +103,15 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   token: ["absent", "absent"],
 };
 
+/** What has a number and is not there for whoever may not see it. */
+const isNumbered = (touches: string) => ["run", "operation", "silence"].includes(touches);
+
 async function ask(routeId: RouteId, there: boolean, token: string) {
   const shape = shapeOf(routeId);
-  const { run, operation } = made;
-  const at = { ...names, run: [run, nobody], operation: [operation, nobody] } as typeof names;
+  const { run, operation, silence } = made;
+  const at = {
+    ...{ ...names, run: [run, nobody], operation: [operation, nobody], silence: [silence, nobody] },
+  } as typeof names;
   const named: string[] = [];
   const path = `${shape.path}${queries[routeId] ?? ""}`.replace(/\{(\w+)\}/g, (_, place: Place) => {
     const name = String(at[place][there ? 0 : 1]);
@@ -135,13 +141,17 @@ describe("with the credentials of another namespace", () => {
       }
       expect([routeId, absent]).toEqual([routeId, there]);
       if (touches === "listed") expect([routeId, there.status]).toEqual([routeId, 200]);
-      else if (touches === "run" || touches === "operation")
-        expect([routeId, there.status, there.code]).toEqual([routeId, 404, `${touches.toUpperCase()}_UNKNOWN`]);
+      else if (isNumbered(touches))
+        expect([routeId, there.status, there.code]).toEqual([
+          routeId,
+          404,
+          touches === "silence" ? "ALARM_UNKNOWN" : `${touches.toUpperCase()}_UNKNOWN`,
+        ]);
       else expect([routeId, there.status, there.code]).toEqual([routeId, 403, "ACCESS_DENIED"]);
       const told = touches === "body" ? there.text.replace('namespace \\"ours\\"', "") : there.text;
       expect([routeId, told]).toEqual([
         routeId,
-        touches === "listed" || touches === "run" || touches === "operation" || touches === "cluster"
+        touches === "listed" || isNumbered(touches) || touches === "cluster"
           ? expect.not.stringMatching(/ours/)
           : expect.not.stringMatching(/ours\/(?:settle|bank|gpu|key)/),
       ]);
@@ -218,6 +228,20 @@ describe("in one's own namespace", () => {
     const key = await theirs.createWorkerKey({ name: "theirs/key", groups: ["theirs/gpu"] });
     expect((await theirs.listWorkerKeys()).items).toMatchObject([{ name: key.name }]);
     expect(await theirs.getMe()).toMatchObject({ role: null, grants: [{ namespace: "theirs", role: "admin" }] });
+  });
+
+  test("an operator silences a task and takes it back; one that is about more is everyone's", async () => {
+    const operator = stage.clientOf(await stage.token("operator", { where: ["theirs"] }));
+    const viewer = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
+    const { silence } = await operator.silenceAlarms({ task: "theirs/one", for: "1h" });
+    await expect(viewer.endSilence({ silence })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
+    await operator.endSilence({ silence });
+    await expect(operator.endSilence({ silence })).rejects.toMatchObject({ code: "ALARM_UNKNOWN" });
+    const whole = await admin.silenceAlarms({ rule: "late", for: "1h" });
+    await expect(theirs.endSilence({ silence: whole.silence })).rejects.toMatchObject({ code: "ALARM_UNKNOWN" });
+    await expect(theirs.endSilence({ silence: made.silence })).rejects.toMatchObject({ code: "ALARM_UNKNOWN" });
+    expect((await admin.listSilences()).silences.map((one) => one.silence)).toEqual([whole.silence, made.silence]);
+    await admin.endSilence({ silence: whole.silence });
   });
 
   test("a worker that serves others too is shown with one's own groups and tasks alone", async () => {
