@@ -2,7 +2,7 @@
 import { Button, Select } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -17,7 +17,7 @@ import { stepRows } from "../parts/step-rows.ts";
 import type { Filter } from "../router.tsx";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./dead-letters.module.css";
-import { DeadGroup, outdateLetters } from "./group.tsx";
+import { Ask, type Asked, DeadGroup, outdateLetters } from "./group.tsx";
 
 export type Group = Answer<"listDeadGroups">["groups"][number];
 /** What the list is narrowed to: an act on a group means these of its letters alone. */
@@ -52,12 +52,15 @@ export function DeadLetters() {
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
   const isFiltered = task !== undefined || within !== undefined;
-  const open = groups.find((group) => group.fingerprint === fingerprint) ?? (wide && !fingerprint ? groups[0] : null);
+  const pinned = usePinned(`${task} ${within}`, dead.isPlaceholderData ? undefined : groups);
+  const open =
+    groups.find((group) => group.fingerprint === (fingerprint ?? pinned)) ?? (wide && !fingerprint ? groups[0] : null);
+  const [asked, setAsked] = useState<Asked>();
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change, fingerprint: undefined }), replace: true });
   const letters = groups.reduce((sum, group) => sum + group.letters, 0);
   const pane = open ? (
-    <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} onBegun={setOperation} />
+    <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} onAsk={setAsked} />
   ) : fingerprint && dead.data ? (
     <Card>
       <Nothing title={t("dead.gone")}>{t("dead.goneTold")}</Nothing>
@@ -113,6 +116,7 @@ export function DeadLetters() {
           </Shown>
         </>
       )}
+      {asked && <Ask {...asked} narrowing={narrowing} onBegun={setOperation} onClose={() => setAsked(undefined)} />}
       {operation !== undefined && (
         <Watched
           operation={operation}
@@ -124,6 +128,18 @@ export function DeadLetters() {
       )}
     </Page>
   );
+}
+
+/**
+ * What stands first when the list comes, as long as it is there: the largest comes first, and one that grows past it must not take its
+ * place under the pointer. @param groups undefined: not yet of this list
+ */
+function usePinned(list: string, groups: Group[] | undefined): string | undefined {
+  const pinned = useRef({ list, fingerprint: undefined as string | undefined });
+  if (pinned.current.list !== list) pinned.current = { list, fingerprint: undefined };
+  if (groups && !groups.some(({ fingerprint }) => fingerprint === pinned.current.fingerprint))
+    pinned.current = { list, fingerprint: groups[0]?.fingerprint };
+  return pinned.current.fingerprint;
 }
 
 const tasksShown = 2;

@@ -23,26 +23,25 @@ import { wordsOf } from "./dead-letters.tsx";
 type Letter = Answer<"listDeadLetters">["items"][number];
 type Kind = "redrive" | "dismiss";
 /** All of the group, as it is narrowed, or one of its letters. */
-type Asked = { kind: Kind; letter?: Letter };
+export type Asked = { kind: Kind; group: Group; letter?: Letter };
 
 const lettersShown = 25;
 const tasksShown = 6;
 
 export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
-/** @param onBegun is told of an operation on all of it: what becomes of that outlives the group, which goes with its letters */
+/** @param onAsk the question outlives the group, which goes with its letters */
 export function DeadGroup({
   group,
   narrowing,
-  onBegun,
+  onAsk,
 }: {
   group: Group;
   narrowing: Narrowing;
-  onBegun: (operation: number) => void;
+  onAsk: (asked: Asked) => void;
 }) {
   const { t, count } = useWords();
   const reach = useReach("operator");
-  const [asked, setAsked] = useState<Asked>();
   const { fingerprint, letters, tasks, reason } = group;
   const may = tasks.some(reach.on);
   return (
@@ -55,7 +54,7 @@ export function DeadGroup({
               <Button
                 size="compact-md"
                 leftSection={<IconRefresh size={16} aria-hidden />}
-                onClick={() => setAsked({ kind: "redrive" })}
+                onClick={() => onAsk({ kind: "redrive", group })}
               >
                 {t("dead.redriveAll", { n: letters })}
               </Button>
@@ -63,7 +62,7 @@ export function DeadGroup({
                 size="compact-md"
                 variant="default"
                 leftSection={<IconTrash size={16} aria-hidden />}
-                onClick={() => setAsked({ kind: "dismiss" })}
+                onClick={() => onAsk({ kind: "dismiss", group })}
               >
                 {t("dead.dismissAll", { n: letters })}
               </Button>
@@ -106,11 +105,8 @@ export function DeadGroup({
       </Card>
       <Sample run={group.lastRun} />
       <Card title={t("screen.runs")} tight>
-        <Letters group={group} narrowing={narrowing} mayOn={reach.on} onAsk={setAsked} />
+        <Letters group={group} narrowing={narrowing} mayOn={reach.on} onAsk={onAsk} />
       </Card>
-      {asked && (
-        <Ask {...asked} group={group} narrowing={narrowing} onBegun={onBegun} onClose={() => setAsked(undefined)} />
-      )}
     </div>
   );
 }
@@ -191,7 +187,7 @@ function Letters({
                       size={30}
                       aria-label={t("dead.redriveOne", { run: String(letter.run) })}
                       title={t("dead.redrive")}
-                      onClick={() => onAsk({ kind: "redrive", letter })}
+                      onClick={() => onAsk({ kind: "redrive", group, letter })}
                     >
                       <IconRefresh size={16} aria-hidden />
                     </ActionIcon>
@@ -200,7 +196,7 @@ function Letters({
                       size={30}
                       aria-label={t("dead.dismissOne", { run: String(letter.run) })}
                       title={t("dead.dismiss")}
-                      onClick={() => onAsk({ kind: "dismiss", letter })}
+                      onClick={() => onAsk({ kind: "dismiss", group, letter })}
                     >
                       <IconTrash size={16} aria-hidden />
                     </ActionIcon>
@@ -216,14 +212,15 @@ function Letters({
   );
 }
 
-function Ask({
+/** @param onBegun is told of an operation on all of it */
+export function Ask({
   kind,
   letter,
   group,
   narrowing,
   onBegun,
   onClose,
-}: Asked & { group: Group; narrowing: Narrowing; onBegun: (operation: number) => void; onClose: () => void }) {
+}: Asked & { narrowing: Narrowing; onBegun: (operation: number) => void; onClose: () => void }) {
   const { t } = useWords();
   const [filter] = useState<Given<"previewOperation">["filter"]>(() =>
     letter ? { fingerprint: group.fingerprint, run: letter.run } : { fingerprint: group.fingerprint, ...narrowing },
