@@ -52,6 +52,14 @@ export function Overview() {
   const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const undecided = (live.data?.items ?? []).filter(({ state }) => state === "undecided");
   const running = (live.data?.items ?? []).filter(({ state }) => state === "claimed");
+  // The earliest come first: with one among them that is not overdue, these are all of them.
+  const isOverdueMore = overdue.length > 0 && overdue.length === ready.data?.items.length && ready.data.next !== null;
+  const isLiveMore = (live.data?.next ?? null) !== null;
+  const isWorkersMore = (workers.data?.next ?? null) !== null;
+  /** Of a page that is not the last: so many, and more. */
+  const least = (n: number, isMore: boolean) => `${count(n)}${isMore ? "+" : ""}`;
+  /** The same in a sentence, which has another form for one. */
+  const leastOf = (n: number, isMore: boolean) => (isMore ? least(n, true) : n);
   const waiting = (groups.data?.items ?? []).reduce((sum, group) => sum + group.waiting, 0);
   const capacity = (workers.data?.items ?? []).reduce((sum, worker) => sum + (worker.capacity ?? 0), 0);
   const letters = (dead.data?.groups ?? []).reduce((sum, group) => sum + group.letters, 0);
@@ -90,7 +98,7 @@ export function Overview() {
       ? [
           [
             "late",
-            t("overview.alarmsTold", { n: alarms.data?.next ? `${count(alarming)}+` : alarming }),
+            t("overview.alarmsTold", { n: leastOf(alarming, (alarms.data?.next ?? null) !== null) }),
             <Link key="alarms" to="/alarms">
               {t("screen.alarms")}
             </Link>,
@@ -101,7 +109,7 @@ export function Overview() {
       ? [
           [
             "bad",
-            t("overview.overdueTold", { n: overdue.length }),
+            t("overview.overdueTold", { n: leastOf(overdue.length, isOverdueMore) }),
             <Link key="overdue" to="/runs" search={{ state: "ready" }}>
               {t("overview.see")}
             </Link>,
@@ -112,7 +120,7 @@ export function Overview() {
       ? [
           [
             "late",
-            t("overview.undecidedTold", { n: undecided.length }),
+            t("overview.undecidedTold", { n: leastOf(undecided.length, isLiveMore) }),
             <Link key="undecided" to="/runs" search={{ state: "undecided" }}>
               {t("overview.see")}
             </Link>,
@@ -123,7 +131,7 @@ export function Overview() {
       ? [
           [
             "late",
-            t("overview.failedTold", { n: failed.data?.next ? `${count(failures.length)}+` : failures.length }),
+            t("overview.failedTold", { n: leastOf(failures.length, (failed.data?.next ?? null) !== null) }),
             <Link key="failed" to="/runs" search={{ state: "failed" }}>
               {t("overview.see")}
             </Link>,
@@ -143,7 +151,7 @@ export function Overview() {
       <div className={css.tiles}>
         <Tile
           name={t("overview.overdue")}
-          value={ready.data && count(overdue.length)}
+          value={ready.data && least(overdue.length, isOverdueMore)}
           tone={overdue.length > 0 ? "bad" : "ok"}
           more={t("overview.overdueMore")}
           to="/runs"
@@ -159,15 +167,15 @@ export function Overview() {
         />
         <Tile
           name={t("overview.running")}
-          value={live.data && count(running.length)}
+          value={live.data && least(running.length, isLiveMore)}
           tone={running.length > 0 ? "run" : "ok"}
-          more={t("overview.runningMore", { n: waiting })}
+          more={t("overview.runningMore", { n: leastOf(waiting, (groups.data?.next ?? null) !== null) })}
           to="/runs"
           search={{ state: "claimed" }}
         />
         <Tile
           name={t("overview.failed")}
-          value={failed.data && `${count(failures.length)}${failed.data.next === null ? "" : "+"}`}
+          value={failed.data && least(failures.length, failed.data.next !== null)}
           tone={failures.length > 0 ? "bad" : "ok"}
           more={t("overview.failedMore")}
           to="/runs"
@@ -183,9 +191,12 @@ export function Overview() {
         />
         <Tile
           name={t("overview.workers")}
-          value={workers.data && count(workers.data.items.length)}
+          value={workers.data && least(workers.data.items.length, isWorkersMore)}
           tone={isAlone ? "bad" : "ok"}
-          more={t("overview.workersMore", { held: count(running.length), capacity: count(capacity) })}
+          more={t("overview.workersMore", {
+            held: least(running.length, isLiveMore),
+            capacity: least(capacity, isWorkersMore),
+          })}
           to="/workers"
           search={{}}
         />
