@@ -13,10 +13,12 @@ import { plain } from "../parts/plain.ts";
 import { toast } from "../parts/toasts.tsx";
 import { OperationLink } from "./filter-text.tsx";
 import css from "./operations.module.css";
+import { isUnderWay, useOperation } from "./watch.ts";
 
 type Request = Omit<Given<"beginOperation">, "reason">;
 
 const namesShown = 8;
+const everyMs = 500;
 
 /** Asks before it is begun; then it is shown where the question was. @param onDone it was begun, and is watched no more */
 export function Begin({
@@ -93,9 +95,9 @@ export function Names({ names, total, most = namesShown }: { names: string[]; to
 /** Goes on without being watched, too. */
 export function Watched({ operation, onClose }: { operation: number; onClose: () => void }) {
   const { t } = useWords();
-  const asked = useAnswer("getOperation", { operation }, { everyMs: 500 });
+  const asked = useOperation(operation, everyMs);
   const stop = useMutation({ mutationFn: () => call("stopOperation", { operation }) });
-  const isOver = asked.data !== undefined && !["running", "stopping"].includes(asked.data.state);
+  const isOver = asked.data !== undefined && !isUnderWay(asked.data);
   const close = () => {
     outdate("listTasks", "getTask", "listComing", "listRuns", "listOperations");
     onClose();

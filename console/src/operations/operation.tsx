@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { IconArrowBackUp, IconPlayerStop } from "@tabler/icons-react";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
-import { outdate, useAnswer } from "../api/answers.ts";
+import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
@@ -17,17 +17,15 @@ import { toast } from "../parts/toasts.tsx";
 import { FilterText } from "./filter-text.tsx";
 import css from "./operations.module.css";
 import { Course, type Operation, operationTone } from "./operations.tsx";
+import { isUnderWay, useOperation } from "./watch.ts";
 
 const everyMs = 700;
-const isUnderWay = ({ state }: Operation) => state === "running" || state === "stopping";
 
 export function OperationScreen() {
   const { t } = useWords();
   const { operation: text } = useParams({ from: "/operations/$operation" });
   const number = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : 0;
-  const first = useAnswer("getOperation", { operation: number }, { enabled: number > 0 });
-  const live = first.data !== undefined && isUnderWay(first.data);
-  const asked = useAnswer("getOperation", { operation: number }, { enabled: number > 0, ...(live ? { everyMs } : {}) });
+  const asked = useOperation(number, everyMs);
   const { data } = asked;
   return (
     <Page
