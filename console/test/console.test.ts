@@ -4,6 +4,7 @@ import { completionsAndUndo } from "./acts.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
+import { whatStays } from "./staying.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, hostileText, openStage, password } from "./support/stage.mjs";
 
@@ -441,6 +442,7 @@ deadLettersAndAudit(house);
 calendarsAndAccess(house);
 completionsAndUndo(house);
 formsAmongOthers(house);
+whatStays(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {
