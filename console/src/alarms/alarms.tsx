@@ -75,7 +75,11 @@ export function Alarms() {
                 <ul className={css.open} aria-label={t("alarms.open")}>
                   {open.map((alarm) => (
                     <li key={`${alarm.rule} ${alarm.task}`}>
-                      <One alarm={alarm} may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)} onAsk={setAsked} />
+                      <One
+                        alarm={alarm}
+                        may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)}
+                        onAsk={setAsked}
+                      />
                     </li>
                   ))}
                 </ul>
