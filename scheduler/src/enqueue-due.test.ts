@@ -16,6 +16,7 @@ describe("when an enqueued run is due", () => {
   it.each<[EnqueueOptions, RegExp]>([
     [{ at: 1.79e18 }, /^at: 1790000000000000000 lies beyond the year 2200$/],
     [{ at: new Date("2201-01-01T00:00:00Z") }, /beyond the year 2200/],
+    [{ at: 1e300 }, /beyond the year 2200/],
     [{ at: -1e17 }, /before 1970/],
     [{ in: "100000000d" }, /^in: "100000000d" lies beyond the year 2200$/],
     [{ at: new Date(Number.NaN) }, /is not a time/],

@@ -20,8 +20,6 @@ export interface EnqueueOptions {
   tx?: SqlClient;
 }
 
-/** What a Date can hold. */
-const longestMs = 8.64e15;
 const names = ["in", "at", "key", "limitKey", "priority", "tx"];
 
 /** @throws OPTION_INVALID */
@@ -54,7 +52,7 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   if (at === undefined) return Math.floor(nowMs);
   const ms = at instanceof Date ? at.getTime() : at;
-  if (!(Math.abs(ms) <= longestMs))
+  if (Number.isNaN(Number(ms)))
     throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
   return within("at", at, ms);
 }
