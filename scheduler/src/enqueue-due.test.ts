@@ -20,6 +20,8 @@ describe("when an enqueued run is due", () => {
     [{ at: -1e17 }, /before 1970/],
     [{ in: "100000000d" }, /^in: "100000000d" lies beyond the year 2200$/],
     [{ at: new Date(Number.NaN) }, /is not a time/],
+    [{ at: Object.create(null) }, /is not a time/],
+    [{ at: "1790000000000" as unknown as number }, /is not a time/],
   ])("%o is refused", (options, message) => {
     expect(() => dueOfEnqueue(options, nowMs)).toThrowError(
       expect.objectContaining({ code: "OPTION_INVALID", message: expect.stringMatching(message) }),

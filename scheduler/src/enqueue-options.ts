@@ -52,7 +52,7 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   if (at === undefined) return Math.floor(nowMs);
   const ms = at instanceof Date ? at.getTime() : at;
-  if (Number.isNaN(Number(ms)))
+  if (typeof ms !== "number" || Number.isNaN(ms))
     throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
   return within("at", at, ms);
 }
