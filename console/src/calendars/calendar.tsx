@@ -190,14 +190,11 @@ function Acts({ calendar, onEdit }: { calendar: Calendar; onEdit: () => void }) 
           onDo={async ({ reason, key, signal }) => {
             await call("removeCalendar", { calendar: name, reason }, { key });
             outdate("listCalendars");
-            const again = () =>
-              void call(
-                "setCalendar",
-                { calendar: name, ...contentOf(calendar), reason: t("act.undo") },
-                { ifVersion: 0 },
-              )
-                .then(() => outdate("listCalendars"))
-                .catch((error: unknown) => toast({ failed: true, text: String(error) }));
+            const again = async () => {
+              const content = { calendar: name, ...contentOf(calendar), reason: t("act.undo") };
+              await call("setCalendar", content, { ifVersion: 0 });
+              outdate("listCalendars");
+            };
             toast({ text: t("calendar.removed", { calendar: name }), undo: again });
             if (!signal.aborted) void navigate({ to: "/calendars" });
           }}

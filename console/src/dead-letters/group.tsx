@@ -6,6 +6,7 @@ import { type Answer, call, type Given } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Names } from "../operations/begin.tsx";
+import { useBegin } from "../operations/use-begin.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { RunLink, TaskLink } from "../parts/links.tsx";
 import { Away, Moment } from "../parts/moment.tsx";
@@ -222,6 +223,7 @@ export function Ask({
   onClose,
 }: Asked & { narrowing: Narrowing; onBegun: (operation: number) => void; onClose: () => void }) {
   const { t } = useWords();
+  const begin = useBegin();
   const [filter] = useState<Given<"previewOperation">["filter"]>(() =>
     letter ? { fingerprint: group.fingerprint, run: letter.run } : { fingerprint: group.fingerprint, ...narrowing },
   );
@@ -241,9 +243,7 @@ export function Ask({
           toast({ text: t("run.rerunDone", { run: String(made.run) }) });
           return;
         }
-        const { operation } = await call("beginOperation", { kind, filter, reason }, { key });
-        if (signal.aborted) toast({ text: t("bulk.begun", { operation: String(operation) }) });
-        else onBegun(operation);
+        await begin({ kind, filter, reason }, { key, signal }, onBegun);
       }}
       onClose={onClose}
     >

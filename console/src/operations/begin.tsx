@@ -10,9 +10,9 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Gauge } from "../parts/gauge.tsx";
 import { Shown, Trouble } from "../parts/notice.tsx";
 import { plain } from "../parts/plain.ts";
-import { toast } from "../parts/toasts.tsx";
 import { OperationLink } from "./filter-text.tsx";
 import css from "./operations.module.css";
+import { useBegin } from "./use-begin.ts";
 import { isUnderWay, useOperation } from "./watch.ts";
 
 type Request = Omit<Given<"beginOperation">, "reason">;
@@ -27,19 +27,15 @@ export function Begin({
   onDone = onClose,
   ...asking
 }: { request: Request | undefined; onDone?: () => void } & Omit<ComponentProps<typeof Confirm>, "onDo" | "onDone">) {
-  const { t } = useWords();
+  const begin = useBegin();
   const [operation, setOperation] = useState<number>();
   if (operation !== undefined) return <Watched operation={operation} onClose={onDone} />;
   return (
     <Confirm
       {...asking}
       blocked={asking.blocked || request === undefined}
-      onDo={async ({ reason, key, signal }) => {
-        if (request === undefined) return;
-        const begun = await call("beginOperation", { ...request, reason }, { key });
-        outdate("listOperations");
-        if (signal.aborted) toast({ text: t("bulk.begun", { operation: String(begun.operation) }) });
-        else setOperation(begun.operation);
+      onDo={async ({ reason, ...asked }) => {
+        if (request !== undefined) await begin({ ...request, reason }, asked, setOperation);
       }}
       onDone={() => undefined}
       onClose={onClose}

@@ -17,6 +17,7 @@ import { toast } from "../parts/toasts.tsx";
 import { FilterText } from "./filter-text.tsx";
 import css from "./operations.module.css";
 import { Course, type Operation, operationTone } from "./operations.tsx";
+import { useBegin } from "./use-begin.ts";
 import { isUnderWay, useOperation } from "./watch.ts";
 
 const everyMs = 700;
@@ -138,6 +139,7 @@ function Whole({ operation }: { operation: Operation }) {
 
 function Acts({ operation }: { operation: Operation }) {
   const { t } = useWords();
+  const begin = useBegin();
   const may = useMay("operator");
   const navigate = useNavigate();
   const [act, setAct] = useState<"stop" | "undo">();
@@ -180,12 +182,11 @@ function Acts({ operation }: { operation: Operation }) {
           title={t(undoes === "resume" ? "operations.undoTitle" : "operations.undoPauseTitle", { operation: text })}
           consequence={t("operations.undoTold")}
           act={t(`operation.word.${undoes}`)}
-          onDo={async ({ reason, key, signal }) => {
-            const begun = await call("beginOperation", { kind: undoes, filter, reason }, { key });
-            outdate("listOperations", "listTasks", "getTask", "listComing");
-            const next = String(begun.operation);
-            if (signal.aborted) toast({ text: t("bulk.begun", { operation: next }) });
-            else void navigate({ to: "/operations/$operation", params: { operation: next } });
+          onDo={async ({ reason, ...asked }) => {
+            await begin({ kind: undoes, filter, reason }, asked, (next) => {
+              void navigate({ to: "/operations/$operation", params: { operation: String(next) } });
+            });
+            outdate("listTasks", "getTask", "listComing");
           }}
           onClose={() => setAct(undefined)}
         />

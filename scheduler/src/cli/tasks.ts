@@ -253,22 +253,10 @@ export function pauseTasks(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withCluster(options, async ({ cluster }) => {
-    for (const name of names) await cluster.tasks.find(name);
-    const done: object[] = [];
-    try {
-      for (const name of names) {
-        const started = await cluster.tasks.pause(name, options.reason ?? "");
-        done.push({ task: name, paused: true, running: started });
-        if (!terminal.json)
-          terminal.line(
-            `${plain(name)} is paused${started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : ""}`,
-          );
-      }
-    } finally {
-      if (terminal.json) terminal.objects(done, names.length);
-    }
-    return exitCodes.ok;
+  return withTasks(names, options, terminal, async (cluster, { name }) => {
+    const started = await cluster.tasks.pause(name, options.reason ?? "");
+    const running = started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : "";
+    return { object: { task: name, paused: true, running: started }, line: `${plain(name)} is paused${running}` };
   });
 }
 
@@ -277,18 +265,32 @@ export function resumeTasks(
   options: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
+  return withTasks(names, options, terminal, async (cluster, { name, definition: { schedule } }) => {
+    const next = await cluster.tasks.resume(name, options.reason ?? "");
+    const nextText = next === null ? "" : `; next ${timeText(next, zoneOfSpec(schedule))}`;
+    return {
+      object: { task: name, paused: false, next: next === null ? null : new Date(next).toISOString() },
+      line: `${plain(name)} is resumed${nextText}`,
+    };
+  });
+}
+
+/** Not begun where one of them is not there; where one fails, what was done before it is told all the same. */
+function withTasks(
+  names: string[],
+  options: CommonOptions,
+  terminal: Terminal,
+  act: (cluster: Cluster, task: TaskRecord) => Promise<{ object: object; line: string }>,
+): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const records = new Map<string, TaskRecord>();
-    for (const name of names) records.set(name, (await cluster.tasks.find(name)).record);
+    const tasks: TaskRecord[] = [];
+    for (const name of new Set(names)) tasks.push((await cluster.tasks.find(name)).record);
     const done: object[] = [];
     try {
-      for (const [name, record] of records) {
-        const next = await cluster.tasks.resume(name, options.reason ?? "");
-        done.push({ task: name, paused: false, next: next === null ? null : new Date(next).toISOString() });
-        if (!terminal.json)
-          terminal.line(
-            `${plain(name)} is resumed${next === null ? "" : `; next ${timeText(next, zoneOfSpec(record.definition.schedule))}`}`,
-          );
+      for (const task of tasks) {
+        const { object, line } = await act(cluster, task);
+        done.push(object);
+        if (!terminal.json) terminal.line(line);
       }
     } finally {
       if (terminal.json) terminal.objects(done, names.length);

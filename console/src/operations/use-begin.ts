@@ -1,0 +1,19 @@
+import { outdate } from "../api/answers.ts";
+import { call, type Given } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { toast } from "../parts/toasts.tsx";
+
+/** Begins an operation, and shows it; whoever has left the question meanwhile is told by a toast that it goes on. */
+export function useBegin() {
+  const { t } = useWords();
+  return async (
+    request: Given<"beginOperation">,
+    { key, signal }: { key: string; signal: AbortSignal },
+    show: (operation: number) => void,
+  ): Promise<void> => {
+    const { operation } = await call("beginOperation", request, { key });
+    outdate("listOperations");
+    if (signal.aborted) toast({ text: t("bulk.begun", { operation: String(operation) }) });
+    else show(operation);
+  };
+}
