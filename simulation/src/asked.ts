@@ -6,7 +6,7 @@ import type { Act, Sort, TimedAct } from "./plan.ts";
 export const taskNames = ["t1", "t2", "t3", "t4", "t5"];
 
 /** What is asked of the cluster. */
-export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: number): TimedAct[] {
+export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: number, small: boolean): TimedAct[] {
   const acts: TimedAct[] = [];
   const add = (atMs: number, act: Act) => {
     if (atMs < untilMs) acts.push({ atMs, act });
@@ -18,7 +18,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs, { kind: "enqueue", node: dice.one(nodes), task, inMs, key, limitKey });
     return runs++;
   };
-  for (const task of taskNames.slice(0, dice.whole(1, 3))) {
+  for (const task of taskNames.slice(0, small ? 1 : dice.whole(1, 3))) {
     let atMs = dice.between(2_000, 60_000);
     // Most tasks keep these through their edits, so that more can be said of them.
     const traits = traitsOf(dice, sort);
@@ -26,7 +26,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
     const stops = sort === "stops";
     for (
-      let changes = stops ? dice.whole(3, 6) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, 4);
+      let changes = stops ? dice.whole(3, 6) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, small ? 3 : 4);
       changes > 0;
       changes--
     ) {
@@ -58,24 +58,25 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       }
     }
   }
-  for (let left = dice.whole(2, 8); left > 0; left--) {
+  const tasks = taskNames.slice(0, small ? 2 : taskNames.length);
+  for (let left = small ? dice.whole(0, 5) : dice.whole(2, 8); left > 0; left--) {
     const atMs = dice.between(10_000, untilMs);
     const inMs = dice.chance(0.5) ? 0 : dice.between(0, 90_000);
-    const run = enqueue(atMs, dice.one(taskNames), inMs);
+    const run = enqueue(atMs, dice.one(tasks), inMs);
     const cancelMs = atMs + inMs * dice.one([0.5, 1]) + dice.between(0, 12_000);
     if (dice.chance(0.5)) add(cancelMs, { kind: "cancel", node: dice.one(nodes), run });
   }
   // Cancelled while they are at work, and some fail before they hear of it.
-  for (let left = sort === "stops" ? 8 : 0; left > 0; left--) {
+  for (let left = sort === "stops" ? (small ? 4 : 8) : 0; left > 0; left--) {
     const atMs = dice.between(60_000, untilMs);
-    const run = enqueue(atMs, dice.one(taskNames.slice(0, 3)), 0);
+    const run = enqueue(atMs, dice.one(tasks.slice(0, 3)), 0);
     add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
   }
   // Many at once, from everywhere.
-  for (let left = sort === "crowd" ? 4 : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
+  for (let left = sort === "crowd" ? (small ? 2 : 4) : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
     // The last of them is still being worked off when everything is in order again.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
-    const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(taskNames.slice(0, 3))];
+    const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(tasks.slice(0, 3))];
     for (let more = dice.whole(4, 10); more > 0; more--)
       enqueue(atMs + dice.between(0, dice.one([3, 10, 100])), task, 0);
   }

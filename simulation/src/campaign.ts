@@ -18,6 +18,8 @@ export interface CampaignOptions {
   readonly url: string;
   readonly seeds: readonly number[];
   readonly lengthMs: number;
+  /** No seed is small. */
+  readonly full?: boolean;
   readonly processes: number;
   /** What plays a seed: this program, or a mutant's copy of it. */
   readonly program?: string;
@@ -39,7 +41,8 @@ export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
 /** Many seeds, on as many processes; each takes the next seed when it is done with one. */
 export async function playSeeds(options: CampaignOptions): Promise<Figures> {
-  const { seeds, processes, program = player, url, lengthMs, untilBroken = false, onProgress, onBroken } = options;
+  const { seeds, processes, program = player, url, lengthMs, full = false } = options;
+  const { untilBroken = false, onProgress, onBroken } = options;
   const began = process.hrtime.bigint();
   const broken: Figures["broken"] = [];
   const differing: number[] = [];
@@ -65,7 +68,7 @@ export async function playSeeds(options: CampaignOptions): Promise<Figures> {
       const order = (seed: number | null) => {
         clearTimeout(hung);
         if (seed !== null) hung = setTimeout(() => child.kill("SIGKILL"), hungMs);
-        child.send({ url, player: i, lengthMs, seed } satisfies Order);
+        child.send({ url, player: i, lengthMs, full, seed } satisfies Order);
       };
       let lastSeed: number | null = null;
       child.on("message", (told: Told) => {

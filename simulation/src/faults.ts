@@ -11,10 +11,11 @@ export function faults(
   untilMs: number,
   coordination: boolean,
   timeoutMs: number,
+  small: boolean,
 ): TimedAct[] {
   const acts: TimedAct[] = [];
   if (dice.chance(0.05)) return acts; // a day without trouble
-  if (sort === "doubt") return doubt(dice, nodes, untilMs, timeoutMs);
+  if (sort === "doubt") return doubt(dice, nodes, untilMs, timeoutMs, small);
   const kinds = [
     ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather", "weather"] as const),
     ...(["store down", "standstill", "wall", "store clock"] as const),
@@ -24,7 +25,8 @@ export function faults(
   const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
   if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
   if (sort === "stops" && dice.chance(0.7)) return [unheard(dice, untilMs)];
-  for (let left = sort === "outage" ? dice.whole(4, 8) : dice.whole(3, 12); left > 0; left--) {
+  const [least, most] = small ? [2, 5] : sort === "outage" ? [4, 8] : [3, 12];
+  for (let left = dice.whole(least, most); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const node = dice.one(nodes);
     const forMs = Math.min(timeoutMs * awhile(dice), untilMs - atMs);
@@ -60,7 +62,7 @@ export function stalls(dice: Dice, untilMs: number): TimedAct[] {
 export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
 
 /** Processes go away while they have claims, and come back when others have begun to take them for dead, or are about to. */
-function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number): TimedAct[] {
+function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number, small: boolean): TimedAct[] {
   const acts: TimedAct[] = [];
   const slow = dice.chance(0.5);
   if (slow)
@@ -78,7 +80,7 @@ function doubt(dice: Dice, nodes: string[], untilMs: number, timeoutMs: number):
         },
       },
     });
-  for (let left = dice.whole(8, 14); left > 0; left--) {
+  for (let left = small ? dice.whole(3, 6) : dice.whole(8, 14); left > 0; left--) {
     const atMs = dice.between(20_000, untilMs);
     const how = dice.one(["pause", "pause", "cut", "cut", "cut", "crash"] as const);
     const way = dice.one(["to", "from", "both", "both"] as const);

@@ -4,6 +4,7 @@
  *   npm run simulate -- [--seeds N] [--from S]    seeds S to S + N - 1; default 200 from 1; of several --from 7,90, N from each
  *   … --seed S [--only 3,7,9] [--trace]           one seed, with only these of its acts, with all that happened
  *   … --mutants [--mutant NAME]                   bugs are planted, and must be found
+ *   … --full                                      no seed is a small one
  *   … --minutes M                                 of virtual time a seed; default 10
  *   … --processes P                               default: as many as there are cores, four at most
  *   … --json                                      only the closing line
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     only: { type: "string" },
+    full: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
     processes: { type: "string", default: String(Math.min(4, availableParallelism())) },
     mutants: { type: "boolean", default: false },
@@ -52,7 +54,7 @@ async function many(): Promise<void> {
   const ofEach = Array.from({ length: Number(values.seeds) }, (_, i) => i);
   const seeds = values.from.split(",").flatMap((from) => ofEach.map((i) => Number(from) + i));
   const figures = await playSeeds({
-    ...{ url: url as string, seeds, lengthMs, processes: Number(values.processes) },
+    ...{ url: url as string, seeds, lengthMs, full: values.full, processes: Number(values.processes) },
     onProgress: (done) => say(`${done} seeds`),
     onBroken: (seed, { invariant, what }) => say(`seed ${seed} breaks "${invariant}": ${what}`),
   });
@@ -93,7 +95,7 @@ function close({ seeds, broken, replayed, differing, statements, seconds, paths 
 async function one(seed: number): Promise<void> {
   const stages = await Stages.open(url as string, `one${process.pid}`);
   try {
-    const whole = planOf(seed, lengthMs);
+    const whole = planOf(seed, lengthMs, values.full);
     const chosen = values.only === undefined ? undefined : values.only.split(",").filter((place) => place !== "none");
     let places = chosen?.map(Number);
     const verdict = await stages.play(places ? only(whole, places) : whole, true);

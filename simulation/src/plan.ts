@@ -84,6 +84,7 @@ const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort])
 export interface Plan {
   readonly seed: number;
   readonly sort: Sort;
+  readonly small: boolean;
   readonly nodes: NodePlan[];
   readonly coordination: boolean;
   readonly sessionTimeoutMs: number;
@@ -105,18 +106,25 @@ export const recoveryMs = 60_000;
 /** What is watched after that. */
 const watchedMs = 60_000;
 
+/**
+ * Most seeds are small: a process or two that plan, one task, a few faults. They cost half of a full one, and find most of
+ * what those find: what goes wrong between two goes wrong in few steps.
+ */
+const smallShare = 0.75;
+export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
+
 export const sortOf = (seed: number): Sort =>
   new Dice(seed ^ 0x10c5).chance(locksShare) ? "locks" : new Dice(seed ^ 0x50f7).one(drawn);
 
-/** Pure: the same seed, the same plan. @param lengthMs virtual time in all */
-export function planOf(seed: number, lengthMs = 600_000): Plan {
+/** Pure: the same seed, the same plan. @param lengthMs virtual time in all @param full no seed is small */
+export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
   const dice = new Dice(seed);
   const sort = sortOf(seed);
+  const small = !full && isSmall(seed);
   const healMs = lengthMs - recoveryMs - watchedMs;
-  // Two processes show nearly all that more do, for two thirds of the work.
-  const schedulers = dice.chance(0.1) ? 3 : 2;
+  const { schedulers, workers } = small ? fewProcesses(dice, sort) : processes(dice);
   const nodes = Array.from(
-    { length: schedulers === 2 && dice.chance(0.3) ? schedulers + 1 : schedulers },
+    { length: schedulers + workers },
     (_, i): NodePlan => ({
       name: `n${i + 1}`,
       scheduler: i < schedulers,
@@ -130,26 +138,41 @@ export function planOf(seed: number, lengthMs = 600_000): Plan {
     sort === "doubt" && dice.chance(0.4) ? 6_000 : dice.one([6_000, 12_000, 20_000, 20_000, 20_000, 20_000]);
   const coordination = dice.chance(sort === "doubt" ? 0.2 : sort === "locks" ? 0 : 0.3);
   const locks = sort === "locks" ? locksPlayed(dice) : null;
-  const asked = locks ? [] : operations(dice, sort, names, lengthMs - watchedMs);
+  const asked = locks ? [] : operations(dice, sort, names, lengthMs - watchedMs, small);
   const acts: TimedAct[] = [
     ...asked,
     ...following(new Dice(seed ^ 0xf0110), names, asked),
     ...operated(new Dice(seed ^ 0x0be5), names, asked, healMs, sessionTimeoutMs),
     ...(locks
       ? [
-          ...lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs),
+          ...lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs, small),
           ...beatFaults(new Dice(seed ^ 0xbe02), healMs, sessionTimeoutMs),
         ]
       : [
-          ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs),
+          ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs, small),
           ...stalls(new Dice(seed ^ 0x57a11), healMs),
         ]),
   ].sort((a, b) => a.atMs - b.atMs);
   return {
-    ...{ seed, sort, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },
+    ...{ seed, sort, small, nodes, coordination, sessionTimeoutMs, locks, acts, healMs, endMs: lengthMs },
     beatMs: sessionTimeoutMs === 6_000 ? 3_500 : sessionTimeoutMs / 2,
     concurrency: dice.one(sort === "crowd" ? [5, 20, 20] : [2, 5, 20]),
     longRuns: sort === "doubt" ? 0.4 : 0.25,
     together: dice.chance(0.5),
   };
 }
+
+/** Two that plan show nearly all that more do, for two thirds of the work. */
+function processes(dice: Dice): { schedulers: number; workers: number } {
+  const schedulers = dice.chance(0.1) ? 3 : 2;
+  return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };
+}
+
+/** With locks, one would have nobody to pass them to. */
+const fewProcesses = (dice: Dice, sort: Sort) =>
+  dice.one([
+    { schedulers: 2, workers: 0 },
+    { schedulers: 2, workers: 0 },
+    { schedulers: 1, workers: 1 },
+    { schedulers: 1, workers: sort === "locks" ? 1 : 0 },
+  ]);

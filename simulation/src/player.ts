@@ -11,6 +11,7 @@ export interface Order {
   /** Which of them it is, from 0. */
   readonly player: number;
   readonly lengthMs: number;
+  readonly full: boolean;
   /** null: there are no more. */
   readonly seed: number | null;
 }
@@ -30,7 +31,7 @@ tripwire.install();
 // Errors are many here, and their stacks are read where one seed is told.
 Error.stackTraceLimit = 3;
 
-async function play({ url, player, lengthMs, seed }: Order): Promise<void> {
+async function play({ url, player, lengthMs, full, seed }: Order): Promise<void> {
   if (seed === null) {
     await stages?.close();
     process.disconnect();
@@ -40,7 +41,7 @@ async function play({ url, player, lengthMs, seed }: Order): Promise<void> {
     keepOnCore(player, process.pid);
     stages = await Stages.open(url, `${process.ppid}_${player}`, (pid) => keepOnCore(player, pid));
   }
-  const plan = planOf(seed, lengthMs);
+  const plan = planOf(seed, lengthMs, full);
   const { violation, statements, hash, history } = await stages.play(plan);
   const again = seed % replayEvery === 0 ? await stages.play(plan) : undefined;
   const told: Told = { seed, violation, statements, paths: taken(history), replayed: again && again.hash === hash };

@@ -1,4 +1,4 @@
-import type { Plan } from "./plan.ts";
+import { isSmall, type Plan } from "./plan.ts";
 import type { Verdict } from "./simulate.ts";
 
 const linesAround = 60;
@@ -8,7 +8,7 @@ const nearMs = 3_000;
 export function tell(plan: Plan, verdict: Verdict, places: readonly number[] | undefined): string {
   const { violation, trace } = verdict;
   if (!violation) return `seed ${plan.seed}: no violation, trace ${verdict.hash}`;
-  const replay = `npm run simulate -- --seed ${plan.seed}${places ? ` --only ${places.join(",") || "none"}` : ""}`;
+  const replay = `npm run simulate -- --seed ${plan.seed}${isSmall(plan.seed) && !plan.small ? " --full" : ""}${places ? ` --only ${places.join(",") || "none"}` : ""}`;
   const acts = plan.acts.map(({ atMs, act }) => `  ${seconds(atMs)} ${JSON.stringify(act)}`.slice(0, 240));
   return [
     `seed ${plan.seed} breaks "${violation.invariant}": ${subject(violation)}${violation.what}`,

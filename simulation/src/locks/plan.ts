@@ -44,6 +44,7 @@ export function lockFaults(
   untilMs: number,
   timeoutMs: number,
   graceMs: number,
+  small: boolean,
 ): TimedAct[] {
   const acts: TimedAct[] = [];
   if (dice.chance(0.4)) acts.push({ atMs: 2_000, act: { kind: "weather", forMs: untilMs, weather: slow(dice) } });
@@ -60,7 +61,7 @@ export function lockFaults(
     "store clock",
   ];
   const chosen = Array.from({ length: dice.whole(2, 5) }, () => dice.one(kinds));
-  for (let left = dice.whole(8, 18); left > 0; left--) {
+  for (let left = small ? dice.whole(4, 8) : dice.whole(8, 18); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const graced = dice.chance(0.3) ? graceMs * dice.between(0.2, 1.5) : 0;
     // About when others take it for dead is when most can go wrong.
