@@ -26,6 +26,7 @@ import type { Call, Handlers } from "./call.ts";
 import { clusterCalls } from "./cluster-calls.ts";
 import { readGiven } from "./given.ts";
 import { checkOrigin, cookieName, cookieText, readCookie, streamHeaders } from "./guard.ts";
+import { beatLine } from "./line-beat.ts";
 import { calendarCalls, isWithin, operationCalls } from "./operation-calls.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
 import { needed, Principals } from "./principals.ts";
@@ -57,7 +58,6 @@ export interface ApiOptions {
 }
 
 const openapiPath = "/v1/openapi.json";
-const beatMs = 15_000;
 
 interface Shown {
   who: Principal;
@@ -270,7 +270,7 @@ export class Api {
       raw.writeHead(200, streamHeaders(this.#options.behindProxy));
       // Until there is an event, a proxy or a client that waits for an answer would give up.
       raw.flushHeaders();
-      await this.#send(events, request, raw, gone.signal);
+      await this.#send(events, request, raw, gone);
       return reply;
     } finally {
       gone.end();
@@ -278,35 +278,22 @@ export class Api {
   }
 
   /** A comment now and then shows that the line stands; who may no longer listen hears no more. */
-  async #send(events: Events, request: FastifyRequest, raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
+  async #send(events: Events, request: FastifyRequest, raw: FastifyReply["raw"], gone: Gone): Promise<void> {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
-    let cancel: () => void = () => undefined;
-    const beat = () => {
-      cancel = clock.after(beatMs, () => {
-        this.#shown(request).then(
-          ({ who }) => {
-            // Whoever may see something else now comes again, and is asked anew.
-            if (rightsOf(who) !== rights) return raw.end();
-            raw.write(": beat\n\n");
-            beat();
-          },
-          // Revoked, expired, or the store is away: whoever listens comes again and is told which.
-          () => raw.end(),
-        );
-      });
-    };
-    beat();
+    // Whoever may see something else now comes again, and is asked anew.
+    const goesOn = async () => rightsOf((await this.#shown(request)).who) === rights;
+    const endBeat = beatLine(raw, clock, goesOn, gone.abort);
     try {
       for await (const { data, id } of events) {
-        if (signal.aborted) break;
-        if (!raw.write(eventText(data, id)) && !raw.destroyed) await drained(raw, signal);
+        if (gone.signal.aborted) break;
+        if (!raw.write(eventText(data, id)) && !raw.destroyed) await drained(raw, gone.signal);
       }
     } catch (error) {
       log.debug({ error: messageOf(error) }, "a stream of events broke off");
     } finally {
-      cancel();
+      endBeat();
       raw.end();
     }
   }
@@ -376,8 +363,15 @@ const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
       ? (given.runs as unknown[]).length
       : 0;
 
+interface Gone {
+  signal: AbortSignal;
+  abort: () => void;
+  /** Listens no more. */
+  end: () => void;
+}
+
 /** Aborts when the caller's connection closes, or with the server. */
-function goneWith(request: FastifyRequest, stopping: AbortSignal): { signal: AbortSignal; end: () => void } {
+function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
   const gone = new AbortController();
   const { socket } = request.raw;
   const onGone = () => gone.abort();
@@ -386,6 +380,7 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): { signal: Abo
   stopping.addEventListener("abort", onGone, { once: true });
   return {
     signal: gone.signal,
+    abort: onGone,
     end: () => {
       socket.off("close", onGone);
       stopping.removeEventListener("abort", onGone);
