@@ -25,6 +25,9 @@ export interface AnswerStore {
   ): Promise<void>;
   /** Nothing was done: the key is free again. */
   forget(who: string, key: string, token: string): Promise<void>;
-  /** What was done is not known: the next who asks goes on at once. */
-  leave(who: string, key: string, token: string): Promise<void>;
+  /**
+   * What was done is not known: the next who asks goes on at once.
+   * @param begunMs when it is to have begun: so long ago that nobody waits for it, and not so long that it is forgotten
+   */
+  leave(who: string, key: string, token: string, begunMs: number): Promise<void>;
 }

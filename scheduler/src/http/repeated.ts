@@ -79,15 +79,17 @@ export class Repeated {
       await this.#store.finish(owner, key, begun.token, kept);
       return { ...answered, again: false };
     } catch (error) {
-      await this.#end(owner, key, begun.token, error);
+      await this.#end(owner, key, begun.token, nowMs, error);
       throw error;
     }
   }
 
-  async #end(owner: string, key: string, token: string, error: unknown): Promise<void> {
+  async #end(owner: string, key: string, token: string, nowMs: number, error: unknown): Promise<void> {
     const nothingDone = error instanceof CarillonError && statusOf(error.code) < 500;
     try {
-      await (nothingDone ? this.#store.forget(owner, key, token) : this.#store.leave(owner, key, token));
+      await (nothingDone
+        ? this.#store.forget(owner, key, token)
+        : this.#store.leave(owner, key, token, nowMs - busyMs));
     } catch (failure) {
       // Left as begun, it can be asked for again a little later.
       this.#log.debug({ error: messageOf(failure) }, "an idempotency key could not be given back");

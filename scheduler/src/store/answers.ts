@@ -62,11 +62,11 @@ export function answerStore(database: Database): AnswerStore {
       );
     },
 
-    async leave(who, key, token) {
+    async leave(who, key, token, begunMs) {
       await database.query(
         "answer-leave",
-        `update ${s}.idempotent_answer set begun_ms = 0 where who = $1 and key = $2 and token = $3`,
-        [who, key, token],
+        `update ${s}.idempotent_answer set begun_ms = $4 where who = $1 and key = $2 and token = $3`,
+        [who, key, token, Math.floor(begunMs)],
       );
     },
   };

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../src/client.ts";
 import type { Given } from "../../src/contract.ts";
+import { CarillonError } from "../../src/errors.ts";
+import { Repeated } from "../../src/http/repeated.ts";
 import { limits } from "../../src/limits.ts";
+import { silentLog } from "../../src/log.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
@@ -325,6 +328,26 @@ describe("a request with an idempotency key", () => {
       Date.now() + 1e6,
     ]);
     expect((await post(headers)).body).toMatchObject({ code: "IDEMPOTENCY_BUSY" });
+  });
+
+  test("whose end is not known goes on with the runs that it drew, for as long as an answer is kept", async () => {
+    const repeated = new Repeated(stage.store.answers, silentLog);
+    const who = { kind: "user", userId: 1, user: "ann", token: null, role: null, grants: [] } as const;
+    const request = { route: "runTask", given: {}, ifVersion: null };
+    const drawn: number[][] = [];
+    const ask = (nowMs: number) =>
+      repeated.once(
+        { who: { ...who, namespaces: null, scopes: null }, key: "k-4", request, runs: 1, secret: false, nowMs },
+        async ({ runIds }) => {
+          drawn.push(runIds);
+          throw new CarillonError("STORE_UNREACHABLE", "the store went away");
+        },
+      );
+    const [nowMs, dayMs] = [Date.now(), 86_400_000];
+    await expect(ask(nowMs)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    await stage.store.access.sweep(nowMs + dayMs - 120_000);
+    await expect(ask(nowMs + 1)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    expect(drawn[1]).toEqual(drawn[0]);
   });
 
   test("begins one operation, and is free again where nothing was done", async () => {
