@@ -88,6 +88,7 @@ export const accessRoutes = {
   }),
   changePassword: route({
     ...{ touches: "nothing", method: "POST", path: "/v1/me/password", noun, policy: "signed-in" },
+    unseen: ["present", "next"],
     summary: "Change one's own password; every other sign-in of one's own ends",
     body: z.strictObject({ present: password, next: password }),
     answer: null,
@@ -102,6 +103,7 @@ export const accessRoutes = {
   }),
   createUser: route({
     ...{ touches: "cluster", method: "POST", path: "/v1/users", noun, policy: "admin", status: 201 },
+    unseen: ["password"],
     summary: "Make a user",
     body: z.strictObject({ name: userName, password, role: maybeRole, grants: givenGrants.optional(), reason }),
     answer: user,
@@ -109,6 +111,7 @@ export const accessRoutes = {
   }),
   changeUser: route({
     ...{ touches: "cluster", method: "PATCH", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
+    unseen: ["password"],
     summary: "Change a user's role or password, lock the user out, or let the user in again",
     body: z.strictObject({
       role: maybeRole.optional(),

@@ -30,8 +30,8 @@ export interface RouteShape {
   readonly event?: z.ZodType;
   /** The answer has a secret in it that is kept nowhere, so it cannot be given a second time. */
   readonly secret?: true;
-  /** This field of the body is kept nowhere, not even as part of a hash. */
-  readonly unseen?: string;
+  /** These fields of the body are kept nowhere, not even as part of a hash. */
+  readonly unseen?: readonly string[];
   /** It changes nothing, and is no GET because its question is too long for one: no answer to it is kept. */
   readonly asks?: true;
   /** A request may be larger than others. */

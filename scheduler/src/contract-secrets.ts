@@ -48,7 +48,7 @@ export const secretRoutes = {
       noun,
       policy: "admin",
       params,
-      unseen: "value",
+      unseen: ["value"],
     },
     summary: "Store a secret, or its next version",
     body: z.strictObject({

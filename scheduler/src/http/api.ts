@@ -352,9 +352,9 @@ function keyOf(header: string | string[]): string {
   });
 }
 
-/** By which a repeated request is known: a hash of it is kept, by which a short secret could be guessed. */
-const seenOf = ({ unseen }: RouteShape, given: Record<string, unknown>) =>
-  unseen === undefined ? given : { ...given, [unseen]: undefined };
+/** By which a repeated request is known: a hash of it is kept, by which a password or a short secret could be guessed. */
+const seenOf = ({ unseen = [] }: RouteShape, given: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => !unseen.includes(name)));
 
 const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
   routeId === "runTask" || routeId === "rerunRun"

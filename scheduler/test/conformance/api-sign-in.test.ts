@@ -71,6 +71,27 @@ describe("a user", () => {
     expect((await signIn("bea", "eight bells at one")).status).toBe(200);
   });
 
+  test("has a password that is no part of what a repeated request is known by", async () => {
+    const rows = () =>
+      stage.rows("select encode(request, 'hex') as request from $s.idempotent_answer where key = 'u-1'");
+    const make = (given: string) =>
+      admin().createUser({ name: "gus", password: given, role: "viewer" }, { idempotencyKey: "u-1" });
+    const made = await make(password);
+    const known = await rows();
+    expect(await make("another password")).toEqual(made);
+    expect(await rows()).toEqual(known);
+    const change = (given: string) => admin().changeUser({ user: "gus", password: given }, { idempotencyKey: "u-2" });
+    await change("nine bells at two");
+    await change("ten bells at three");
+    expect((await signIn("gus", "nine bells at two")).status).toBe(200);
+    const { cookie } = await signIn("gus", "nine bells at two");
+    const own = (present: string, next: string) =>
+      stage.ask("POST", "/v1/me/password", { ...by(cookie, { "idempotency-key": "u-3" }), body: { present, next } });
+    expect((await own("nine bells at two", "ten bells at three")).status).toBe(204);
+    expect((await own("ten bells at three", "one bell at four")).status).toBe(204);
+    expect((await signIn("gus", "ten bells at three")).status).toBe(200);
+  });
+
   test("who is locked out is out at once, with tokens and all; the last admin stays", async () => {
     await admin().createUser({ name: "cora", password, role: "editor" });
     const { cookie } = await signIn("cora");
