@@ -72,22 +72,30 @@ export interface AccessStore {
     change: Change,
   ): Promise<User>;
 
-  signIn(userId: number, hash: Buffer, expiresMs: number, nowMs: number): Promise<void>;
+  /**
+   * @param password the hash that the given one was right for: it may have been replaced since
+   * @returns false: the user may not, or not by that password, sign in any more
+   */
+  signIn(userId: number, hash: Buffer, expiresMs: number, nowMs: number, password?: string): Promise<boolean>;
   signOut(hash: Buffer): Promise<void>;
   /** Each in its place. */
   signInsOf(hashes: Buffer[]): Promise<(Credential | null)[]>;
 
   /** Newest first. @param userId null: everyone's */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
-  /** @throws TOKEN_NAME_TAKEN */
+  /**
+   * @param token `by` the user's token of this name, with which it ends; default by the user
+   * @throws TOKEN_NAME_TAKEN, SIGN_IN_NEEDED when whoever makes it has just been locked out
+   */
   createToken(
     token: Pick<Token, "userId" | "name" | "role" | "scopes" | "expiresMs"> & {
       hash: Buffer;
       namespaces?: string[] | null;
+      by?: string | null;
     },
     change: Change,
   ): Promise<Token>;
-  /** Repeatable. @throws TOKEN_UNKNOWN */
+  /** With it ends what it made, and what that made. Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
   /** Each in its place. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;

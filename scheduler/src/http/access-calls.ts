@@ -77,7 +77,7 @@ export function accessCalls(
   const refused = () =>
     new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
   /** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
-  const judged = async (name: string, password: string, address: string): Promise<User> => {
+  const judged = async (name: string, password: string, address: string): Promise<User & { hash: string | null }> => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
     const right = await throttle.attempt(name, address, async () => {
       user = await access.userByName(name);
@@ -102,7 +102,9 @@ export function accessCalls(
       const user = await judged(name, password, call.address);
       const secret = makeSecret();
       const expiresMs = call.nowMs + signInMs;
-      await access.signIn(user.userId, hashOfSecret(secret), expiresMs, call.nowMs);
+      // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
+      if (!(await access.signIn(user.userId, hashOfSecret(secret), expiresMs, call.nowMs, user.hash ?? undefined)))
+        throw refused();
       call.cookie.set(secret, signInMs);
       const who: Principal = {
         kind: "user",
@@ -191,6 +193,7 @@ export function accessCalls(
           // One that is made by a token that is good in some namespaces is good in no others.
           namespaces: namespaces ?? (who.namespaces && [...who.namespaces]),
           expiresMs: Math.min(call.nowMs + spanMs, longest),
+          by: who.token,
         },
         changeOf(call, reason),
       );

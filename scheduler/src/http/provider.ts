@@ -157,7 +157,8 @@ export class Provider {
     this.#onChanged();
     if (user.disabledMs !== null) throw refused("locked", "the user is locked out");
     const secret = makeSecret();
-    await this.#access.signIn(user.userId, hashOfSecret(secret), nowMs + signInMs, nowMs);
+    if (!(await this.#access.signIn(user.userId, hashOfSecret(secret), nowMs + signInMs, nowMs)))
+      throw refused("locked", "the user is locked out");
     reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, signInMs, this.#behindProxy));
   }
 

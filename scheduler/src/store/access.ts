@@ -184,12 +184,17 @@ export function accessStore(database: Database): AccessStore {
       });
     },
 
-    async signIn(userId, hash, expiresMs, nowMs) {
-      await database.query(
+    async signIn(userId, hash, expiresMs, nowMs, password) {
+      // Locked: a change that ends the user's sign-ins comes before this one, which then is none, or after it, and ends it.
+      const made = await database.query(
         "access-sign-in",
-        `insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms) values ($1, $2, $3, $4)`,
-        [hash, userId, Math.round(nowMs), Math.round(expiresMs)],
+        `with who as (
+           select id from ${s}.user_account
+           where id = $2 and removed_ms is null and disabled_ms is null and ($5::text is null or hash = $5) for share)
+         insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms) select $1, id, $3, $4 from who returning user_id`,
+        [hash, userId, Math.round(nowMs), Math.round(expiresMs), password ?? null],
       );
+      return made.length > 0;
     },
 
     async signOut(hash) {
@@ -218,12 +223,32 @@ export function accessStore(database: Database): AccessStore {
         [userId, Math.min(beforeId, 2 ** 31 - 1), limit],
       ),
 
-    createToken({ userId, name, hash, role, scopes, namespaces = null, expiresMs }, { author, reason, nowMs }) {
+    createToken(
+      { userId, name, hash, role, scopes, namespaces = null, expiresMs, by = null },
+      { author, reason, nowMs },
+    ) {
       return database.transaction(async (client) => {
+        // Locked until it is there: what ends the user or the token that makes it ends it, too.
+        const { rows: users } = await client.query(
+          `select from ${s}.user_account where id = $1 and removed_ms is null and disabled_ms is null for share`,
+          [userId],
+        );
+        const { rows: makers } = await client.query(
+          `select id from ${s}.token where user_id = $1 and name = $2 and revoked_ms is null for share`,
+          [userId, by],
+        );
+        if (users.length === 0 || (by !== null && makers.length === 0))
+          throw new CarillonError("SIGN_IN_NEEDED", "whoever makes the token has been locked out", {
+            hint: "Sign in again, or use a token that was not revoked.",
+          });
         const { rows } = await client.query(
-          `insert into ${s}.token (user_id, name, hash, role, scopes, created_ms, expires_ms, namespaces) values ($1, $2, $3, $4, $5, $6, $7, $8)
+          `insert into ${s}.token (user_id, name, hash, role, scopes, created_ms, expires_ms, namespaces, made_by)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
            on conflict (user_id, name) where revoked_ms is null do nothing returning id`,
-          [userId, name, hash, role, scopes, Math.round(nowMs), Math.round(expiresMs), namespaces],
+          [
+            ...[userId, name, hash, role, scopes, Math.round(nowMs), Math.round(expiresMs), namespaces],
+            makers[0]?.id ?? null,
+          ],
         );
         if (!rows[0]) {
           throw new CarillonError("TOKEN_NAME_TAKEN", `there is a token ${name} already`, {
@@ -251,13 +276,23 @@ export function accessStore(database: Database): AccessStore {
             hint: "The list of tokens has their names.",
           });
         if (row.revoked_ms !== null) return read(client, row.id as number);
-        await client.query(`update ${s}.token set revoked_ms = $2 where id = $1`, [row.id, Math.round(nowMs)]);
-        const token = await read(client, row.id as number);
-        await audited(client, s, {
-          ...{ atMs: nowMs, who: author, act: "revoke", about: "token", named: `${token.user}/${name}` },
-          ...{ before: tokenJson(token), after: null, why: reason },
-        });
-        return token;
+        // Again until there is none: one of them may have been making another.
+        for (let ended = [row.id as number]; ended.length > 0; ) {
+          const { rows: found } = await client.query(
+            `with recursive line (id) as (select $1::int union select t.id from ${s}.token t join line on t.made_by = line.id)
+             update ${s}.token t set revoked_ms = $2 from line where t.id = line.id and t.revoked_ms is null returning t.id`,
+            [row.id, Math.round(nowMs)],
+          );
+          ended = found.map(({ id }) => id as number).sort((a, b) => a - b);
+          for (const id of ended) {
+            const token = await read(client, id);
+            await audited(client, s, {
+              ...{ atMs: nowMs, who: author, act: "revoke", about: "token", named: `${token.user}/${token.name}` },
+              ...{ before: tokenJson(token), after: null, why: reason },
+            });
+          }
+        }
+        return read(client, row.id as number);
       });
     },
 

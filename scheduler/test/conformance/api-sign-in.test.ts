@@ -71,6 +71,21 @@ describe("a user", () => {
     expect((await signIn("bea", "eight bells at one")).status).toBe(200);
   });
 
+  test("is not let in by a password that was replaced while it was looked at, nor when locked out meanwhile", async () => {
+    const { access } = stage.store;
+    await admin().createUser({ name: "fay", password, role: "viewer" });
+    const judged = (await access.userByName("fay")) as { userId: number; hash: string };
+    const late = (secret: string, hash?: string) =>
+      access.signIn(judged.userId, Buffer.from(secret), 9e12, Date.now(), hash);
+    expect(await late("one", judged.hash)).toBe(true);
+    await admin().changeUser({ user: "fay", password: "eleven bells at four" });
+    expect(await late("two", judged.hash)).toBe(false);
+    expect(await late("three")).toBe(true);
+    await admin().changeUser({ user: "fay", disabled: true });
+    expect(await late("four")).toBe(false);
+    expect(await stage.rows("select from $s.sign_in where user_id = $1", [judged.userId])).toEqual([]);
+  });
+
   test("has a password that is no part of what a repeated request is known by", async () => {
     const rows = () =>
       stage.rows("select encode(request, 'hex') as request from $s.idempotent_answer where key = 'u-1'");
@@ -168,6 +183,43 @@ describe("a token", () => {
     await expect(api.revokeToken({ token: "test", user: "ann" })).rejects.toMatchObject({ code: "TOKEN_UNKNOWN" });
     const [{ why, before } = { why: "", before: null }] = (await admin().listAudit({ about: "token" })).items;
     expect([why, before]).toMatchObject(["leaked", { name: "ci" }]);
+  });
+
+  test("ends with the one that made it, and is made by none that has ended", async () => {
+    const of = async (token: string, name: string) =>
+      (await stage.ask("POST", "/v1/tokens", { token, body: { name } })).body.secret as string;
+    const leaked = (await admin().createToken({ name: "leaked" })).secret;
+    const heir = await of(leaked, "heir");
+    const [second, other] = [await of(heir, "second"), await of(stage.tokens.admin, "other")];
+    await admin().revokeToken({ token: "leaked", reason: "it was in a log" });
+    const status = async (token: string) => (await stage.ask("GET", "/v1/tasks", { token })).status;
+    expect(await Promise.all([leaked, heir, second, other].map(status))).toEqual([401, 401, 401, 200]);
+    const ended = (await admin().listAudit({ about: "token", act: "revoke", limit: 3 })).items;
+    expect(ended.map(({ named, why }) => [named.split("/").at(-1), why])).toEqual(
+      ["second", "heir", "leaked"].map((name) => [name, "it was in a log"]),
+    );
+    // As by another node, which has not heard of it yet.
+    const { access } = stage.store;
+    const { user: name } = await admin().getMe();
+    const { userId } = (await access.userByName(name)) as { userId: number };
+    const late = (hash: string, by: string | null) =>
+      access.createToken(
+        { ...{ userId, name: hash, hash: Buffer.from(hash), role: "viewer", scopes: null, expiresMs: 9e12 }, by },
+        { author: "test", reason: "", nowMs: 1 },
+      );
+    await expect(late("by-leaked", "leaked")).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
+    await late("by-user", null);
+    const { name: gone, userId: goneId } = await access.createUser(
+      { name: "hal", hash: "none", role: "viewer" },
+      { author: "test", reason: "", nowMs: 1 },
+    );
+    await admin().changeUser({ user: gone, disabled: true });
+    await expect(
+      access.createToken(
+        { userId: goneId, name: "late", hash: Buffer.from("x"), role: "viewer", scopes: null, expiresMs: 9e12 },
+        { author: "test", reason: "", nowMs: 1 },
+      ),
+    ).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
   });
 
   test("and its secret, asked for again by idempotency key, is not kept", async () => {
