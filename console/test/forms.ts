@@ -88,6 +88,26 @@ export function formsAmongOthers(house: House): void {
       await page.getByTitle("2031-05-01 · holiday").waitFor();
     });
 
+    test("takes no rights back that another admin gave meanwhile", async () => {
+      const visit = await house.visit();
+      const { page, go } = visit;
+      const dialog = page.getByRole("dialog");
+      await ask(house, visit, "POST", "/users", { name: "gwen", password, role: "viewer" });
+      await go("/access");
+      await page.getByRole("button", { name: "Change gwen" }).click();
+      await dialog.getByPlaceholder("Namespace").fill("billing");
+      await dialog.getByRole("button", { name: "Add" }).click();
+      const grants = [{ namespace: "payroll", role: "editor" }];
+      await ask(house, visit, "PATCH", "/users/gwen", { grants });
+      await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+      await dialog.getByText("Version 2 came while this was open").waitFor();
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Change", exact: true }).click();
+      await dialog.getByText("Somebody else changed the user meanwhile.").waitFor();
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("listitem").filter({ hasText: "gwen" }).getByText("payroll: editor").waitFor();
+    });
+
     test("runs a task with the payload that was shown, whatever run ends meanwhile", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       const dialog = page.getByRole("dialog");

@@ -4,6 +4,8 @@ import type { Change } from "./store.ts";
 export interface User {
   userId: number;
   name: string;
+  /** Of what is told here: each change of it, a new password apart, makes the next. */
+  version: number;
   /** Everywhere; null: only where `grants` say. */
   role: Role | null;
   grants: Grant[];
@@ -57,7 +59,7 @@ export interface AccessStore {
   createFirst(user: { name: string; hash: string }, nowMs: number): Promise<boolean>;
   /**
    * Of a new password, every sign-in of the user ends but `keeping`; of a lock-out, all and the tokens too.
-   * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left
+   * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left, USER_STALE unless it is at the version `ifVersion`
    */
   changeUser(
     name: string,
@@ -68,6 +70,8 @@ export interface AccessStore {
       disabled?: boolean;
       removed?: boolean;
       keeping?: Buffer;
+      /** null: whatever is there. */
+      ifVersion?: number | null;
     },
     change: Change,
   ): Promise<User>;

@@ -1,6 +1,19 @@
 import { z } from "zod";
 import { roles, type Scope, scopes } from "./access.ts";
-import { duration, id, json, maybeTime, name, page, paged, reason, route, text, time } from "./contract-route.ts";
+import {
+  duration,
+  id,
+  json,
+  maybeTime,
+  name,
+  page,
+  paged,
+  reason,
+  route,
+  text,
+  time,
+  versionNumber,
+} from "./contract-route.ts";
 import { limits } from "./limits.ts";
 import { namespaceLength } from "./namespace.ts";
 
@@ -22,6 +35,7 @@ const maybeRole = role.nullable().describe("Everywhere; null: only where the gra
 const user = z
   .strictObject({
     ...{ name: userName, role: maybeRole, grants, created: time, createdBy: z.string(), disabled: maybeTime },
+    version: versionNumber.describe("Of the rights, and of whether one may sign in."),
     provided: z.boolean().describe("Signed in by a provider, without a password."),
   })
   .meta({ id: "User" });
@@ -111,7 +125,7 @@ export const accessRoutes = {
   }),
   changeUser: route({
     ...{ touches: "cluster", method: "PATCH", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },
-    unseen: ["password"],
+    ...{ unseen: ["password"], etag: "demands" },
     summary: "Change a user's role or password, lock the user out, or let the user in again",
     body: z.strictObject({
       role: maybeRole.optional(),
@@ -121,7 +135,7 @@ export const accessRoutes = {
       reason,
     }),
     answer: user,
-    errors: ["USER_UNKNOWN", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
+    errors: ["USER_UNKNOWN", "USER_STALE", "PRECONDITION_NEEDED", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
   }),
   removeUser: route({
     ...{ touches: "cluster", method: "DELETE", path: "/v1/users/{user}", noun, policy: "admin", params: userParams },

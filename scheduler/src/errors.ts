@@ -79,6 +79,7 @@ export const errorCodes = {
   ORIGIN_REFUSED: "A page from elsewhere asked for a change.",
   USER_UNKNOWN: "No user has this name.",
   USER_NAME_TAKEN: "A user has this name already.",
+  USER_STALE: "The user was changed by someone else since it was read.",
   ADMIN_NEEDED: "It would leave nobody who may manage users.",
   PASSWORD_WEAK: "The password is too easy to guess.",
   TOKEN_UNKNOWN: "No token has this name.",

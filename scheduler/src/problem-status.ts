@@ -30,6 +30,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ORIGIN_REFUSED: 403,
   USER_UNKNOWN: 404,
   USER_NAME_TAKEN: 409,
+  USER_STALE: 412,
   ADMIN_NEEDED: 409,
   TOKEN_UNKNOWN: 404,
   TOKEN_NAME_TAKEN: 409,

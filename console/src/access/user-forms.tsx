@@ -7,6 +7,7 @@ import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { toast } from "../parts/toasts.tsx";
+import { Meanwhile } from "../parts/versions.tsx";
 import css from "./access.module.css";
 import type { User } from "./users.tsx";
 
@@ -59,16 +60,21 @@ export function NewUser({ onClose }: { onClose: () => void }) {
   );
 }
 
-export function ChangeUser({ user, onClose }: { user: User; onClose: () => void }) {
+export function ChangeUser({ user: present, onClose }: { user: User; onClose: () => void }) {
   const { t } = useWords();
+  /** As it was shown when this was opened: what another admin changes meanwhile is not undone unseen. */
+  const [user] = useState(present);
   const before = user.grants.filter(({ namespace }) => namespace !== "*");
   const [role, setRole] = useState<Role | null>(user.role);
   const [grants, setGrants] = useState<Grant[]>(before);
   const isSame = role === user.role && JSON.stringify(grants) === JSON.stringify(before);
-  const set = async (wanted: Role | null, given: Grant[], reason: string | undefined, key?: string) => {
-    const asked = { user: user.name, role: wanted, grants: given, reason };
-    await call("changeUser", asked, key === undefined ? {} : { key });
+  const set = async (
+    asked: { role: Role | null; grants: Grant[]; reason: string | undefined },
+    from: { ifVersion: number; key?: string },
+  ) => {
+    const made = await call("changeUser", { user: user.name, ...asked }, from);
     outdate("listUsers", "getMe");
+    return made.version;
   };
   return (
     <Confirm
@@ -77,14 +83,15 @@ export function ChangeUser({ user, onClose }: { user: User; onClose: () => void 
       act={t("access.change")}
       blocked={isSame || (role === null && grants.length === 0)}
       onDo={async ({ reason, key }) => {
-        await set(role, grants, reason, key);
+        const ifVersion = await set({ role, grants, reason }, { ifVersion: user.version, key });
         toast({
           text: t("access.changedDone", { what: user.name }),
-          undo: () => set(user.role, before, t("act.undo")),
+          undo: () => set({ role: user.role, grants: before, reason: t("act.undo") }, { ifVersion }),
         });
       }}
       onClose={onClose}
     >
+      {present.version !== user.version && <Meanwhile version={present.version} />}
       <div className={css.form}>
         <Rights role={role} grants={grants} onRole={setRole} onGrants={setGrants} />
       </div>

@@ -121,6 +121,7 @@ export const accessEn = {
   "access.mine": "Your sign-in",
   "access.mineTold": "A sign-in lasts for a day, in one browser. A new password ends all the others:",
   "refusal.USER_NAME_TAKEN": "There is such a user already.",
+  "refusal.USER_STALE": "Somebody else changed the user meanwhile. Close this, look, and change it again.",
   "refusal.USER_UNKNOWN": "There is no such user.",
   "refusal.ADMIN_NEEDED": "The last admin stays one. Make another first.",
   "refusal.TOKEN_NAME_TAKEN": "You have a token of this name already.",

@@ -111,6 +111,7 @@ export const accessZh: Record<keyof typeof accessEn, string> = {
   "access.mine": "您的登录",
   "access.mineTold": "登录在一个浏览器中有效一天。修改密码会使其他登录失效:",
   "refusal.USER_NAME_TAKEN": "该用户名已存在。",
+  "refusal.USER_STALE": "其他人已更改该用户。请关闭后查看并重新更改。",
   "refusal.USER_UNKNOWN": "没有这个用户。",
   "refusal.ADMIN_NEEDED": "必须保留一位管理员,请先设置另一位。",
   "refusal.TOKEN_NAME_TAKEN": "已有同名令牌。",

@@ -31,9 +31,9 @@ const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) => [
   ...grants,
 ];
 
-const asUser = ({ name, role, grants, createdMs, createdBy, disabledMs, provided }: User) => ({
+const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided }: User) => ({
   ...{ name, role, grants: grantsOf({ role, grants }), created: isoTime(createdMs), createdBy },
-  ...{ disabled: iso(disabledMs), provided },
+  ...{ disabled: iso(disabledMs), provided, version },
 });
 const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, revokedMs }: Token) => ({
   ...{
@@ -153,6 +153,7 @@ export function accessCalls(
         ...(grants === undefined ? {} : { grants: checkedGrants(grants) }),
         ...(disabled === undefined ? {} : { disabled }),
         ...(password === undefined ? {} : { hash: await hashPassword(password) }),
+        ifVersion: call.ifVersion,
       };
       return changed(asUser(await access.changeUser(user, given, changeOf(call, reason))));
     },

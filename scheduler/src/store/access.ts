@@ -20,7 +20,7 @@ const tokenJson = ({ name, user, role, scopes, namespaces, expiresMs }: Token): 
 export function accessStore(database: Database): AccessStore {
   const s = database.schema;
   const userFields = (u: string) =>
-    `${u}.id as "userId", ${u}.name, ${u}.role, ${u}.grants, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy",
+    `${u}.id as "userId", ${u}.name, ${u}.version, ${u}.role, ${u}.grants, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy",
     ${u}.disabled_ms as "disabledMs", ${u}.subject is not null as provided`;
   const tokenFields = `t.id as "tokenId", t.name, u.name as user, t.user_id as "userId", t.role, t.scopes, t.namespaces, t.created_ms as "createdMs",
     t.expires_ms as "expiresMs", t.revoked_ms as "revokedMs"`;
@@ -50,7 +50,7 @@ export function accessStore(database: Database): AccessStore {
         const { rows } = await client.query(
           `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants) values ($1, $2, $3, $4, $5, $6)
            on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, removed_ms = null,
-             disabled_ms = null, issuer = null, subject = null
+             disabled_ms = null, issuer = null, subject = null, version = u.version + 1
            where u.removed_ms is not null returning ${userFields("u")}`,
           [name, hash, role, now, author, JSON.stringify(grants)],
         );
@@ -107,7 +107,7 @@ export function accessStore(database: Database): AccessStore {
         const same = was.role === role && sortedJson(was.grants) === sortedJson(grants);
         if (same) return was;
         const { rows } = await client.query(
-          `update ${s}.user_account u set role = $2, grants = $3 where id = $1 returning ${userFields("u")}`,
+          `update ${s}.user_account u set role = $2, grants = $3, version = version + 1 where id = $1 returning ${userFields("u")}`,
           [was.userId, role, given],
         );
         const user = rows[0] as unknown as User;
@@ -137,7 +137,8 @@ export function accessStore(database: Database): AccessStore {
       });
     },
 
-    changeUser(name, { role, grants, hash, disabled, removed, keeping }, { author, reason, nowMs }) {
+    changeUser(name, given, { author, reason, nowMs }) {
+      const { role, grants, hash, disabled, removed, keeping, ifVersion = null } = given;
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
         // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
@@ -148,6 +149,7 @@ export function accessStore(database: Database): AccessStore {
         const all = locked as unknown as User[];
         const before = all.find((user) => user.name === name);
         if (!before) throw unknownUser(name);
+        if (ifVersion !== null && ifVersion !== before.version) throw staleUser(before, ifVersion);
         const others = all.filter((user) => user.name !== name && user.role === "admin" && user.disabledMs === null);
         const stays = !removed && disabled !== true && (role === undefined ? before.role : role) === "admin";
         if (before.role === "admin" && before.disabledMs === null && !stays && others.length === 0) {
@@ -158,11 +160,12 @@ export function accessStore(database: Database): AccessStore {
         const { rows } = await client.query(
           `update ${s}.user_account u set role = case when $7 then $2 else role end, hash = coalesce($3, hash), grants = coalesce($8, grants),
                   disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
-                  removed_ms = case when $6 then $5::bigint end
+                  removed_ms = case when $6 then $5::bigint end, version = version + case when $9 then 1 else 0 end
            where id = $1 returning ${userFields("u")}`,
           [
             ...[before.userId, role ?? null, hash ?? null, disabled ?? null, now, removed ?? false],
             ...[role !== undefined, grants === undefined ? null : JSON.stringify(grants)],
+            role !== undefined || grants !== undefined || disabled !== undefined,
           ],
         );
         const after = rows[0] as unknown as User;
@@ -339,5 +342,13 @@ export function accessStore(database: Database): AccessStore {
   }
 }
 
+const staleUser = ({ name, version }: User, expected: number): CarillonError =>
+  new CarillonError(
+    "USER_STALE",
+    `user ${name} is at version ${version}; this change was made from version ${expected}`,
+    {
+      hint: "Read the user again, look at what changed, and repeat the change.",
+    },
+  );
 const unknownUser = (name: string): CarillonError =>
   new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });

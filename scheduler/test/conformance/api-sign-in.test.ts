@@ -71,6 +71,24 @@ describe("a user", () => {
     expect((await signIn("bea", "eight bells at one")).status).toBe(200);
   });
 
+  test("is changed from the version that was read: of two admins the second hears of the first", async () => {
+    const { version } = await admin().createUser({ name: "ida", password, role: "viewer" });
+    const grants = [{ namespace: "billing", role: "editor" as const }];
+    const made = await admin().changeUser({ user: "ida", grants }, { ifVersion: version });
+    expect(made.version).toBe(version + 1);
+    await expect(
+      admin().changeUser({ user: "ida", role: "operator", grants: [] }, { ifVersion: version }),
+    ).rejects.toMatchObject({ code: "USER_STALE" });
+    const is = async () => (await admin().listUsers({ limit: 200 })).items.find(({ name }) => name === "ida");
+    expect(await is()).toEqual(made);
+    // A new password changes nothing that was shown.
+    const same = await admin().changeUser({ user: "ida", password: "twelve bells" }, { ifVersion: made.version });
+    expect(same.version).toBe(made.version);
+    const bare = await stage.ask("PATCH", "/v1/users/ida", { token: stage.tokens.admin, body: { role: "viewer" } });
+    expect([bare.status, bare.body.code]).toEqual([428, "PRECONDITION_NEEDED"]);
+    expect(await admin().changeUser({ user: "ida", role: "viewer" })).toMatchObject({ version: made.version + 1 });
+  });
+
   test("is not let in by a password that was replaced while it was looked at, nor when locked out meanwhile", async () => {
     const { access } = stage.store;
     await admin().createUser({ name: "fay", password, role: "viewer" });
