@@ -139,6 +139,7 @@ export class Provider {
       return { ...more, ...own } as unknown as Claims;
     } catch (error) {
       this.#log.warn({ error: messageOf(error) }, "a sign-in by the provider came to nothing");
+      if (isAway(error)) throw this.#unreachable("does not answer", error);
       throw refused("invalid", "the provider's answer does not hold");
     }
   }
@@ -179,11 +180,15 @@ export class Provider {
       return await config;
     } catch (error) {
       if (this.#discovered?.config === config) this.#discovered = undefined;
-      throw new CarillonError("PROVIDER_UNREACHABLE", `${this.#settings.label} does not say how to sign in`, {
-        cause: error,
-        hint: "Try again, or sign in with a password. Whether the provider can be reached from this server, its log says.",
-      });
+      throw this.#unreachable("does not say how to sign in", error);
     }
+  }
+
+  #unreachable(what: string, cause: unknown): CarillonError {
+    return new CarillonError("PROVIDER_UNREACHABLE", `${this.#settings.label} ${what}`, {
+      cause,
+      hint: "Try again, or sign in with a password. Whether the provider can be reached from this server, its log says.",
+    });
   }
 
   async #discover(): Promise<oidc.Configuration> {
@@ -197,6 +202,14 @@ export class Provider {
       throw error;
     }
   }
+}
+
+/** Whether no answer came, or one that says that the provider is out of order: whoever signs in has no part in that. */
+function isAway(error: unknown): boolean {
+  // What fetch throws, and not what was wrong with a call.
+  if (error instanceof TypeError) return error.cause !== undefined;
+  const { code, status = 0, cause } = error as { code?: string; status?: number; cause?: unknown };
+  return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
 /** Why somebody was refused, in a word for the console: a text in an address could be anybody's. */

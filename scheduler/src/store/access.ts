@@ -47,10 +47,15 @@ export function accessStore(database: Database): AccessStore {
     createUser({ name, hash, role, grants = [] }, { author, reason, nowMs }) {
       const now = Math.round(nowMs);
       return database.transaction(async (client) => {
+        // Whom a provider calls so stays removed: the row gives the name away and keeps the rest. No other name has a space in it.
+        await client.query(
+          `update ${s}.user_account set name = name || ' ' || id where name = $1 and removed_ms is not null and subject is not null`,
+          [name],
+        );
         const { rows } = await client.query(
           `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants) values ($1, $2, $3, $4, $5, $6)
            on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, removed_ms = null,
-             disabled_ms = null, issuer = null, subject = null, version = u.version + 1
+             disabled_ms = null, version = u.version + 1
            where u.removed_ms is not null returning ${userFields("u")}`,
           [name, hash, role, now, author, JSON.stringify(grants)],
         );
@@ -79,13 +84,22 @@ export function accessStore(database: Database): AccessStore {
         );
         const [{ removed, ...before } = { removed: false }] = there;
         if (before.userId === undefined) {
+          const values = [name, role, given, issuer, subject, now, author];
+          // A name that was a password's, and is nobody's any more, is free.
+          const { rows: freed } = await client.query(
+            `update ${s}.user_account u set role = $2, grants = $3, issuer = $4, subject = $5, created_ms = $6, created_by = $7,
+               hash = null, removed_ms = null, disabled_ms = null, version = version + 1
+             where name = $1 and removed_ms is not null and subject is null returning ${userFields("u")}`,
+            values,
+          );
           // Two first sign-ins at once: the second waits for the first one's row, and then finds that the name is taken.
-          const { rows } = await client.query(
+          const { rows: made } = await client.query(
             `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by)
              values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning ${userFields("u")}`,
-            [name, role, given, issuer, subject, now, author],
+            values,
           );
-          if (!rows[0]) {
+          const [row] = [...freed, ...made];
+          if (!row) {
             throw new CarillonError(
               "USER_NAME_TAKEN",
               `there is a user ${name} already, whom the provider does not know`,
@@ -94,7 +108,7 @@ export function accessStore(database: Database): AccessStore {
               },
             );
           }
-          const user = rows[0] as unknown as User;
+          const user = row as unknown as User;
           await audited(client, s, {
             ...{ atMs: nowMs, who: author, act: "create", about: "user", named: name },
             ...{ before: null, after: asJson(user), why: reason },

@@ -115,6 +115,27 @@ describe("a provider", () => {
     expect((await signedIn("ann")).answer.status).toBe(303);
   });
 
+  test("does not bring back whom an admin removed, whoever has the name since; a removed password's name is free", async () => {
+    const admin = stage.client("admin", server);
+    const password = "a long enough password";
+    await admin.createUser({ name: "cleo", password, role: "admin" });
+    provider.groups.set("cleo", ["ops"]);
+    expect(await signedIn("cleo")).toMatchObject({ code: "USER_NAME_TAKEN" });
+    await admin.removeUser({ user: "cleo" });
+    const { browser, answer } = await signedIn("cleo");
+    expect(answer.status).toBe(303);
+    expect((await me(browser)).body).toMatchObject({ user: "cleo", role: "operator" });
+    expect((await stage.ask("POST", "/v1/sign-in", { body: { name: "cleo", password } }, server)).status).toBe(401);
+
+    await admin.removeUser({ user: "cleo", reason: "left" });
+    expect((await me(browser)).status).toBe(401);
+    expect(await signedIn("cleo")).toMatchObject({ code: "SIGN_IN_REFUSED" });
+    await admin.createUser({ name: "cleo", password, role: "viewer" });
+    expect(await signedIn("cleo")).toMatchObject({ code: "SIGN_IN_REFUSED" });
+    await admin.removeUser({ user: "cleo" });
+    expect(await signedIn("cleo")).toMatchObject({ code: "SIGN_IN_REFUSED" });
+  });
+
   test("is believed only by the browser that asked, for what it asked, once", async () => {
     const refusedOf = async (browser: SmallBrowser, url: string) => {
       const answer = await browser.go(url);
@@ -147,6 +168,19 @@ describe("a provider", () => {
     const denied = new SmallBrowser();
     const state = new URL(await back(denied, "ann")).searchParams.get("state");
     expect(await refusedOf(denied, `${home}/v1/sign-in/provided?error=access_denied&state=${state}`)).toEqual(refused);
+  });
+
+  test("that is out of order is no fault of who signs in", async () => {
+    provider.broken = true;
+    for (let n = 0; n < 25; n++) {
+      const browser = new SmallBrowser();
+      await browser.go(begin());
+      const [state = ""] = (browser.cookie(home, attempt) as string).split(".");
+      const answer = await browser.go(`${home}/v1/sign-in/provided?code=a&state=${state}&iss=${provider.issuer}`);
+      expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, "PROVIDER_UNREACHABLE"]);
+    }
+    provider.broken = false;
+    expect((await signedIn("ann")).answer.status).toBe(303);
   });
 
   test("leads a browser that is refused back to the page, with why as a word", async () => {

@@ -7,6 +7,8 @@ export class SignInProvider {
   readonly clientId = "carillon";
   readonly clientSecret = "a secret between the two of them";
   readonly groups = new Map<string, string[]>();
+  /** Whether it is out of order where it gives tokens out. */
+  broken = false;
   #answer: RequestListener = (_, response) => void response.writeHead(503).end();
   readonly #server = createServer((request, response) => this.#answer(request, response));
 
@@ -38,7 +40,9 @@ export class SignInProvider {
         claims: async () => ({ sub: `id-of-${id}`, preferred_username: id, groups: this.groups.get(id) ?? [] }),
       }),
     });
-    this.#answer = provider.callback();
+    const answer = provider.callback();
+    this.#answer = (request, response) =>
+      this.broken && request.url === "/token" ? void response.writeHead(503).end() : void answer(request, response);
   }
 
   async close(): Promise<void> {
