@@ -35,6 +35,25 @@ describe("who guesses", () => {
     expect(await throttle.attempt("another", "2001:db8:0:1::1", right)).toBe(true);
   });
 
+  test("is not who was never judged: the store was away, or too many waited in line", async () => {
+    const { throttle } = ticking();
+    const away = () => Promise.reject(new Error("the store is away"));
+    for (let n = 0; n < 30; n++) await expect(throttle.attempt("ann", "10.0.0.1", away)).rejects.toThrow("away");
+    const open = new Set<() => void>();
+    const slowly = () => new Promise<boolean>((resolve) => open.add(() => resolve(false)));
+    const waiting = Array.from({ length: 9 }, (_, n) => throttle.attempt(`user-${n}`, `10.0.1.${n}`, slowly));
+    for (let n = 0; n < 30; n++) await expect(throttle.attempt("ann", "10.0.0.1", right)).rejects.toMatchObject(busy);
+    while (open.size > 0) {
+      for (const end of open) {
+        open.delete(end);
+        end();
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(waiting);
+    expect(await throttle.attempt("ann", "10.0.0.1", right)).toBe(true);
+  });
+
   test("at once gains nothing: one is judged at a time, eight wait, the rest are refused", async () => {
     const { throttle } = ticking();
     let judged = 0;

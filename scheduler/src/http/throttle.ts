@@ -41,7 +41,11 @@ export class Throttle {
     this.#refuseSoon(kinds.map(([key]) => key));
     // Counted before it is known: as many at once as there may be are no way around it.
     for (const [key, most] of kinds) this.#count(key, most);
-    const right = await this.#inTurn(check);
+    const right = await this.#inTurn(check).catch((error: unknown) => {
+      // Nobody judged it: what cannot be looked up, or waits in too long a line, was no guess.
+      this.#uncount(kinds.map(([key]) => key));
+      throw error;
+    });
     if (right) this.#forgive(kinds.map(([key]) => key));
     return right;
   }
@@ -67,7 +71,11 @@ export class Throttle {
   /** It was no failure after all; and who knows the password has shown that the ones before were mistakes. */
   #forgive([pair = "", ...others]: string[]): void {
     this.#failures.delete(pair);
-    for (const key of others) {
+    this.#uncount(others);
+  }
+
+  #uncount(keys: string[]): void {
+    for (const key of keys) {
       const known = this.#failures.get(key);
       if (known) this.#failures.set(key, { ...known, count: known.count - 1, untilMono: 0 });
     }
