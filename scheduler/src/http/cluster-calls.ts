@@ -5,7 +5,7 @@ import { iso, isoTime } from "../run-object.ts";
 import type { Member, Store } from "../store.ts";
 import { version } from "../version.ts";
 import type { Some } from "./call.ts";
-import { nameCursor, numberCursor, pageOf, visiblePage } from "./pages.ts";
+import { nameCursor, namedAfter, numberCursor, pageOf, visiblePage } from "./pages.ts";
 import { summary } from "./run-calls.ts";
 import { changeOf } from "./task-calls.ts";
 
@@ -67,8 +67,7 @@ export function clusterCalls(
       );
     },
     async listGroups({ cursor, limit }, { nowMs, reach }) {
-      const after = nameCursor(cursor);
-      const rows = (await store.groups.list(nowMs)).filter(({ name }) => name > after && reach.has(name));
+      const rows = namedAfter(await store.groups.list(nowMs), cursor).filter(({ name }) => reach.has(name));
       const item = ({ changed, ...group }: (typeof rows)[number]) => ({
         ...group,
         changed: changed && { at: isoTime(changed.atMs), by: changed.by, why: changed.why },

@@ -10,7 +10,7 @@ import type { OperationFilter, OperationRequest } from "../operations.ts";
 import { isoTime } from "../run-object.ts";
 import type { Store } from "../store.ts";
 import type { Call, Some } from "./call.ts";
-import { nameCursor, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
+import { namedAfter, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
 import { changeOf } from "./task-calls.ts";
 
 type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
@@ -115,8 +115,7 @@ const icsDaysAhead = 3_653;
 export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
   return {
     async listCalendars({ cursor, limit }, { reach }) {
-      const after = nameCursor(cursor);
-      const rows = (await store.calendars.list()).filter(({ name }) => name > after && reach.has(name));
+      const rows = namedAfter(await store.calendars.list(), cursor).filter(({ name }) => reach.has(name));
       return pageOf(rows, limit, shownTo(reach), ({ name }) => [name]);
     },
     getCalendar: async ({ calendar, version }, { reach }) =>

@@ -78,6 +78,12 @@ export async function visiblePage<Row, Item, Place>(
   return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };
 }
 
+/** What comes after the cursor's name, in its order: the database may have another, by which a page would leave some out. */
+export function namedAfter<Row extends { name: string }>(rows: readonly Row[], cursor: string | undefined): Row[] {
+  const after = nameCursor(cursor);
+  return rows.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
 /** Lists of numbers or names: after, or before, the last one shown. */
 export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";

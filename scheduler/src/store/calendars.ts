@@ -166,10 +166,11 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
     async remove(name, { author, reason, nowMs }) {
       await database.transaction(async (client) => {
         const { rows } = await client.query(
-          `select id from ${s}.calendar where name = $1 and removed_ms is null for update`,
+          `select id, version from ${s}.calendar where name = $1 and removed_ms is null for update`,
           [name],
         );
-        if (rows.length === 0) throw unknown(name);
+        const [row] = rows;
+        if (!row) throw unknown(name);
         const tasks = await users(client, name);
         if (tasks.length > 0) {
           const few = tasks.slice(0, 5).join(", ");
@@ -179,8 +180,12 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           });
         }
         await client.query(`update ${s}.calendar set removed_ms = $2 where name = $1`, [name, Math.round(nowMs)]);
+        const { rows: present } = await client.query(
+          `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
+          [row.id, row.version],
+        );
         const entry = { atMs: nowMs, who: author, act: "remove", about: "calendar" as const, named: name };
-        await audited(client, s, { ...entry, before: null, after: null, why: reason });
+        await audited(client, s, { ...entry, before: present[0]?.content as Json, after: null, why: reason });
       });
     },
   };

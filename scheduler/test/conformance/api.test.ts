@@ -413,6 +413,8 @@ describe("the rest", () => {
     expect((await api.listCalendars()).items.map(({ name }) => name)).toEqual(["de"]);
     await api.removeCalendar({ calendar: "de" });
     await expect(api.getCalendar({ calendar: "de" })).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
+    const [removal] = (await api.listAudit({ about: "calendar", named: "de", act: "remove" })).items;
+    expect(removal).toMatchObject({ before: { zone: second.zone, holidays: second.holidays }, after: null });
   });
 
   test("nodes, workers, terms, and what a text finds", async () => {

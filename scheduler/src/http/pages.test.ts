@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { cursorText, namedAfter, pageOf } from "./pages.ts";
+
+test("pages by name have each name once, also where the database orders names otherwise", () => {
+  // As en_US does.
+  const rows = ["apple", "a-pear", "Banana", "b/cherry", "Zoo"].map((name) => ({ name }));
+  const seen: string[] = [];
+  for (let cursor: string | null = cursorText(""); cursor !== null; ) {
+    const page: { items: string[]; next: string | null } = pageOf(
+      namedAfter(rows, cursor),
+      2,
+      ({ name }) => name,
+      ({ name }) => [name],
+    );
+    seen.push(...page.items);
+    cursor = page.next;
+  }
+  expect(seen).toEqual(["Banana", "Zoo", "a-pear", "apple", "b/cherry"]);
+});
