@@ -32,6 +32,8 @@ export class Principals {
   readonly #known = new Map<string, Known>();
   readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
   readonly #signIns: Gathered<Buffer, Credential | null>;
+  /** How often something changed here. */
+  #changes = 0;
   #turn: Promise<void> | undefined;
   #inLine = 0;
 
@@ -68,6 +70,7 @@ export class Principals {
 
   /** Something changed here: what is remembered may be wrong. */
   forget(): void {
+    this.#changes++;
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
@@ -92,11 +95,13 @@ export class Principals {
     const network = networkOf(address);
     // Who was known here once has shown the secret: nobody's wrong guesses hold them up.
     if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
-    const readMono = this.#clock.monotonic();
+    const [readMono, changes] = [this.#clock.monotonic(), this.#changes];
     const credential = await ask();
     if (credential) {
       if (this.#known.size >= rememberedMax && !known) this.#known.clear();
-      this.#known.set(key, { credential, readMono });
+      // What was read before a change may come in behind it.
+      const isFresh = changes === this.#changes;
+      this.#known.set(key, { credential, readMono: isFresh ? readMono : Number.NEGATIVE_INFINITY });
       return credential;
     }
     // What is not there is not remembered: there is no end of that.
