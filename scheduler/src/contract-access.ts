@@ -197,7 +197,7 @@ export const accessRoutes = {
     params: z.strictObject({ key: userName }),
     query: z.strictObject({ reason }),
     answer: key,
-    errors: ["KEY_UNKNOWN"],
+    errors: ["KEY_NAME_UNKNOWN"],
   }),
   listAudit: route({
     ...{ touches: "cluster", method: "GET", path: "/v1/audit", noun: "audit", policy: "admin" },

@@ -71,6 +71,7 @@ export const errorCodes = {
   KEY_FORBIDDEN: "The worker key does not allow this.",
   KEY_THROTTLED: "Too many worker keys from this address were wrong.",
   KEY_NAME_TAKEN: "A worker key has this name already.",
+  KEY_NAME_UNKNOWN: "No worker key has this name.",
   SIGN_IN_NEEDED: "The request does not say who asks, or by something that holds no more.",
   SIGN_IN_REFUSED: "The name or the password is wrong.",
   PROVIDER_UNREACHABLE: "The sign-in provider does not answer.",

@@ -12,7 +12,7 @@ export interface WorkerStore {
   key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
   /** Newest first, without the revoked ones. */
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
-  /** Ends its sessions too. Repeatable. @throws KEY_UNKNOWN */
+  /** Ends its sessions too. Repeatable. @throws KEY_NAME_UNKNOWN */
   revokeKey(name: string, change: Change): Promise<WorkerKey>;
 
   /** Repeatable: the same instance of the same key gets the same session. @returns its number, or who has the name */

@@ -27,6 +27,7 @@ const notFound = new Set<ErrorCode>([
   "CALENDAR_UNKNOWN",
   "GROUP_UNKNOWN",
   "KEY_UNKNOWN",
+  "KEY_NAME_UNKNOWN",
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
   "ALARM_UNKNOWN",

@@ -83,7 +83,9 @@ export function workerStore(database: Database): WorkerStore {
       // A second try finds it revoked.
       const found = revoked ?? (await this.keys()).find((key) => key.name === name);
       if (found) return found;
-      throw new CarillonError("KEY_UNKNOWN", `there is no worker key ${name}`, { hint: "See carillon keys list." });
+      throw new CarillonError("KEY_NAME_UNKNOWN", `there is no worker key ${name}`, {
+        hint: "See carillon keys list.",
+      });
     },
 
     async open(identity, { keyId, instance, tasks }, nowMs) {

@@ -289,7 +289,7 @@ describe("a worker that cannot begin", () => {
   test("a key's name is taken once, and revoking what is not there says so", async () => {
     await expect(stage.key("mine")).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
     await expect(stage.store.workers.revokeKey("none", { author: "test", reason: "", nowMs: 1 })).rejects.toMatchObject(
-      { code: "KEY_UNKNOWN" },
+      { code: "KEY_NAME_UNKNOWN" },
     );
     const [listed] = (await stage.store.workers.keys()).filter(({ name }) => name === "mine");
     expect(JSON.stringify(listed)).not.toContain("hash");
