@@ -1,5 +1,6 @@
 import type { SqlClient } from "../store.ts";
 import { admitPaced } from "./admission.ts";
+import { inheritedColumns } from "./run-rows.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
 
 /**
@@ -87,9 +88,9 @@ async function end(
             returning *),
           told as (
             insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome,
-                                          priority, source, key, payload, parent_id, inputs, error)
+                                          priority, source, key, payload, ${inheritedColumns}, error)
             select id, due_ms, slot_ms, created_ms, ${at}, task_id, version, attempt, ${how === "skipped" ? 3 : 2}, priority, source,
-                   key, payload, parent_id, inputs, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
+                   key, payload, ${inheritedColumns}, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
           marked as (
             update ${s}.slot l set outcome = 2, reason = ${why} from gone
             where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),

@@ -1,5 +1,6 @@
 import type { ClaimedRun } from "../store.ts";
 import type { Database } from "./database.ts";
+import { inheritedColumns } from "./run-rows.ts";
 
 /** No task's misfire time is shorter, so what is less late than this needs no look. */
 const leastLateMs = 1_000;
@@ -39,8 +40,8 @@ export async function endLate(database: Database, runs: readonly ClaimedRun[], n
        delete from ${s}.run r using late where r.id = late.id returning r.*, late.why),
      told as (
        insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source,
-                                     key, payload, error)
-       select id, due_ms, slot_ms, created_ms, $3, task_id, version, 0, 3, priority, source, key, payload,
+                                     key, payload, ${inheritedColumns}, error)
+       select id, due_ms, slot_ms, created_ms, $3, task_id, version, 0, 3, priority, source, key, payload, ${inheritedColumns},
               jsonb_build_object('code', 'SKIPPED', 'message', why) from gone),
      marked as (
        update ${s}.slot l set outcome = 2, reason = gone.why from gone

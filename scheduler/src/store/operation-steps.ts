@@ -1,7 +1,7 @@
 import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
 import type { BackfillRange, OperationFilter, OperationKind, OperationRequest, OperationState } from "../operations.ts";
 import { liveStates, outcomes } from "../run.ts";
-import type { Enqueued, RunStore, SqlClient, TaskStore } from "../store.ts";
+import type { Enqueued, EnqueueWrite, RunStore, SqlClient, TaskStore } from "../store.ts";
 import type { Database } from "./database.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { settleGates } from "./gates.ts";
@@ -164,6 +164,11 @@ interface Past {
   inputs: string | null;
   /** The run whose children it joined. */
   joined: number | null;
+  limitKey: string | null;
+  /** Its part of a split run, as the store writes it. */
+  shard: string | null;
+  /** What began it, where that was no slot. */
+  origin: number | null;
   /** Its task exists. */
   exists: boolean;
   /** Its history does. */
@@ -186,7 +191,8 @@ export function runSteps(database: Database, runs: RunStore) {
   };
   const fields = `t.deleted_ms is null as exists, h.payload::text as payload, h.priority, h.key, h.slot_ms as "slotMs",
     coalesce(h.inputs, case when h.source = ${sourceNumber("after")} then array[h.parent_id] end)::text as inputs,
-    case when h.source = ${sourceNumber("join")} then h.parent_id end as joined`;
+    case when h.source = ${sourceNumber("join")} then h.parent_id end as joined,
+    h.limit_key as "limitKey", h.shard::text as shard, h.origin`;
 
   return {
     async preview(request: OperationRequest, _nowMs: number, show: number): Promise<Preview> {
@@ -212,9 +218,9 @@ export function runSteps(database: Database, runs: RunStore) {
           hint: "Wait for its end, or cancel it.",
         });
       }
-      const { exists, taskId, payload, priority, key } = past[0];
+      const { exists, taskId } = past[0];
       if (!exists) throw new CarillonError("TASK_UNKNOWN", `the task of run ${runId} was removed`);
-      const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const, runId: made };
+      const write = { ...writeOf(past[0], now), runId: made };
       const run = await runs.enqueueIn(client, write, now, "later");
       if (!run.created) return run;
       const again = new Map([[runId, run.runId]]);
@@ -277,17 +283,17 @@ export function runSteps(database: Database, runs: RunStore) {
     return rows as unknown as Past[];
   }
 
-  /** A new run of each, with its payload, key, priority, slot and inputs. Task by task, in the order in which gates are taken. */
+  /** A new run of each, with what it had. Task by task, in the order in which gates are taken. */
   async function again(client: SqlClient, past: Past[], now: number) {
     const made = new Map<number, number>();
     let error: string | null = null;
     for (const one of past.toSorted((a, b) => a.taskId - b.taskId)) {
-      const { id, taskId, payload, priority, key, exists, kept } = one;
+      const { id, key, exists, kept } = one;
       if (!exists || !kept) {
         error = `run ${id}: its ${exists ? "history was dropped by retention" : "task was removed"}`;
         continue;
       }
-      const write = { taskId, payload, dueMs: now, key, priority, source: "manual" as const };
+      const write = writeOf(one, now);
       try {
         const run = await runs.enqueueIn(client, write, now, "later");
         if (run.created) made.set(id, run.runId);
@@ -306,23 +312,28 @@ export function runSteps(database: Database, runs: RunStore) {
   }
 
   /**
-   * The slots and inputs of the old runs. Made by hand, the new ones are nobody's but for those that join: what these join is found by its
-   * parent. One of a child is not its parent's, or an open join would wait for it.
+   * The slots, inputs and origins of the old runs; of a part of a split one which it was, or it would be split into all parts again. Made
+   * by hand, the new ones are nobody's but for those that join: what these join is found by its parent. One of a child is not its
+   * parent's, or an open join would wait for it.
    */
   async function inherit(client: SqlClient, past: Past[], made: Map<number, number>) {
     const heirs = past.filter(
-      ({ id, slotMs, inputs, joined }) => made.has(id) && (slotMs ?? inputs ?? joined) !== null,
+      ({ id, slotMs, inputs, joined, shard, origin }) =>
+        made.has(id) && (slotMs ?? inputs ?? joined ?? shard ?? origin) !== null,
     );
     if (heirs.length === 0) return;
     await client.query(
-      `update ${s}.run r set slot_ms = i.slot_ms, inputs = i.inputs::bigint[], parent_id = i.joined,
+      `update ${s}.run r set slot_ms = i.slot_ms, inputs = i.inputs::bigint[], parent_id = i.joined, shard = i.shard::int[], origin = i.origin,
               source = case when i.joined is null then r.source else ${sourceNumber("join")} end
-       from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[]) as i (id, slot_ms, inputs, joined) where r.id = i.id`,
+       from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])
+            as i (id, slot_ms, inputs, joined, shard, origin) where r.id = i.id`,
       [
         heirs.map(({ id }) => made.get(id)),
         heirs.map(({ slotMs }) => slotMs),
         heirs.map(({ inputs }) => inputs),
         heirs.map(({ joined }) => joined),
+        heirs.map(({ shard }) => shard),
+        heirs.map(({ origin }) => origin),
       ],
     );
   }
@@ -350,3 +361,8 @@ export function runSteps(database: Database, runs: RunStore) {
     );
   }
 }
+
+/** A run like an ended one, due now. */
+const writeOf = ({ taskId, payload, key, limitKey, priority }: Past, now: number): EnqueueWrite => ({
+  ...{ taskId, payload, dueMs: now, key, limitKey, priority, source: "manual" },
+});

@@ -6,6 +6,9 @@ import { sourceOf } from "./sources.ts";
 const briefError = `case when r.error is not null then
   jsonb_strip_nulls(jsonb_build_object('code', r.error->>'code', 'message', left(r.error->>'message', 500))) end`;
 
+/** What a run takes to history for the one that may be made again of it, beside what every run has. */
+export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin";
+
 const json = (value: unknown) => value as RunRecord["payload"];
 
 /**
@@ -19,7 +22,7 @@ export function runRecordSql(s: string, table: "run" | "run_history", brief = fa
   return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
     r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
     o.node, ${of(true, "payload")} as payload, ${of(live, "progress")} as progress, ${of(!live, "result")} as result,
-    ${error} as error, ${live ? "r.limit_key" : "null::text"} as limit_key, ${live ? "r.shard" : "null::int[]"} as shard,
+    ${error} as error, r.limit_key, r.shard,
     ${live ? `case when r.state = 2 and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
     from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
 }

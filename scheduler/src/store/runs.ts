@@ -8,7 +8,7 @@ import type { Database } from "./database.ts";
 import { enqueueStore } from "./enqueue.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { originStore } from "./origins.ts";
-import { asRunRecord, type RunRow, runRecordSql } from "./run-rows.ts";
+import { asRunRecord, inheritedColumns, type RunRow, runRecordSql } from "./run-rows.ts";
 import { notifySql } from "./signals.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
@@ -48,9 +48,9 @@ export function runStore(database: Database): RunStore {
           `with gone as (delete from ${s}.run where id = $1 returning *),
                 told as (
                   insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
-                                                source, key, payload, parent_id, inputs, error)
+                                                source, key, payload, ${inheritedColumns}, error)
                   select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, 2, priority, source, key, payload,
-                         parent_id, inputs, jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
+                         ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
                 onward as (
                   update ${s}.plan p set next_slot_ms = $2 + p.after_end_ms from gone
                   where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused

@@ -2,6 +2,7 @@ import type { Settlement } from "../store.ts";
 import { numbers, texts } from "./columns.ts";
 import { makesRoomSql, unlimitedGroupSql } from "./group-limits.ts";
 import { rated } from "./retry-tokens.ts";
+import { inheritedColumns } from "./run-rows.ts";
 import { notifyReadySql, notifySql, unaddressed } from "./signals.ts";
 
 const outcomeNumbers = { succeeded: 0, failed: 1, cancelled: 2 } as const;
@@ -30,13 +31,13 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   ), gone as (
     delete from ${s}.run r using i where r.id = i.id and r.fence = i.fence and r.state + 0 = 3
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
-              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.origin, r.limit_key, i.result, i.error,
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, i.result, i.error,
               r.recall = 1 as cancelling, r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
-                                  version, attempt, outcome, priority, source, key, payload, result, error, parent_id, inputs)
+                                  version, attempt, outcome, priority, source, key, payload, result, error, ${inheritedColumns})
     select id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
-           priority, source, key, payload, result, error, parent_id, inputs from gone${kept ? "" : unkept(s)}
+           priority, source, key, payload, result, error, ${inheritedColumns} from gone${kept ? "" : unkept(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1), count(*) filter (where outcome = 2)

@@ -1,4 +1,5 @@
 import type { SqlClient } from "../store.ts";
+import { inheritedColumns } from "./run-rows.ts";
 
 export type Withdrawal = "edited" | "paused" | "removed";
 
@@ -40,9 +41,9 @@ export async function withdraw(
        delete from ${s}.run where task_id = $1 and state in (0, 1, 2, 4) and ($3 = 'removed' or (source = 1 and attempt = 0)) returning *),
      told as (
        insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
-                                     source, key, payload, parent_id, inputs, error)
+                                     source, key, payload, ${inheritedColumns}, error)
        select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, case when source = 1 and attempt = 0 then 3 else 2 end,
-              priority, source, key, payload, parent_id, inputs, jsonb_build_object('code', 'CANCELLED', 'message', 'task ' || $3) from gone),
+              priority, source, key, payload, ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', 'task ' || $3) from gone),
      marked as (
        update ${s}.slot l set outcome = 2, reason = 'task ' || $3 from gone
        where gone.attempt = 0 and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id)

@@ -156,6 +156,59 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(again).toEqual([{ parent_id: null }, { parent_id: null }]);
   });
 
+  it.each(["redrive", "rerun", "one"] as const)(
+    "are run again under their limit key, as the part that they were, and for what began them (%s)",
+    async (how) => {
+      const task = (name: string, options: TaskOptions = {}) =>
+        stage.task(`${how}-${name}`, { group: `${how}-${name}`, ...options });
+      const again = async (of: TaskRecord, old: number) => {
+        if (how === "one") await stage.store.operations.rerun(old, change(stage.nowMs));
+        else await carryOut(await begin(how, { task: of.name }));
+      };
+      const rowsOf = ({ taskId }: TaskRecord) =>
+        stage.rows("select state, limit_key, shard from $s.run where task_id = $1 order by id", [taskId]);
+
+      const lanes = await task("lanes", { limit: { perKey: 1 } });
+      const [limited] = await fail(lanes, ["no"], { key: "a", limitKey: "customer" });
+      expect(await stage.store.runs.find(limited as number)).toMatchObject({ limitKey: "customer" });
+      await stage.enqueue(lanes, { limitKey: "customer" });
+      await again(lanes, limited as number);
+      const [ready, held] = [2, 0].map((state) => ({ state, limit_key: "customer", shard: null }));
+      expect(await rowsOf(lanes), "one at a time").toEqual([ready, held]);
+
+      const parts = await task("parts", { route: { shards: 3 } });
+      const whole = await stage.enqueue(parts);
+      await stage.store.routes.split(whole, 3, null);
+      await stage.rows("update $s.run set group_id = $2 where task_id = $1", [parts.taskId, parts.groupId]);
+      const claimed = await stage.claim(session, [parts]);
+      const [part] = claimed.filter(({ shard }) => shard?.[0] === 2) as [ClaimedRun];
+      const ends = claimed.map((run) => settlement(run, run === part ? failing("no") : succeededVerdict, stage.nowMs));
+      await stage.store.claims.settle(session, ends, stage.nowMs);
+      expect(await stage.store.runs.find(part.runId)).toMatchObject({ shard: [2, 3] });
+      await again(parts, part.runId);
+      expect(await rowsOf(parts), "no part but this").toEqual([{ state: 2, limit_key: null, shard: [2, 3] }]);
+
+      const root = await task("root");
+      const branches = [await task("left", { after: root.name }), await task("right", { after: root.name })] as [
+        TaskRecord,
+        TaskRecord,
+      ];
+      const both = await task("both", { after: branches.map(({ name }) => name) });
+      await stage.enqueue(root);
+      const end = async (of: TaskRecord, verdict: Verdict) => {
+        const [run] = (await stage.claim(session, [of], stage.nowMs + 2_000)) as [ClaimedRun];
+        await stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
+        return run.runId;
+      };
+      await end(root, succeededVerdict);
+      const left = await end(branches[0], failing("no"));
+      await end(branches[1], succeededVerdict);
+      await again(branches[0], left);
+      await end(branches[0], succeededVerdict);
+      expect(await rowsOf(both), "the other branch had waited for it").toHaveLength(1);
+    },
+  );
+
   it("are redriven once by two operators at the same time, step by step", async () => {
     const task = await stage.task("raced", { group: "raced" });
     const olds = await fail(

@@ -21,6 +21,7 @@ import { runSpan } from "./0021-run-span.ts";
 import { keyRoom } from "./0022-key-room.ts";
 import { alarmHeld } from "./0023-alarm-held.ts";
 import { accessLines } from "./0024-access-lines.ts";
+import { runAgain } from "./0025-run-again.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -53,4 +54,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 22, name: "key-room", sql: keyRoom },
   { number: 23, name: "alarm-held", sql: alarmHeld },
   { number: 24, name: "access-lines", sql: accessLines },
+  { number: 25, name: "run-again", sql: runAgain },
 ];
