@@ -22,6 +22,7 @@ const partitioned = {
 /** Whoever has read a table in a transaction that stays open is waited for no longer: other work waits behind this. */
 const defaultDetachMostMs = 30_000;
 const cancelled = "57014";
+const dependedOn = "2BP01";
 
 /** From where a run comes is asked when it is claimed. */
 const originsKeptMs = 7 * dayMs;
@@ -48,7 +49,8 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
       if (keepMs === null) return { created, dropped };
       const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
       const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
-      if (present.some(isOld)) dropped.push(...(await dropOld(isOld)));
+      const detached = await database.query<Partition>("history-detached", detachedSql, [s]);
+      if ([...present, ...detached].some(isOld)) dropped.push(...(await dropOld(isOld)));
       await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
         Math.round(nowMs - keepMs),
       ]);
@@ -89,7 +91,8 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
   /**
    * One node at a time: two that detach the same partition would make each other fail. Outside a transaction, as
    * PostgreSQL demands of it: readers and writers of the other days go on meanwhile. A detachment that a crash or a long
-   * reader left half done is finished, since it stands in the way of every later one of its table.
+   * reader left half done is finished, since it stands in the way of every later one of its table. A day whose process died
+   * between the two is found by its name.
    */
   async function dropOld(isOld: (partition: Partition) => boolean): Promise<string[]> {
     const dropped: string[] = [];
@@ -99,35 +102,61 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
         `${s} retention`,
       ]);
       if (!turn[0]?.mine) return dropped;
+      await client.query(`set statement_timeout = ${detachMostMs}`);
+      const { rows: left } = await client.query<Partition>(detachedSql, [s]);
+      for (const { name } of left.filter(isOld)) if (await drop(name)) dropped.push(name);
       const { rows } = await client.query<Partition>(partitionsSql, [s]);
       const kept = new Set<string>();
       for (const { table, name, pending } of rows.filter(isOld)) {
         if (kept.has(table)) continue;
         const how = pending ? "finalize" : "concurrently";
         try {
-          await client.query(`set statement_timeout = ${detachMostMs}`);
           await client.query(`alter table ${s}.${table} detach partition ${s}.${name} ${how}`);
         } catch (error) {
-          if ((error as { code?: string }).code !== cancelled) throw error;
-          const fields = { partition: name, error: messageOf(error) };
-          database.log.warn(
-            fields,
-            "history past its retention is kept for now: a transaction that has read it is open",
-          );
+          if (codeOf(error) !== cancelled) throw error;
+          keptForNow(name, error);
           kept.add(table);
           continue;
         }
-        // Detached and left, nothing would find it again.
-        await client.query("set statement_timeout = 0");
-        await client.query(`drop table if exists ${s}.${name}`);
-        dropped.push(name);
+        if (await drop(name)) dropped.push(name);
       }
       return dropped;
     } finally {
       await client.end();
     }
   }
+
+  /**
+   * A detached one, unless somebody has made it a partition again: under the lock of those who do. What cannot go, such as one
+   * that a view of somebody's reads, holds nothing else up.
+   */
+  async function drop(name: string): Promise<boolean> {
+    const table = `${s}.${name}`;
+    try {
+      return await database.transaction(async (client) => {
+        await client.query(`set local statement_timeout = ${detachMostMs}`);
+        await client.query("select pg_advisory_xact_lock(hashtext($1))", [table]);
+        const { rows } = await client.query("select from pg_class where oid = to_regclass($1) and not relispartition", [
+          table,
+        ]);
+        if (rows.length > 0) await client.query(`drop table ${table}`);
+        return rows.length > 0;
+      });
+    } catch (error) {
+      if (codeOf(error) !== cancelled && codeOf(error) !== dependedOn) throw error;
+      keptForNow(name, error);
+      return false;
+    }
+  }
+
+  function keptForNow(partition: string, error: unknown): void {
+    const why = codeOf(error) === cancelled ? "a transaction that has read it is open" : "something depends on it";
+    const fields = { partition, error: messageOf(error) };
+    database.log.warn(fields, `history past its retention is kept for now: ${why}`);
+  }
 }
+
+const codeOf = (error: unknown) => (error as { code?: unknown }).code;
 
 interface Partition {
   table: string;
@@ -141,6 +170,12 @@ const partitionsSql = `
   join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
   where p.relnamespace = to_regnamespace($1)
   order by i.inhdetachpending desc, c.relname`;
+
+/** Tables that are called as days of ours are, and are no partitions. */
+const detachedSql = `
+  select substring(c.relname from '^(.*)_\\d{8}$') as table, c.relname as name, false as pending from pg_class c
+  where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
+  order by c.relname`;
 
 /** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {

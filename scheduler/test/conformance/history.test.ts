@@ -208,6 +208,44 @@ describe.each(everyPostgres())("history on $title", (server) => {
     await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
   });
 
+  it("what was detached and not dropped goes the next time, and nothing that is not ours", async ({
+    onTestFinished,
+  }) => {
+    const { log, lines } = recordingLog();
+    const tidy = await stage.another({ log });
+    const agoMs = stage.nowMs - 400 * dayMs;
+    await tidy.history.rotate(agoMs, null);
+    const detach = (table: string, ms: number) =>
+      stage.rows(`alter table $s.${table} detach partition $s.${dayName(table, ms)}`);
+    const soon = stage.nowMs + 6 * dayMs;
+    const others = [`notes_${dayName("", agoMs).slice(1)}`, `${dayName("attempt", agoMs)}_copy`];
+    const tables = [...others, dayName("attempt", soon)];
+    for (const name of others) await stage.rows(`create table $s.${name} (id int)`);
+    await detach("attempt", soon);
+    for (const table of ["run_log", "attempt"]) await detach(table, agoMs);
+    const [read, left] = [dayName("attempt", agoMs), dayName("run_log", agoMs)];
+    await stage.rows(`create view $s.reads as select from $s.${read}`);
+    onTestFinished(async () => {
+      await stage.rows(`drop table if exists ${tables.map((name) => `$s.${name}`).join()} cascade`);
+      await stage.store.history.rotate(stage.nowMs, 90 * dayMs);
+    });
+    const there = async () =>
+      stage.rows(
+        "select relname as name from pg_class where oid = any(array(select to_regclass(n) from unnest($1::text[]) n))",
+        [[...tables, read, left].map((name) => `${stage.schema}.${name}`)],
+      );
+    const { dropped } = await tidy.history.rotate(stage.nowMs, 30 * dayMs);
+    expect(dropped).toContain(left);
+    expect(dropped, "what comes after it goes").toContain(dayName("slot", agoMs));
+    expect(dropped).not.toContain(read);
+    expect((await there()).map(({ name }) => name).sort()).toEqual([...tables, read].sort());
+    expect(lines.filter(({ level }) => level === "warn")).toMatchObject([
+      { fields: { partition: read }, message: expect.stringContaining("depends on it") },
+    ]);
+    await stage.rows("drop view $s.reads");
+    expect((await tidy.history.rotate(stage.nowMs, 30 * dayMs)).dropped).toEqual([read]);
+  });
+
   it("tells slots and ranges of a task, newest first, within bounds", async () => {
     const task = await stage.task("told", { schedule: every("1s") });
     await stage.plan([task], session, stage.nowMs + 5_000);
