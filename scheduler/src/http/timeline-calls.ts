@@ -5,7 +5,7 @@ import { limits } from "../limits.ts";
 import { isoTime } from "../run-object.ts";
 import { compileSchedule } from "../schedule.ts";
 import { suggestSpread } from "../spread.ts";
-import type { Store, TaskRecord } from "../store.ts";
+import type { Store, TaskChange, TaskRecord } from "../store.ts";
 import { firingIn, foretell, minuteMs, type Timeline, type TimelineTask } from "../timeline.ts";
 import type { Call, Some } from "./call.ts";
 
@@ -24,7 +24,11 @@ const overlapMs = 5_000;
 interface Kept {
   line: Promise<Timeline>;
   builtMs: number;
+  /** Changes that were there before the tasks were read, of as long ago as one may come to light later. */
+  seen: Promise<Set<string>>;
 }
+
+const markOf = ({ taskId, version, changedMs }: TaskChange) => `${taskId} ${version} ${changedMs}`;
 
 const asTimelineTask = ({ name, version, taskId, paused, definition, calendar }: TaskRecord): TimelineTask => ({
   ...{ name, version, seed: taskId, paused: paused !== null, definition, calendar },
@@ -62,13 +66,14 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     const key = JSON.stringify([days, matching, group, namespaces]);
     const there = kept.get(key);
     if (there && there.untilMono > clock.monotonic()) {
+      const seen = await there.seen;
       const changed = await store.tasks.changedSince(there.builtMs - overlapMs);
-      const isOld = changed.some(({ changedMs }) => changedMs >= there.builtMs);
-      if (!isOld) return there.line;
+      if (changed.every((change) => seen.has(markOf(change)))) return there.line;
     }
-    const line = build(whose, namespaces, nowMs);
+    const seen = store.tasks.changedSince(nowMs - overlapMs).then((changes) => new Set(changes.map(markOf)));
+    const line = seen.then(() => build(whose, namespaces, nowMs));
     kept.delete(key);
-    kept.set(key, { line, builtMs: nowMs, untilMono: clock.monotonic() + keptMs });
+    kept.set(key, { line, builtMs: nowMs, seen, untilMono: clock.monotonic() + keptMs });
     for (const oldest of [...kept.keys()].slice(0, -keptMost)) kept.delete(oldest);
     line.catch(() => {
       // Told to whoever asked for it; the next asks the store again.

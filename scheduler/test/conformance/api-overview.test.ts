@@ -62,6 +62,15 @@ test("a timeline tells what fires in each minute, what is meant by it, and how t
   expect((await theirs.getTimeline({})).foretold).toBe(0);
 });
 
+test("a timeline that is kept is not shown once a change comes to light, whatever time that bears", async () => {
+  const shared = { matching: "shows-*", days: 1 };
+  await stage.task("shows-a", { schedule: cron("0 3 * * *") });
+  expect((await api.getTimeline(shared)).paused).toBe(0);
+  // Another node's clock is behind, and its transaction took a while.
+  await stage.rows("update $s.task set paused_ms = 1, changed_ms = $1 where name = 'shows-a'", [Date.now() - 3_000]);
+  expect((await api.getTimeline(shared)).paused).toBe(1);
+});
+
 test("the last runs of several tasks come in one answer, the newest first, and of no task none", async () => {
   await stage.task("one");
   await stage.task("two");
