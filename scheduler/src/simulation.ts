@@ -100,9 +100,8 @@ function lostTimes(task: string, spec: ScheduleSpec, fromMs: number, toMs: numbe
   // In UTC every local time exists, so there the cron names those that the zone leaves out.
   const named = compileSchedule({ ...spec, zone: "UTC" });
   const lost: LostTimes[] = [];
-  for (let span = zone.at(fromMs); span.to < toMs; ) {
-    span = zone.at(span.to);
-    if (span.entered <= 0) continue;
+  for (const span of zone.transitions(fromMs, toMs)) {
+    if (span.entered < 0) continue;
     const firstMs = span.from + span.offset - span.entered;
     let count = 0;
     let first: number | null = null;

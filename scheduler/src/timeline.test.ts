@@ -58,6 +58,13 @@ describe("a timeline", () => {
     expect(minutes).toEqual([at(0, 30), at(0, 30, 1), at(1, 30, 1), at(1, 30, 2)]);
   });
 
+  test("tells no change of clocks that is past, where it goes on into a year that nothing was looked at of", async () => {
+    const options = { schedule: cron("* * * * * *", { zone: "Africa/Cairo" }) };
+    const beginMs = Date.parse("2041-12-25T00:00:00Z");
+    const { clockChanges, counted } = await foretell([taskOf("left", options)], beginMs, 14 * dayMinutes, breathe);
+    expect([clockChanges, counted.left]).toEqual([[], 1]);
+  });
+
   test("leaves out what calendar and blackout skip, and counts jitter where it is due", async () => {
     const weekdays = { name: "bank", version: 1, zone: "UTC", weekend: [0, 6], holidays: [] };
     const line = await lineOf([

@@ -168,15 +168,10 @@ function add(line: Timeline, rhythm: Rhythm): void {
   }
 }
 
-function changesOf(name: string, tasks: number, fromMs: number, toMs: number): ClockChange[] {
-  const zone = zoneOf(name);
-  const changes: ClockChange[] = [];
-  for (let span = zone.at(fromMs); span.to < toMs; ) {
-    span = zone.at(span.to);
-    if (span.entered !== 0) changes.push({ atMs: span.from, zone: name, byMinutes: span.entered / minuteMs, tasks });
-  }
-  return changes;
-}
+const changesOf = (zone: string, tasks: number, fromMs: number, toMs: number): ClockChange[] =>
+  Array.from(zoneOf(zone).transitions(fromMs, toMs), ({ from, entered }) => ({
+    ...{ atMs: from, zone, byMinutes: entered / minuteMs, tasks },
+  }));
 
 export interface FiringTask {
   task: TimelineTask;

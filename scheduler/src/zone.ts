@@ -65,6 +65,16 @@ export class Zone {
     return this.#recent;
   }
 
+  /** The spans that begin in (from, to), each with a transition. */
+  *transitions(from: number, to: number): Generator<Span> {
+    for (let span = this.at(from); span.to < to; ) {
+      const at = span.to;
+      span = this.at(at);
+      // Where only the search had ended, the span goes on: it began long before.
+      if (span.from === at && span.entered !== 0) yield span;
+    }
+  }
+
   #search(instant: number): void {
     const year = new Date(instant).getUTCFullYear();
     const from = Date.UTC(year, 0, 1) - marginMs;
