@@ -144,7 +144,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
       return database.persist(async (repeats) => {
         // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
         const known = repeats || repeated || undrawn < writes.length;
-        const present = known ? await existing(queryOf(database), ids, nowMs) : new Set<number>();
+        const present = known ? await existing(queryOf(database), s, ids, nowMs) : new Set<number>();
         if (repeats) local?.lost();
         const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
         // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
@@ -258,7 +258,7 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     const rows = await database.transaction(async (client) => {
       const query = queryIn(client);
       const made = await query<Made>("", inserts["run-insert-keyed"], insertValues(writes, nowMs, ids));
-      const ended = await existing(query, ids, nowMs, false);
+      const ended = await existing(query, s, ids, nowMs, false);
       if (ended.size > 0) throw endedMeanwhile();
       return made;
     });
@@ -318,17 +318,23 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
     );
     if (known.length < taskIds.length) throw removed();
   }
+}
 
-  /** Made by a try of this moment or later; they may have run, and ended, since. @param live of those that have not, too */
-  async function existing(query: Query, ids: number[], nowMs: number, live = true): Promise<Set<number>> {
-    const rows = await query<{ id: number }>(
-      live ? "run-existing" : "run-ended",
-      `${live ? `select id from ${s}.run where id = any($1) union all` : ""} select id from ${s}.run_history where id = any($1)
-       union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
-      [ids, Math.round(nowMs) - clocksApartMs],
-    );
-    return new Set(rows.map(({ id }) => id));
-  }
+/** Made by a try of this moment or later; they may have run, and ended, since. @param live of those that have not, too */
+export async function existing(
+  query: Query,
+  s: string,
+  ids: number[],
+  nowMs: number,
+  live = true,
+): Promise<Set<number>> {
+  const rows = await query<{ id: number }>(
+    live ? "run-existing" : "run-ended",
+    `${live ? `select id from ${s}.run where id = any($1) union all` : ""} select id from ${s}.run_history where id = any($1)
+     union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
+    [ids, Math.round(nowMs) - clocksApartMs],
+  );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**
@@ -337,14 +343,14 @@ export function enqueueStore(database: Database): Pick<RunStore, "enqueue" | "en
  * others are.
  * @param known some were used before, by a try of this enqueue or by another server for the same call
  */
-function unlessTaken(error: unknown, known: boolean): "bounded" {
+export function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
   if (code !== "23505" || constraint !== "run_pkey") throw error;
   if (!known) return "bounded";
   throw endedMeanwhile(error);
 }
 
-const endedMeanwhile = (cause?: unknown) =>
+export const endedMeanwhile = (cause?: unknown) =>
   new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", { cause });
 
 function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {

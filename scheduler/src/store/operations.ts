@@ -12,7 +12,9 @@ import type { RunStore, SqlClient, TaskStore } from "../store.ts";
 import { audited } from "./audit.ts";
 import { backfillSteps } from "./backfill.ts";
 import type { Database } from "./database.ts";
+import { endedMeanwhile, existing, unlessTaken } from "./enqueue.ts";
 import { type Batch, batchSteps, type OpenOperation, type Progress, runSteps } from "./operation-steps.ts";
+import { queryIn } from "./query.ts";
 import { RunIds } from "./run-ids.ts";
 import { notifySql } from "./signals.ts";
 
@@ -138,10 +140,19 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
 
     async rerun(runId, change, drawn) {
       const now = Math.round(change.nowMs);
-      const [number] = drawn === undefined ? await runIds.take(1) : [drawn];
-      return database.persist(() =>
+      const number = drawn ?? ((await runIds.take(1))[0] as number);
+      return database.persist((repeats) =>
         database.transaction(async (client) => {
-          const run = await made.one(client, runId, number, now);
+          // An earlier try may have made it, and be committed at any moment of this one.
+          const known = repeats || drawn !== undefined;
+          const query = queryIn(client);
+          if (known && (await existing(query, s, [number], now)).size > 0) return { runId: number, created: true };
+          const run = await made.one(client, runId, number, now).catch((error) => {
+            unlessTaken(error, known);
+            throw error;
+          });
+          if (known && (await existing(query, s, [number], now, false)).size > 0) throw endedMeanwhile();
+          if (run.runId === number && !run.created) return { runId: number, created: true };
           if (run.created) {
             await audited(client, s, {
               ...{ atMs: now, who: change.author, act: "rerun", about: "run", named: String(runId) },

@@ -141,6 +141,36 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await stage.store.deadLetters.groups({ task: "rerun" })).toEqual([]);
   });
 
+  it.each([
+    { history: "all", key: null },
+    { history: "all", key: "k" },
+    { history: "failures", key: null },
+  ] as const)(
+    "one ended run is run again once for one number, whatever became of that since ($history, key $key)",
+    async ({ history, key }) => {
+      const task = await stage.task(`numbered-${history}-${key}`, { group: `numbered-${history}-${key}`, history });
+      const run = await stage.enqueue(task, { key });
+      const end = async (outcome: "succeeded" | "failed") => {
+        const [claimed] = await stage.claim(session, [task]);
+        const verdict = { kind: "ended", outcome, result: null, error: null } as const;
+        const ended = { ...settlement(claimed!, verdict, stage.nowMs), unkept: history === "failures" };
+        await stage.store.claims.settle(session, [ended], stage.nowMs);
+      };
+      await end("failed");
+      const { drawn } = await stage.one<{ drawn: number }>("select nextval('$s.run_id') as drawn");
+      const again = () => stage.store.operations.rerun(run, { author: "test", reason: "", nowMs: stage.nowMs }, drawn);
+      const made = { runId: drawn, created: true };
+      expect(await Promise.all([again(), again(), again()])).toEqual([made, made, made]);
+      await end("succeeded");
+      expect(await again()).toEqual(made);
+      expect(await stage.rows("select from $s.run where task_id = $1", [task.taskId])).toEqual([]);
+      const named = await stage.one("select count(*) as n from $s.audit where act = 'rerun' and named = $1", [
+        String(run),
+      ]);
+      expect(named).toEqual({ n: 1 });
+    },
+  );
+
   it("go on exactly where a killed process was: a batch half done counts once", async () => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
