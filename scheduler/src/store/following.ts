@@ -135,7 +135,8 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
 
 /**
  * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key
- * goes on too, or the next link would run beside others of its key. @returns whether it waits for a place
+ * goes on too, or the next link would run beside others of its key, and so does the part of a split run, or the link would be split
+ * into all parts again. @returns whether it waits for a place
  */
 async function goOn(
   client: SqlClient,
@@ -148,8 +149,8 @@ async function goOn(
   const lane = "coalesce($6, case when t.lanes then coalesce(h.key, '') end)";
   const { rows } = await client.query(
     `with made as (
-       insert into ${s}.run (${runColumns}, source, payload, checkpoint, key, parent_id, inputs, slot_ms, origin)
-       select ${runValues(s, "$2", lane)}, case when h.source = ${child} then ${child} else ${sourceNumber("chain")} end, $3::jsonb, $4::jsonb, h.key,
+       insert into ${s}.run (${runColumns}, source, payload, checkpoint, key, shard, parent_id, inputs, slot_ms, origin)
+       select ${runValues(s, "$2", lane)}, case when h.source = ${child} then ${child} else ${sourceNumber("chain")} end, $3::jsonb, $4::jsonb, h.key, h.shard,
               case when h.source = ${child} then h.parent_id else h.id end, array[h.id], h.slot_ms, $5
        from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),
      told as (${told(s)})

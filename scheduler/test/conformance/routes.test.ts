@@ -6,7 +6,7 @@ import {
   addressStates,
   addressTable,
 } from "../../src/route-table.ts";
-import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
+import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
 import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
@@ -168,6 +168,30 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
       await stage.store.routes.withdraw(stage.nowMs + 1);
       expect(await stateOf(runId), JSON.stringify(route)).toBe(back ? "unaddressed" : "addressed");
     }
+  });
+
+  it("every part has the inputs and the beginning of the whole, and goes on as that part", async () => {
+    const session = await stage.session("worker");
+    const first = await stage.task("whole", { group: "whole" });
+    const task = await routed({ route: { shards: 3 }, after: "whole" });
+    const settle = (run: ClaimedRun, verdict: Verdict) =>
+      stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
+    const claimed = async () => {
+      await stage.rows("update $s.run set group_id = $2 where task_id = $1", [task.taskId, task.groupId]);
+      return stage.claim(session, [task]);
+    };
+    const before = await stage.enqueue(first);
+    await settle((await stage.claim(session, [first]))[0] as ClaimedRun, succeededVerdict);
+    const { id } = await stage.one("select id from $s.run where task_id = $1", [task.taskId]);
+    await stage.store.routes.split(id as number, 3, null);
+    const parts = await claimed();
+    for (const { runId } of parts) expect(await stage.store.flow.inputs({ runId })).toMatchObject([{ runId: before }]);
+    const origins = await stage.rows("select origin from $s.run where task_id = $1", [task.taskId]);
+    expect(origins).toEqual([1, 2, 3].map(() => ({ origin: before })));
+    const onward = { kind: "continue", payload: null, state: null } as const;
+    const goesOn = { ...succeededVerdict, onward } as Verdict;
+    await settle(parts.find(({ shard }) => shard?.[0] === 1) as ClaimedRun, goesOn);
+    expect(await claimed()).toMatchObject([{ shard: [1, 3] }]);
   });
 
   it("a run is split once: its parts are runs of their own, each told which it is", async () => {
