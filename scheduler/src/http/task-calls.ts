@@ -15,7 +15,7 @@ import { differences } from "../task-versions.ts";
 import { coming, nextDue, nextOf, plannedSlots } from "../upcoming-slots.ts";
 import type { Call, Some } from "./call.ts";
 import { Gathered } from "./gathered.ts";
-import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+import { cursorText, nameCursor, numberCursor, pageOf } from "./pages.ts";
 import { payloadIssues } from "./payload-issues.ts";
 
 const readsPerStatement = 100;
@@ -160,13 +160,16 @@ export function taskCalls(store: Store, clock: Clock): Some<keyof typeof taskRou
         ...{ ...row, slot: isoTime(slotMs), run: runId, accepted: isoTime(acceptedMs) },
       });
       const page = pageOf(rows, limit, item, ({ slotMs }) => [slotMs]);
-      // Of the time that this page is about.
+      // Of the time that this page is about. With more of them than there is room for it ends above the next.
       const last = rows[limit - 1]?.slotMs;
       const reachMs = page.next === null || last === undefined ? fromMs : last;
-      const { ranges } = await store.history.slots(taskId, reachMs, before - 1, limit);
+      const { ranges } = await store.history.slots(taskId, reachMs, before - 1, limit + 1);
+      const endMs = ranges[limit] && ranges[limit].toMs + 1;
+      const isCut = endMs !== undefined && endMs < before;
       return {
-        ...page,
-        ranges: ranges.map(({ fromMs: from, toMs, ...range }) => ({
+        items: isCut ? page.items.filter((_, at) => (rows[at]?.slotMs as number) >= endMs) : page.items,
+        next: isCut ? cursorText(endMs) : page.next,
+        ranges: ranges.slice(0, limit).map(({ fromMs: from, toMs, ...range }) => ({
           ...range,
           from: isoTime(from),
           to: isoTime(toMs),

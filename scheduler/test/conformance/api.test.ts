@@ -141,6 +141,27 @@ describe("tasks", () => {
     expect(new Set(times).size).toBe(5);
     await api.removeTask({ task: "ticking" });
   });
+
+  test("show each range of slots that did not run, also where a page has more of them than of slots", async () => {
+    await stage.task("gappy");
+    const [task] = await stage.rows("select id from $s.task where name = 'gappy'");
+    await stage.rows(
+      "insert into $s.slot (task_id, slot_ms, outcome, accepted_ms) select $1, $2::bigint + n * 10000, 1, 0 from generate_series(1, 3) n",
+      [task?.id, Date.now() - 60_000],
+    );
+    await stage.rows(
+      "insert into $s.slot_range (task_id, version, from_ms, to_ms, outcome, reason, recorded_ms) select $1, 1, $2::bigint + n * 1000, $2 + n * 1000 + 500, 3, '', 0 from generate_series(11, 29) n",
+      [task?.id, Date.now() - 60_000],
+    );
+    const [items, ranges] = [new Set<string>(), new Set<string>()];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await api.listSlots({ task: "gappy", limit: 4, ...(cursor === undefined ? {} : { cursor }) });
+      for (const { slot } of page.items) expect(items.size).toBe(items.add(slot).size - 1);
+      for (const { from } of page.ranges) ranges.add(from);
+      cursor = page.next;
+    }
+    expect([items.size, ranges.size]).toEqual([3, 19]);
+  });
 });
 
 describe("runs", () => {
