@@ -73,18 +73,18 @@ export function showDead(
       });
     }
     const letters = await cluster.dead.letters({ fingerprint }, options.limit);
-    const last = await cluster.runs.find(group.lastRunId);
+    const error = group.reason === null ? null : (await cluster.runs.find(group.lastRunId)).error;
     if (terminal.json) {
       const { firstMs, lastMs, lastRunId, ...rest } = group;
       const listed = letters.map(({ runId, endedMs, task }) => ({ run: runId, task, ended: iso(endedMs) }));
-      const example = { lastRun: lastRunId, error: last.error };
+      const example = { lastRun: lastRunId, error };
       terminal.object({ ...rest, first: iso(firstMs), last: iso(lastMs), ...example, runs: listed });
       return exitCodes.ok;
     }
     const { style } = terminal;
     terminal.line(`${style.title(fingerprint)}  ${style.bad(plain(reasonText(group.reason)))}`);
     terminal.line(`${group.letters} dead letters of ${plain(group.tasks.join(", "))}`);
-    const { message } = (last.error ?? {}) as { message?: unknown };
+    const { message } = (error ?? {}) as { message?: unknown };
     if (typeof message === "string") terminal.line(`last: ${plain(message)}`);
     terminal.line();
     terminal.table(

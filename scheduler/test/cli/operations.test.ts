@@ -37,6 +37,16 @@ describe("dead letters and operations", () => {
       /^3 dead letters of order\nlast: order \d+ refused$/m,
     );
     expect(await code("dead", "show", "000000000000")).toEqual([3, "RUN_UNKNOWN"]);
+    const client = new pg.Client(url);
+    await client.connect();
+    // As when retention has dropped the day of the runs, and a reader keeps that of the letters.
+    const turned = () => client.query(`update ${schema}.run_history set id = -id`);
+    await turned();
+    expect((await ask("dead", "show", fingerprint)).stdout).toMatch(
+      /dropped by retention\)\n3 dead letters of order$/m,
+    );
+    await turned();
+    await client.end();
     await broken.end("SIGTERM");
     expect(await code("dead", "redrive")).toEqual([2, "FILTER_EMPTY"]);
     expect(await json("dead", "redrive", "--fingerprint", fingerprint, "--dry-run")).toMatchObject({
