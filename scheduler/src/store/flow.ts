@@ -15,11 +15,11 @@ const child = sourceNumber("child");
 
 export function flowStore(database: Database, { finishIn }: Endings): FlowStore {
   const s = database.schema;
-  /** Of a chain of children under one key, the last one stands for it. */
+  /** Of a chain of children under one key, the last one stands for it; of one that was split its first part, which has the key. */
   const childrenSql = (parent: string) => `
     select distinct on (task_id, key) id, task_id, key from (
-      select id, task_id, key from ${s}.run where parent_id = ${parent} and source = ${child}
-      union all select id, task_id, key from ${s}.run_history where parent_id = ${parent} and source = ${child}) c
+      select id, task_id, key from ${s}.run where parent_id = ${parent} and source = ${child} and key is not null
+      union all select id, task_id, key from ${s}.run_history where parent_id = ${parent} and source = ${child} and key is not null) c
     order by task_id, key, id desc`;
 
   const spawnSql = `

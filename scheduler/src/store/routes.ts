@@ -2,7 +2,6 @@ import type { AddressWrite, RouteStore, RouteView, UnaddressedRun } from "../rou
 import type { Database } from "./database.ts";
 import { directedSql, prioritiesSql } from "./ready.ts";
 import { notifySql } from "./signals.ts";
-import { sourceNumber } from "./sources.ts";
 
 const withdrawnPerStep = 1_000;
 /** Of one priority at one worker: with everybody busy, what goes back comes back. */
@@ -126,7 +125,7 @@ export function routeStore(database: Database): RouteStore {
       });
     },
 
-    // Each part has the inputs and the beginning of the whole. Of a child the first one alone is its parent's, under its key.
+    // Each part has the parent, the inputs and the beginning of the whole; the first one alone has its key.
     async split(runId, total, addressees) {
       await database.query(
         "route-split",
@@ -140,7 +139,7 @@ export function routeStore(database: Database): RouteStore {
                                parent_id, inputs, origin)
            select nextval('${s}.run_id'), h.due_ms, h.slot_ms, h.created_ms, h.task_id, -coalesce(part.session_id, 0), h.version, 2,
                   h.priority, h.source, h.payload, array[part.i, $2::int], coalesce(part.node, h.limit_key),
-                  case when h.source <> ${sourceNumber("child")} then h.parent_id end, h.inputs, h.origin
+                  h.parent_id, h.inputs, h.origin
            from head h cross join part where part.i > 0)
          select ${notifySql(s, "case when session_id is null then 'direct ' else 'directed ' || session_id || ' ' end || due_ms")}
          from (select distinct part.session_id, head.due_ms from part cross join head) x`,

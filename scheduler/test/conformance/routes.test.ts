@@ -194,6 +194,30 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     expect(await claimed()).toMatchObject([{ shard: [1, 3] }]);
   });
 
+  it("a join waits for every part of a child", async () => {
+    const session = await stage.session("worker");
+    const parent = await stage.task("splits", { group: "splits" });
+    const join = await stage.task("joins", { group: "joins" });
+    const task = await routed({ route: { shards: 3 } });
+    const settle = (run: ClaimedRun | undefined, verdict: Verdict = succeededVerdict) =>
+      stage.store.claims.settle(session, [settlement(run as ClaimedRun, verdict, stage.nowMs)], stage.nowMs);
+    await stage.enqueue(parent);
+    const [run] = (await stage.claim(session, [parent])) as [ClaimedRun];
+    const [child] = await stage.store.flow.spawn(run, [{ taskId: task.taskId, payload: null, key: "c" }], stage.nowMs);
+    await stage.store.routes.split(child?.runId as number, 3, null);
+    const onward = { kind: "join", taskId: join.taskId, payload: null } as const;
+    await settle(run, { ...succeededVerdict, onward } as Verdict);
+    await stage.rows("update $s.run set group_id = $2 where task_id = $1", [task.taskId, task.groupId]);
+    const parts = await stage.claim(session, [task]);
+    expect(parts).toHaveLength(3);
+    for (const part of parts) {
+      expect(await stage.claim(session, [join])).toEqual([]);
+      await settle(part);
+    }
+    const [joining] = (await stage.claim(session, [join])) as [ClaimedRun];
+    expect(await stage.store.flow.inputs({ runId: joining.runId })).toMatchObject([{ key: "c", runId: child?.runId }]);
+  });
+
   it("a run is split once: its parts are runs of their own, each told which it is", async () => {
     const task = await routed({ route: { shards: 3 } });
     const runId = await stage.enqueue(task, { payload: '{"a":1}', key: "once" });
