@@ -8,6 +8,9 @@ import { send } from "./request.ts";
 import { signatureOf } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
+/** The host itself is allowed: what is refused is an address that it leads to. */
+const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
+
 /**
  * Reads the lists of all webhooks as what posts will: that must not fail once the node has begun.
  * @throws OPTION_INVALID
@@ -44,7 +47,7 @@ export function noticePoster(
       "carillon-timestamp": timestamp,
       ...(secret === undefined ? {} : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, id], body)}` }),
     };
-    const target = await targetOf(to, allowed, resolve, to.host);
+    const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
     const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
     if (status >= 200 && status < 300) return;
     throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
