@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
-import { relative, resolve } from "node:path";
 import { CarillonError, messageOf } from "../errors.ts";
 import { checkKind, inFile, nearest, settings } from "./config-settings.ts";
+import { shownPath } from "./shown-path.ts";
 
 /** What a project's own file says: carillon.config.yaml and the like. */
 export interface ConfigFile {
@@ -36,7 +36,7 @@ export async function readRaw(named: string | undefined): Promise<ConfigFile | u
     throw new CarillonError("CONFIG_INVALID", `there are several configuration files here: ${there.join(", ")}`, {
       hint: "Keep one, or name it with --config.",
     });
-  const shown = relative("", resolve(path)).startsWith("..") ? resolve(path) : relative("", resolve(path));
+  const shown = shownPath(path);
   const wrong = (what: string, hint: string, cause?: unknown) =>
     new CarillonError("CONFIG_INVALID", `${shown} ${what}`, { hint, cause });
   let values: unknown;

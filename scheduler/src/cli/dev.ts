@@ -20,7 +20,7 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
       async onStarted() {
         for (const one of upcoming) following.push(one.follow());
         const opened = await Promise.all(towers.map((tower) => tower.open()));
-        const stores = new Set(opened.map(({ url, embedded }) => placeText(url, embedded, options.directory)));
+        const stores = new Set(opened.map(({ url, embedded }) => placeText(url, embedded)));
         const services = new Set(opened.flatMap(({ coordination: one }) => (one ? [coordinationText(one)] : [])));
         const leads = () => towers.map(({ node, term }) => ({ node, term }));
         const nodeText = ({ node, term }: { node: string; term: number | null }) =>

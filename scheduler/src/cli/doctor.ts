@@ -48,7 +48,7 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
     embedded = url === undefined ? await openEmbedded({ directory }) : undefined;
     const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
     return [
-      ...checkServer(server, placeText(url, embedded, directory), schema),
+      ...checkServer(server, placeText(url, embedded), schema),
       ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
     ];
   } catch (error) {

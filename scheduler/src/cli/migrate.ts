@@ -36,7 +36,7 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
   const embedded: EmbeddedStore | undefined = given === undefined ? await openEmbedded({ directory }) : undefined;
   const url = given ?? (embedded as EmbeddedStore).url;
   try {
-    const place = placeText(given, embedded, directory);
+    const place = placeText(given, embedded);
     const from = await (options.wait ? migrated(url, schema) : found(url, schema));
     const pending = migrations.filter(({ number }) => number > from);
     if (!options.plan && pending.length > 0) await migrate(url, schema);

@@ -29,7 +29,7 @@ export async function serve(
       for (const tower of towers) {
         const { url, embedded, coordination } = await tower.open();
         const where = {
-          store: placeText(url, embedded, options.directory),
+          store: placeText(url, embedded),
           ...(coordination === undefined ? {} : { coordination: coordinationText(coordination) }),
         };
         const workersAt = tower.listening === null ? {} : { listening: tower.listening };

@@ -1,8 +1,16 @@
+import { resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../log.ts";
 import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
-import { chosenCoordination, chosenUrl, coordinationText, lookingOptions, urlPlace } from "./store-choice.ts";
+import {
+  chosenCoordination,
+  chosenUrl,
+  coordinationText,
+  lookingOptions,
+  placeText,
+  urlPlace,
+} from "./store-choice.ts";
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
@@ -72,6 +80,12 @@ describe("the store", () => {
     expect(urlPlace("postgres://me:secret@db.example:6432/app?sslmode=require")).toBe("db.example:6432/app");
     expect(urlPlace("postgres:///app?host=/run/postgresql")).toBe("/run/postgresql:5432/app");
     expect(urlPlace("nonsense with secret")).toBe("the store");
+  });
+
+  it("is told by its own folder, whoever named that: a variable and a file do as well", () => {
+    const inFolder = (directory: string) => placeText(undefined, { version: "18.4", directory });
+    expect(inFolder(resolve("own"))).toBe("embedded PostgreSQL 18 in own");
+    expect(inFolder("/var/lib/elsewhere")).toBe("embedded PostgreSQL 18 in /var/lib/elsewhere");
   });
 });
 

@@ -9,6 +9,7 @@ import type { Store } from "../store.ts";
 import { servicePlace } from "../witness.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { shownPath } from "./shown-path.ts";
 import { plain } from "./text.ts";
 
 /** What every command takes. */
@@ -76,13 +77,13 @@ export function urlPlace(url: string): string {
   );
 }
 
-/** "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app" */
+/** "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is the store's own, whoever named it. */
 export function placeText(
   url: string | undefined,
-  embedded: EmbeddedStore | undefined,
-  directory = defaultDirectory,
+  embedded: Pick<EmbeddedStore, "version" | "directory"> | undefined,
 ): string {
-  if (embedded) return `embedded PostgreSQL ${embedded.version.split(".")[0]} in ${plain(directory)}`;
+  if (embedded)
+    return `embedded PostgreSQL ${embedded.version.split(".")[0]} in ${plain(shownPath(embedded.directory))}`;
   return `PostgreSQL at ${urlPlace(url ?? "")}`;
 }
 
@@ -134,7 +135,7 @@ export async function withStore(
   process.on("SIGINT", onInterrupt);
   try {
     const { store, nowMs, embedded, url } = await tower.open();
-    const place = placeText(url, embedded, looking.directory);
+    const place = placeText(url, embedded);
     const exit = await work({ tower, store, nowMs, place, signal: interrupted.signal });
     return interrupted.signal.aborted ? exitCodes.interrupted : exit;
   } finally {

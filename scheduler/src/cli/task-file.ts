@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import * as nodeModule from "node:module";
-import { relative, resolve } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { createJiti } from "jiti";
 import { Carillon } from "../carillon.ts";
@@ -11,6 +11,7 @@ import * as workerModule from "../remote-worker.ts";
 import { RemoteWorker } from "../remote-worker.ts";
 import { type RemoteWorkerOptions, workerPreset } from "../remote-worker-options.ts";
 import { type CarillonOptions, carillonPreset } from "../settings.ts";
+import { shownPath } from "./shown-path.ts";
 
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
 
@@ -86,7 +87,7 @@ async function loadModule(
   under: (work: () => Promise<Record<string, unknown>>) => Promise<Record<string, unknown>>,
 ): Promise<{ shown: string; loaded: Record<string, unknown> }> {
   const file = resolve(path);
-  const shown = relative(process.cwd(), file).startsWith("..") ? file : relative(process.cwd(), file);
+  const shown = shownPath(file);
   if (!existsSync(file)) throw invalid(`${shown} does not exist`, "Give the path of a module that exports a Carillon.");
   if (!statSync(file).isFile())
     throw invalid(`${shown} is not a file`, "Give the path of a module that exports a Carillon.");
