@@ -11,6 +11,14 @@ interface Stopping {
 /** All of this process that a signal stops; who has begun to stop stays until that is done. */
 const standing = new Set<Stopping>();
 let underWay = false;
+/** What ends with this process however it ends. */
+const ends = new Set<() => void>();
+
+/** What is done at once when a second signal ends the process: by a signal's usual effect there is no "exit". @returns takes it back */
+export function atSecondSignal(end: () => void): () => void {
+  ends.add(end);
+  return () => ends.delete(end);
+}
 
 /**
  * Stops on SIGTERM and SIGINT. The signal has its usual effect once all in this process that stop by it have; where the program
@@ -64,5 +72,7 @@ async function stopAll(name: NodeJS.Signals): Promise<void> {
 function end(name: NodeJS.Signals, alone: boolean): void {
   underWay = false;
   unlisten();
-  if (alone) process.kill(process.pid, name);
+  if (!alone) return;
+  for (const end of ends) end();
+  process.kill(process.pid, name);
 }

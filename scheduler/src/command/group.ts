@@ -1,4 +1,5 @@
 import { type Clock, pause } from "../clock.ts";
+import { atSecondSignal } from "../stop-on-signals.ts";
 
 const pollMs = 20;
 
@@ -7,6 +8,7 @@ const ends = new Set<() => void>();
 const endAll = () => {
   for (const end of ends) end();
 };
+let forget = (): void => undefined;
 
 /**
  * A group is told to end when this process ends in a hurry, unless it is killed: a session of its own hears of no terminal.
@@ -15,10 +17,15 @@ const endAll = () => {
 export function endsWithProcess(pid: number, reaped: () => boolean): () => void {
   const end = () => void signalGroup(pid, "SIGTERM", reaped());
   ends.add(end);
-  if (ends.size === 1) process.on("exit", endAll);
+  if (ends.size === 1) {
+    process.on("exit", endAll);
+    forget = atSecondSignal(endAll);
+  }
   return () => {
     ends.delete(end);
-    if (ends.size === 0) process.off("exit", endAll);
+    if (ends.size > 0) return;
+    process.off("exit", endAll);
+    forget();
   };
 }
 

@@ -1,11 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
 import { postgres } from "../support/servers.ts";
 
 const program = fileURLToPath(new URL("../support/programs/signalled.mjs", import.meta.url));
+
+/** Empty for one that has ended, be it reaped or not. */
+const commandLineOf = (pid: number) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
 
 describe("a process with two instances, told to stop while a handler runs", () => {
   const schema = `signals_${process.pid}`;
@@ -51,5 +57,22 @@ describe("a process with two instances, told to stop while a handler runs", () =
   test("a second signal ends the process at once", async () => {
     const { said, code, signal } = await stopped(["SIGTERM", "SIGINT"], { handlerMs: 20_000 });
     expect({ said, code, signal }).toEqual({ said: ["begun"], code: null, signal: "SIGINT" });
+  });
+
+  test("and tells the commands of its tasks to end", async () => {
+    const place = await mkdtemp(join(tmpdir(), "carillon-signals-"));
+    try {
+      await chmod(place, 0o755);
+      const pidFile = join(place, "pid");
+      const program = join(place, "program");
+      await writeFile(program, `#!/bin/bash\necho $$ > ${pidFile}.new\nmv ${pidFile}.new ${pidFile}\nexec sleep 60\n`);
+      await chmod(program, 0o755);
+      const { signal } = await stopped(["SIGTERM", "SIGINT"], { command: [program], pidFile });
+      expect(signal).toBe("SIGINT");
+      const pid = Number(await readFile(pidFile, "utf8"));
+      await expect.poll(() => commandLineOf(pid), { timeout: 10_000 }).not.toContain("sleep");
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
   });
 });

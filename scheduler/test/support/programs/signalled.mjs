@@ -1,20 +1,23 @@
 /**
  * A process with two instances that stop by signals: one is idle, the other runs a task for `handlerMs`. What it does is told
- * on its standard output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, handlerMs, cleanup }
+ * on its standard output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, handlerMs, cleanup, command, pidFile }; with
+ * `command`, an argv, that runs in place of a handler, and has begun when it has written `pidFile`.
  */
-import { writeSync } from "node:fs";
+import { existsSync, writeSync } from "node:fs";
 import { carillon } from "../../../dist/index.js";
 
-const { store, schema, handlerMs, cleanup } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
+const { store, schema, handlerMs, cleanup, command, pidFile } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
 const say = (word) => writeSync(1, `${word}\n`);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const busy = carillon({ store, schema });
-busy.task("long", {}, async () => {
-  say("begun");
-  await sleep(handlerMs);
-  say("done");
-});
+const busy = carillon({ store, schema, commands: { allow: command?.slice(0, 1) ?? [] } });
+if (command) busy.task("long", { command: { argv: command } });
+else
+  busy.task("long", {}, async () => {
+    say("begun");
+    await sleep(handlerMs);
+    say("done");
+  });
 const idle = carillon({ store, schema, worker: false });
 await busy.start();
 await idle.start();
@@ -28,5 +31,9 @@ if (cleanup) {
   });
 }
 await busy.run("long");
+if (pidFile) {
+  while (!existsSync(pidFile)) await sleep(20);
+  say("begun");
+}
 // As a program has it that does more than this.
 setInterval(() => undefined, 1_000);
