@@ -1,14 +1,17 @@
 import { checkKey } from "../enqueue-options.ts";
 import { CarillonError } from "../errors.ts";
-import { type ChildWrite, Continuation, type RunFlow, type RunInput } from "../flow.ts";
+import { type ChildWrite, Continuation, type RunFlow } from "../flow.ts";
 import type { ChildSpec, Run, RunLog } from "../handler.ts";
 import { type Json, jsonText } from "../json.ts";
 import { limits } from "../limits.ts";
 import type { HandedSecrets } from "../secrets.ts";
-import type { Enqueued, SqlClient } from "../store.ts";
+import type { Enqueued } from "../store.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** What a handler is given of its run: what it may know and do, and nothing of the claim's own state. */
+/**
+ * What a handler is given of its run: what it may know and do, and nothing of the claim's own state. What it may call is made when
+ * it is looked up, so that it can be taken apart: `({ log, progress }, payload) => …`.
+ */
 export class HandedRun implements Run {
   readonly #run: HeldRun;
   readonly #host: FlowHost;
@@ -65,7 +68,43 @@ export class HandedRun implements Run {
     return this.#run.log;
   }
 
-  async secret(name: string, { version }: { version?: number } = {}): Promise<string> {
+  get secret(): Run["secret"] {
+    return (...given) => this.#secret(...given);
+  }
+
+  get progress(): Run["progress"] {
+    return (value) => this.#run.progress(value);
+  }
+
+  get complete(): Run["complete"] {
+    return (...given) => this.#run.complete(...given);
+  }
+
+  get state(): Json {
+    return this.#state;
+  }
+
+  get saveState(): Run["saveState"] {
+    return (value) => this.#saveState(value);
+  }
+
+  get spawn(): Run["spawn"] {
+    return (...given) => this.#spawn(...given);
+  }
+
+  get fanOut(): Run["fanOut"] {
+    return (...given) => this.#fanOut(...given);
+  }
+
+  get continueAs(): Run["continueAs"] {
+    return (...given) => this.#continueAs(...given);
+  }
+
+  get inputs(): Run["inputs"] {
+    return async () => this.#flow.inputs(this.#asking);
+  }
+
+  async #secret(name: string, { version }: { version?: number } = {}): Promise<string> {
     const { secrets } = this.#host;
     if (secrets) return secrets.open(this.#asking, name, version);
     throw new CarillonError("STORE_NEEDED", "this worker is given no secrets", {
@@ -73,19 +112,7 @@ export class HandedRun implements Run {
     });
   }
 
-  progress(value: unknown): void {
-    this.#run.progress(value);
-  }
-
-  complete(client: SqlClient, result?: unknown): Promise<void> {
-    return this.#run.complete(client, result);
-  }
-
-  get state(): Json {
-    return this.#state;
-  }
-
-  async saveState(value: unknown): Promise<void> {
+  async #saveState(value: unknown): Promise<void> {
     const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
     const save = () => this.#flow.saveState(this.id, this.fence, text);
     const saved = this.#saving ? this.#saving.then(save) : save();
@@ -96,7 +123,7 @@ export class HandedRun implements Run {
     this.#state = text === null ? null : (JSON.parse(text) as Json);
   }
 
-  async spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
+  async #spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
     checkKey("a child's key", key);
     this.#refuseOver(1);
     // Numbered before anything is waited for: in the order of calls.
@@ -116,27 +143,23 @@ export class HandedRun implements Run {
     });
   }
 
-  async fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
+  async #fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
     this.#refuseOver(children.length);
     const text = this.#shown(payload, `run ${this.id}: the payload of ${join}`);
     const taskId = await this.#taskId(join);
     await Promise.all(
-      children.map(({ task, payload, key }) => this.spawn(task, payload, key === undefined ? {} : { key })),
+      children.map(({ task, payload, key }) => this.#spawn(task, payload, key === undefined ? {} : { key })),
     );
     return new Continuation({ kind: "join", taskId, payload: text });
   }
 
-  continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
+  #continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
     this.#flow; // refused here, not with the verdict
     return new Continuation({
       kind: "continue",
       payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),
       state: this.#shown(state ?? undefined, `run ${this.id}: the state of the next run`),
     });
-  }
-
-  async inputs(): Promise<RunInput[]> {
-    return this.#flow.inputs(this.#asking);
   }
 
   get #asking() {
