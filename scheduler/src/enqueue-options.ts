@@ -35,9 +35,23 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
-  if (tx !== undefined && typeof tx?.query !== "function") {
-    throw optionInvalid("tx must be a client with pg's query()", "Give the client on which you began the transaction.");
-  }
+  if (tx !== undefined) checkClient("tx", tx);
+}
+
+/**
+ * A pool has query() too, and runs each on any of its connections: what was asked for within a transaction would be outside it.
+ * No client counts connections. @throws OPTION_INVALID
+ */
+export function checkClient(what: string, client: unknown): void {
+  const { query, totalCount, idleCount, waitingCount } = (client ?? {}) as Record<string, unknown>;
+  const isPool = [totalCount, idleCount, waitingCount].every((count) => typeof count === "number");
+  if (typeof query === "function" && !isPool) return;
+  throw optionInvalid(
+    isPool
+      ? `${what} is a pool, and no transaction is one of all its connections`
+      : `${what} must be a client with pg's query()`,
+    `Give the client on which you began the transaction${isPool ? ": one from pool.connect()" : ""}.`,
+  );
 }
 
 /** @throws OPTION_INVALID */

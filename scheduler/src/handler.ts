@@ -30,7 +30,7 @@ export interface Run {
   /**
    * Completes the run inside your own PostgreSQL transaction on the store's database: your writes and the completion
    * happen both or not at all. Return from the handler soon after you commit.
-   * @throws FENCE_STALE when the claim is no longer this run's: roll back
+   * @throws FENCE_STALE when the claim is no longer this run's: roll back; OPTION_INVALID for a pool, which has no transaction
    */
   complete(client: SqlClient, result?: unknown): Promise<void>;
   /** What `saveState` kept, in this attempt or one before it; null: nothing. Gone when the run has ended. */

@@ -1,6 +1,7 @@
 import { type ClaimEvent, type ClaimState, claimTable } from "../claim.ts";
 import type { Clock } from "../clock.ts";
 import type { KnownTask } from "../definitions.ts";
+import { checkClient } from "../enqueue-options.ts";
 import { CarillonError, messageOf } from "../errors.ts";
 import type { Run, RunLog } from "../handler.ts";
 import { jsonText } from "../json.ts";
@@ -97,6 +98,7 @@ export class HeldRun {
   }
 
   async complete(client: SqlClient, result?: unknown): Promise<void> {
+    checkClient("run.complete's client", client);
     const stands = await this.#worker.completeIn(client, this, jsonText(result, `run ${this.id}: result`));
     if (!stands) {
       throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's`, {

@@ -172,12 +172,14 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const tower = make();
     await database.query(`create schema if not exists ${schema}`);
     await database.query(`create table ${schema}.ledger (run bigint, attempt int)`);
+    const pool = new pg.Pool({ connectionString: url });
     const task = tower.task("exact", { retry: { attempts: 3, delay: "10ms" } }, async (run) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       try {
         await client.query("begin");
         await client.query(`insert into ${schema}.ledger values ($1, $2)`, [run.id, run.attempt]);
+        await expect(run.complete(pool, "outside of it")).rejects.toMatchObject({ code: "OPTION_INVALID" });
         await run.complete(client, { by: "transaction" });
         // The first attempt fails after it completed: all of it is undone together.
         if (run.attempt === 1) throw new Error("power cut");
@@ -191,6 +193,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await ended(tower, runId)).toMatchObject({ state: "succeeded", attempt: 2, result: { by: "transaction" } });
     const { rows } = await database.query(`select attempt from ${schema}.ledger`);
     expect(rows).toEqual([{ attempt: 2 }]);
+    await pool.end();
     expect(log.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
   });
 
