@@ -55,21 +55,21 @@ export async function importCrontabs(files: string[], options: ImportOptions, te
     ].map(({ kind, file, line, message, hint }) => ({ kind, source: placeOf(file, line), message, hint }));
     return writeImported("crontab", tasks, remarks, options, terminal);
   }
-  const { saved, leftOver } = options.dryRun
-    ? { saved: found.map((one) => ({ ...one, outcome: "new" as const })), leftOver: [] }
+  const { saved, leftOver, exit, error }: Saved = options.dryRun
+    ? { saved: found.map((one) => ({ ...one, outcome: "would be imported" })), leftOver: [], exit: exitCodes.ok }
     : await save(found, files, options);
+  if (error !== undefined && saved.length === 0) throw error;
   const problems = [...unread, ...leftOver];
+  const left = found.slice(saved.length).map((one) => ({ ...one, outcome: "not imported" as const }));
   if (terminal.json) {
-    const tasks = saved.map(({ file, task, definition, outcome }) => ({
+    const tasks = [...saved, ...left].map(({ file, task, definition, outcome }) => ({
       ...{ name: definition.name, file, line: task.line, schedule: definition.schedule, words: wordsOf(definition) },
-      ...{
-        command: definition.command,
-        needsShell: task.needsShell,
-        outcome: options.dryRun ? "would be imported" : outcome,
-      },
+      ...{ command: definition.command, needsShell: task.needsShell, outcome },
     }));
     terminal.object({ tasks, problems, notes });
-  } else print(saved, problems, notes, options, terminal);
+  } else print([...saved, ...left], problems, notes, options, terminal);
+  if (error !== undefined) throw error;
+  if (left.length > 0) return exit;
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
@@ -123,17 +123,26 @@ function textOf(file: string): string {
   }
 }
 
-type Outcome = "new" | "changed" | "unchanged";
+type Outcome = "new" | "changed" | "unchanged" | "would be imported" | "not imported";
+
+interface Saved {
+  /** In their order, as far as it came: an error or Ctrl-C leaves the others. */
+  saved: (Found & { outcome: Outcome })[];
+  leftOver: Remark[];
+  exit: ExitCode;
+  error?: unknown;
+}
 
 /**
  * What was edited by hand since the last import stays so. A line that was deleted, or that gives another name now, leaves its
  * former task behind, which would go on firing; whether it should, only the operator knows.
  */
-async function save(found: Found[], files: string[], options: ImportOptions) {
-  const saved: (Found & { outcome: Outcome })[] = [];
+async function save(found: Found[], files: string[], options: ImportOptions): Promise<Saved> {
+  const saved: Saved["saved"] = [];
   const leftOver: Remark[] = [];
-  const work = async ({ cluster }: Reached) => {
+  const work = async ({ cluster, signal }: Reached) => {
     for (const one of found) {
+      if (signal.aborted) return exitCodes.interrupted;
       const reason = `imported from ${basename(one.file)}:${one.task.line}`;
       const { version, changed } = await cluster.tasks.define(one.definition, reason);
       saved.push({ ...one, outcome: changed ? (version === 1 ? "new" : "changed") : "unchanged" });
@@ -146,8 +155,12 @@ async function save(found: Found[], files: string[], options: ImportOptions) {
     }
     return exitCodes.ok;
   };
-  if (found.length > 0) await withCluster(options, work, { make: true });
-  return { saved, leftOver };
+  try {
+    const exit = found.length > 0 ? await withCluster(options, work, { make: true }) : exitCodes.ok;
+    return { saved, leftOver, exit };
+  } catch (error) {
+    return { saved, leftOver, exit: exitCodes.failed, error };
+  }
 }
 
 const leftOverOf = (name: string, file: string): Remark => ({
@@ -161,14 +174,17 @@ const placeOf = (file: string, line: number | null) => (line === null ? file : `
 const wordsOf = ({ schedule }: TaskDefinition) => compileSchedule(schedule).words();
 
 function print(
-  saved: (Found & { outcome: Outcome })[],
+  tasks: Saved["saved"],
   problems: Remark[],
   notes: Remark[],
   { dryRun }: ImportOptions,
   terminal: Terminal,
 ): void {
   const { style } = terminal;
-  const paints = { new: style.good, changed: style.warning, unchanged: style.dim };
+  const paints = {
+    ...{ new: style.good, changed: style.warning, unchanged: style.dim },
+    ...{ "would be imported": style.dim, "not imported": style.bad },
+  };
   terminal.table(
     [
       { title: "TASK", least: 16 },
@@ -176,7 +192,7 @@ function print(
       { title: "COMMAND", least: 16, drop: 1 },
       { title: "" },
     ],
-    saved.map(({ definition, outcome }) => [
+    tasks.map(({ definition, outcome }) => [
       plain(definition.name),
       plain(wordsOf(definition)),
       plain((definition.command?.argv ?? []).join(" ")),
@@ -189,18 +205,17 @@ function print(
     terminal.line(`${style.bad(`${plain(placeOf(file, line))}: ${code}:`)} ${plain(message)}`);
     if (hint !== "") terminal.line(`  ${style.dim("hint:")} ${plain(hint)}`);
   }
-  const count = (outcome: Outcome) => saved.filter((one) => one.outcome === outcome).length;
-  const told = dryRun
-    ? `${saved.length} would be imported`
-    : [
-        `${count("new")} new`,
-        ...(["changed", "unchanged"] as const).flatMap((one) => (count(one) > 0 ? [`${count(one)} ${one}`] : [])),
-      ].join(", ");
-  terminal.line(`${told}, ${problems.length} with problems`);
-  const programs = [...new Set(saved.map(({ definition }) => definition.command?.argv[0] ?? ""))];
+  const count = (outcome: Outcome) => tasks.filter((one) => one.outcome === outcome).length;
+  const told = (["changed", "unchanged", "not imported"] as const).flatMap((one) =>
+    count(one) > 0 ? [`${count(one)} ${one}`] : [],
+  );
+  const first = dryRun ? `${tasks.length} would be imported` : `${count("new")} new`;
+  terminal.line([first, ...told, `${problems.length} with problems`].join(", "));
+  if (count("not imported") > 0) terminal.aside("Importing again goes on: what is there already is left as it is.");
+  const programs = [...new Set(tasks.map(({ definition }) => definition.command?.argv[0] ?? ""))];
   if (programs.length === 0) return;
   const allowed = programs.slice(0, 3).map((program) => `--allow ${plain(program)}`);
-  const shell = saved.some(({ task }) => task.needsShell) ? " --shell" : "";
+  const shell = tasks.some(({ task }) => task.needsShell) ? " --shell" : "";
   const more = `${programs.length > 3 ? " …" : ""}${shell}`;
   terminal.aside(`They run where a worker allows their programs: carillon worker ${allowed.join(" ")}${more}`);
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
@@ -54,6 +55,48 @@ describe("import crontab", () => {
     const allowing = start(["worker", "--group", "crons", "--allow", "/bin/echo", ...here()]);
     await allowing.says(/worker is ready/);
     expect(await logs()).toBe("from cron");
+  });
+
+  it("says what was saved already where an error or Ctrl-C ends it half-way", async () => {
+    const line = (program: string) => `0 4 * * * /bin/${program}\n`;
+    await file("half.crontab", line("a"));
+    await json("import", "crontab", "half.crontab", "--user");
+    await file("half.crontab", ["a", "b", "c", "d"].map(line).join(""));
+    const database = new pg.Client({ connectionString: url });
+    await database.connect();
+    try {
+      await database.query(`set search_path to ${schema}`);
+      await database.query(`create function refuse() returns trigger language plpgsql as
+        $$ begin raise exception 'not you' using errcode = '42501'; end $$`);
+      await database.query(
+        "create trigger refuse before insert on task for each row when (new.name like '%-c') execute function refuse()",
+      );
+      const outcomes = ({ stdout }: { stdout: string }) =>
+        JSON.parse(stdout).tasks.map(({ outcome }: { outcome: string }) => outcome);
+      const refused = await ask("import", "crontab", "half.crontab", "--user", "--json");
+      expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("STORE_REFUSED") });
+      expect(outcomes(refused)).toEqual(["unchanged", "new", "not imported", "not imported"]);
+      const told = await ask("import", "crontab", "half.crontab", "--user");
+      expect(told.stdout).toContain("0 new, 2 unchanged, 2 not imported, 0 with problems");
+
+      await database.query("drop trigger refuse on task");
+      await database.query("begin");
+      await database.query("lock table task in exclusive mode");
+      const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()]);
+      await until(async () => {
+        const sql = "select from pg_locks where not granted and relation = $1::regclass";
+        return (await database.query(sql, [`${schema}.task`])).rows.length > 0;
+      });
+      importing.signal("SIGINT");
+      // It is heard while the third line waits.
+      await sleep(500);
+      await database.query("commit");
+      const interrupted = await importing.ended();
+      expect(interrupted.code).toBe(130);
+      expect(outcomes(interrupted)).toEqual(["unchanged", "unchanged", "new", "not imported"]);
+    } finally {
+      await database.end();
+    }
   });
 
   it("refuses what is no file", async () => {
