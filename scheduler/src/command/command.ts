@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { type Clock, systemClock } from "../clock.ts";
+import { fixedPath } from "../command-rules.ts";
 import { CarillonError } from "../errors.ts";
 import { limits } from "../limits.ts";
 import type { CommandSpec } from "../task.ts";
@@ -12,7 +13,7 @@ import { type Account, accountFor, type OwnAccount, ownAccount } from "./account
 import { commandEnvironment, type RunMarks } from "./environment.ts";
 import { endGroup, endsWithProcess } from "./group.ts";
 import { LineReader, type OutputBudget, type OutputStream } from "./output.ts";
-import { findProgram, fixedPath } from "./programs.ts";
+import { findProgram } from "./programs.ts";
 
 export type { RunMarks } from "./environment.ts";
 export type { OutputStream } from "./output.ts";

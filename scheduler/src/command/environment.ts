@@ -1,6 +1,6 @@
+import { fixedPath, whyRefused } from "../command-rules.ts";
 import { CarillonError } from "../errors.ts";
 import type { Account } from "./account.ts";
-import { fixedPath } from "./programs.ts";
 
 /** What the command is told about its run. */
 export interface RunMarks {
@@ -10,13 +10,6 @@ export interface RunMarks {
   slot: string;
   fence: string;
 }
-
-/**
- * Variables by which the loader, an interpreter or a shell takes code from elsewhere. With them, any allowed program
- * would be every program. The list cannot be complete (programs have their own), so it is a second wall, not the first.
- */
-const loading =
-  /^(?:LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|BASH_ENV|ENV|BASH_FUNC.*|SHELLOPTS|BASHOPTS|PS4|IFS|PROMPT_COMMAND|NODE_OPTIONS|NODE_PATH|PERL5OPT|PERL5LIB|PERLLIB|PERL5DB|PYTHON.*|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|LUA_INIT.*|PHPRC|PHP_INI_SCAN_DIR|GIT_SSH.*|GIT_EXEC_PATH|GIT_CONFIG.*|EDITOR|VISUAL|PAGER)$/;
 
 /**
  * A small fixed set, then the task's own, then the marks of the run. Nothing of the worker's environment: its database
@@ -42,15 +35,8 @@ export function commandEnvironment(
       );
     }
     if (free || allowed.includes(name)) continue;
-    const elsewhere =
-      name === "PATH"
-        ? value.split(":").find((folder) => !(fixedPath as readonly string[]).includes(folder))
-        : undefined;
-    if (elsewhere !== undefined || loading.test(name)) {
-      const why =
-        elsewhere === undefined
-          ? "can make a program load other code"
-          : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
+    const why = whyRefused(name, value);
+    if (why !== undefined) {
       throw new CarillonError("COMMAND_NOT_ALLOWED", `the environment variable ${name} ${why}`, {
         hint: `Take ${name} out of the task's command.`,
       });

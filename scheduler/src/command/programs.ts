@@ -9,10 +9,8 @@
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { fixedPath, isShellName } from "../command-rules.ts";
 import { CarillonError } from "../errors.ts";
-
-/** Where programs given without a path are looked up: never in the worker's environment or the task's. */
-export const fixedPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"] as const;
 
 export interface Program {
   /** What to start. */
@@ -22,12 +20,6 @@ export interface Program {
   /** It is a shell, by its name or by what its link leads to. */
   shell: boolean;
 }
-
-const shells = new Set(
-  "sh bash dash ash ksh ksh93 mksh pdksh zsh fish csh tcsh rbash rksh rzsh yash busybox pwsh nu xonsh elvish".split(
-    " ",
-  ),
-);
 
 /**
  * @param allow absolute paths, or names that are looked up in `path`
@@ -84,7 +76,7 @@ function programAt(file: string): Program {
 
 /** A shell may hide behind links of any other name. */
 function isShell(file: string): boolean {
-  return shells.has(basename(file)) || shells.has(basename(realPath(file) ?? file));
+  return isShellName(file) || isShellName(realPath(file) ?? file);
 }
 
 /** An executable text without "#!" is a shell's after all: the C library gives it to /bin/sh. */

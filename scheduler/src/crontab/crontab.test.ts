@@ -180,6 +180,21 @@ describe("commands that need a shell", () => {
     });
     expect(problem("SHELL=bash\n@daily a | b\n", { shell: true }).message).toMatch(/not an absolute path/);
   });
+  test("so do those whose variables a worker lets no other program have", () => {
+    const text = "PATH=/opt/own/bin:/usr/bin\n@daily report a\n";
+    expect(problem(text)).toMatchObject({
+      message: 'the command needs a shell: it has PATH, which leads to "/opt/own/bin", not a system folder',
+      hint: expect.stringContaining("--shell"),
+    });
+    expect(only(text, { shell: true })).toMatchObject({
+      command: { argv: ["/bin/sh", "-c", "report a"], env: { PATH: "/opt/own/bin:/usr/bin" } },
+      needsShell: true,
+    });
+    expect(problem("@daily LD_LIBRARY_PATH=/opt/lib /opt/run\n").message).toMatch(/LD_LIBRARY_PATH, which can make/);
+    expect(only(`${text.split("\n")[0]}\n@daily /bin/bash /opt/run\n`).needsShell, "which is a shell itself").toBe(
+      false,
+    );
+  });
   test("with a shell of other rules, each does", () => {
     expect(problem("SHELL=/usr/bin/fish\n@daily /opt/run\n").message).toMatch(/fish/);
   });

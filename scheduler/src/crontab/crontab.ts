@@ -4,6 +4,7 @@
  * A task keeps what cron would do where the two can agree: "either day field" where both are restricted, the clock-change
  * rule, the environment above the line, standard input after %. docs/crontab.md lists where they differ.
  */
+import { isShellName, whyRefused } from "../command-rules.ts";
 import { CarillonError } from "../errors.ts";
 import { cron, type ScheduleSpec } from "../schedule.ts";
 import type { CommandSpec } from "../task.ts";
@@ -131,35 +132,37 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
 
 /** Shells whose word rules `splitCommand` knows. */
 const posixShells = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"]);
-/** Where a worker looks for programs given without a path; others in a crontab's PATH are worth a note. */
-const usualPath = new Set(["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]);
 
 function commandOf(entry: CrontabEntry, { shell, notes }: Surroundings) {
   const shellPath = entry.env.SHELL ?? "/bin/sh";
   const shellName = shellPath.slice(shellPath.lastIndexOf("/") + 1);
   const split = posixShells.has(shellName) ? splitCommand(entry.command) : { needsShell: `SHELL=${shellPath}` };
-  if ("argv" in split) {
+  const variable = "argv" in split ? refusedVariable(split.argv, { ...entry.env, ...split.env }) : undefined;
+  if ("argv" in split && variable === undefined) {
     const { argv, comment } = split;
-    const path = entry.env.PATH?.split(":") ?? [];
-    const elsewhere = path.filter((folder) => !usualPath.has(folder));
-    if (elsewhere.length > 0) {
-      notes.push({
-        line: entry.line,
-        message: `PATH has ${elsewhere.join(", ")}: the worker looks ${argv[0]} up in its own path, and must allow tasks to set PATH`,
-      });
-    }
     if (comment !== "")
       notes.push({ line: entry.line, message: `not passed on, it is a comment to the shell: # ${comment}` });
     return { argv, env: { ...entry.env, ...split.env }, needsShell: false };
   }
   if (!shell) {
+    const script = variable === undefined ? "Put it into a script and call that" : "Set it in a script, and call that";
     throw refuse(
-      `the command needs a shell: it has ${split.needsShell}`,
-      "Put it into a script and call that; or import with the shell turned on (--shell) and let a worker allow the shell.",
+      `the command needs a shell: it has ${"needsShell" in split ? split.needsShell : variable}`,
+      `${script}; or import with the shell turned on (--shell) and let a worker allow the shell.`,
     );
   }
   if (!shellPath.startsWith("/")) {
     throw refuse(`SHELL is ${JSON.stringify(shellPath)}, which is not an absolute path`, "Write SHELL=/bin/sh.");
   }
   return { argv: [shellPath, "-c", entry.command], env: entry.env, needsShell: true };
+}
+
+/** Of a program that is no shell a worker takes no such variable, whatever it allows: the task would fail each time. */
+function refusedVariable([program = ""]: readonly string[], env: Record<string, string>): string | undefined {
+  if (isShellName(program)) return undefined;
+  for (const [name, value] of Object.entries(env)) {
+    const why = whyRefused(name, value);
+    if (why !== undefined) return `${name}, which ${why}`;
+  }
+  return undefined;
 }

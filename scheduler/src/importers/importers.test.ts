@@ -263,6 +263,15 @@ describe("Kubernetes", () => {
     ]);
   });
 
+  it("leaves out variables that would have each run refused, and says so; a shell may have them", () => {
+    const cronOf = (program: string) =>
+      `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@daily", jobTemplate: { spec: { template: { spec: { containers: [{ command: [${program}], env: [{ name: PYTHONUNBUFFERED, value: "1" }, { name: TARGET, value: eu }] }] } } } } }`;
+    const of = (program: string) => importKubernetes([{ path: "x.yaml", text: cronOf(program) }], utc);
+    expect(tasksOf(of("python3")).a?.command).toEqual({ argv: ["python3"], env: { TARGET: "eu" } });
+    expect(told(of("python3"), "lost")).toContainEqual(expect.stringContaining("env PYTHONUNBUFFERED, which can make"));
+    expect(tasksOf(of("/bin/sh")).a).toMatchObject({ command: { env: { PYTHONUNBUFFERED: "1", TARGET: "eu" } } });
+  });
+
   it("reads @every, and says what Indexed and Forbid do together", () => {
     const text = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@every 1h30m", concurrencyPolicy: Forbid, jobTemplate: { spec: { completions: 2, completionMode: Indexed, template: { spec: { containers: [{ command: [a] }] } } } } }`;
     const every = importKubernetes([{ path: "x.yaml", text }], utc);

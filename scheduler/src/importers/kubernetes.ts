@@ -1,4 +1,5 @@
 /** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
+import { isShellName, whyRefused } from "../command-rules.ts";
 import { yamlDocuments } from "../yaml-documents.ts";
 import { eitherDay } from "./either-day.ts";
 import {
@@ -186,7 +187,12 @@ function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, 
         `env ${name}, which comes from a secret, a config map or the pod`,
         "Set it where the worker runs.",
       ]);
-    else env[name] = typeof one.value === "string" ? one.value : textOf(one.value);
+    else {
+      const value = typeof one.value === "string" ? one.value : textOf(one.value);
+      const why = isShellName(argv[0] ?? "") ? undefined : whyRefused(name, value);
+      if (why === undefined) env[name] = value;
+      else remarks.push([`env ${name}, which ${why}: no worker takes it`, "Set it in a script that the command runs."]);
+    }
   }
   if (argv.some((word) => /\$\([A-Za-z_]\w*\)/.test(word)))
     remarks.push(["$(NAME) in its command is not replaced here", "Read the variable in the program."]);
