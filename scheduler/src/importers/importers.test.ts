@@ -189,6 +189,15 @@ describe("XXL-JOB", () => {
     );
   });
 
+  it("reads the cron of rows as they were before 2.3", () => {
+    const row = { id: 1, job_cron: "0 0 2 * * ?", executor_handler: "h", glue_type: "BEAN", trigger_status: 1 };
+    const before = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc);
+    expect(tasksOf(before).h).toMatchObject({
+      schedule: { cron: "0 0 2 * * ?", zone: "UTC" },
+      misfire: { policy: "skip", after: "5s" },
+    });
+  });
+
   it("runs the whole of a shell script, also after a program that reads standard input", () => {
     const script = 'cat\necho "$# $1"\nexit 3\n';
     const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: script, executor_param: "-x a", schedule_type: "NONE" };

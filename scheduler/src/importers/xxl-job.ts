@@ -91,7 +91,8 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
   const number = (name: string) => numberOf(column(row, name));
   const source = `${text("id")} ${text("job_desc")}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
-  const schedule = scheduleOf(text("schedule_type"), text("schedule_conf"), options.zone, source, findings);
+  const { type, conf } = timesOf(text);
+  const schedule = scheduleOf(type, conf, options.zone, source, findings);
   if (schedule === undefined) return;
 
   const strategy = text("executor_route_strategy");
@@ -135,7 +136,7 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
     ["author", ""],
   ] as const)
     if (text(what) !== "") lost(`${what} ${text(what)}`, hint);
-  const own = text("schedule_type") !== "NONE" && text("schedule_type") !== "";
+  const own = type !== "NONE" && type !== "";
   const running = (number("trigger_status") ?? 0) === 1;
   const after = parents.length > 0 && !(own && running) ? parents : undefined;
   if (parents.length > 0 && !after)
@@ -180,6 +181,13 @@ function commandOf(interpreter: string, isShell: boolean, script: string, parame
 }
 
 const misfireOf = (strategy: string) => (strategy === "FIRE_ONCE_NOW" ? "fire_once" : "skip");
+
+/** Before 2.3 each had a cron, in a column of its own. */
+function timesOf(text: (name: string) => string): { type: string; conf: string } {
+  const cron = text("job_cron");
+  if (text("schedule_type") !== "" || cron === "") return { type: text("schedule_type"), conf: text("schedule_conf") };
+  return { type: "CRON", conf: cron };
+}
 
 function scheduleOf(type: string, conf: string, zone: string, source: string, findings: Findings): unknown {
   switch (type) {
