@@ -160,8 +160,8 @@ function start(
       ...account.switchTo,
     });
   } catch (cause) {
-    // Node throws here what it can check itself: a NUL in an argument, a number that is no account.
-    throw notStarted(file, (cause as Error).message, cause);
+    // Node throws here what it can check itself, a NUL in an argument, a number that is no account, and what is too long.
+    throw notStarted(file, startProblem(cause as NodeJS.ErrnoException), cause);
   }
 }
 
