@@ -391,9 +391,13 @@ export type Verdict =
       error: string | null;
       /** Only of a success: written with it. */
       onward?: Onward;
+      cutShort?: true;
     }
-  /** `ask`: not before an operator says so. `askedMs`: what `dueMs` has of the handler's `retryAfterMs`, for who sets it anew. */
-  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean; askedMs?: number }
+  /**
+   * `ask`: not before an operator says so. `askedMs`: what `dueMs` has of the handler's `retryAfterMs`, for who sets it anew.
+   * `cutShort`: by this worker and not by its handler, so that `onWorkerLost` has decided.
+   */
+  | { kind: "retry"; dueMs: number; error: string | null; ask?: boolean; askedMs?: number; cutShort?: true }
   | { kind: "released" };
 
 export interface Settlement {

@@ -279,7 +279,7 @@ function verdictOf(
     return { ...said, outcome: "succeeded", ...fields };
   }
   if (verdict.kind === "ended" && verdict.outcome === "cancelled") return { ...said, outcome: "cancelled", ...failure };
-  if (error?.code === "STOPPED" || error?.code === "SESSION_LOST") return { ...said, outcome: "stopped", ...failure };
+  if (verdict.cutShort) return { ...said, outcome: "stopped", ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
   // Of a delay that no claim may name, the server keeps what the task allows anyway.
   const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;

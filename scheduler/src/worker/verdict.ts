@@ -40,8 +40,8 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
     const { onWorkerLost } = run.known.definition;
     return onWorkerLost === "fail"
-      ? { kind: "ended", outcome: "failed", result: null, error }
-      : { kind: "retry", dueMs: nowMs, error, ...(onWorkerLost === "ask" ? { ask: true } : {}) };
+      ? { kind: "ended", outcome: "failed", result: null, error, cutShort: true }
+      : { kind: "retry", dueMs: nowMs, error, cutShort: true, ...(onWorkerLost === "ask" ? { ask: true } : {}) };
   }
   const { retry } = run.known.definition;
   const own = ownError(thrown);

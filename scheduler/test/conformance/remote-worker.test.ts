@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { CarillonError } from "../../src/errors.ts";
 import type { Run } from "../../src/handler.ts";
 import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/remote-worker.ts";
 import type { GivenRun } from "../../src/worker-protocol.ts";
@@ -101,6 +102,20 @@ describe("a worker without a store", () => {
     await one.stop();
     const left = (await stage.store.sessions.members()).members.map(({ node }) => node);
     expect(left).not.toContain("remote-1");
+  });
+
+  test("what a handler throws is its own failure, also with the code of a worker that stops", async () => {
+    const one = make().task("flaky", () => {
+      throw new CarillonError("STOPPED", "this Carillon has been stopped");
+    });
+    await one.start();
+    const runId = await enqueue("flaky");
+    await ended(runId);
+    expect(await stage.store.runs.find(runId)).toMatchObject({
+      ...{ state: "failed", attempt: 3 },
+      error: { code: "STOPPED" },
+    });
+    await one.stop();
   });
 
   test("with a clock that is an hour off starts each run when it is due by the store's", async () => {
