@@ -125,6 +125,20 @@ describe("a call", () => {
     expect(third?.["carillon-signature"]).toBeUndefined();
   });
 
+  it.each<[string, unknown]>([
+    ["a host with a port", { "api.example.com:8443": "s3cret" }],
+    ["a host in capitals", { "API.example.com": "s3cret" }],
+    ["a pattern", { "*.example.com": "s3cret" }],
+    ["a URL", { "https://api.example.com": "s3cret" }],
+    ["an empty secret", ""],
+    ["a host's empty secret", { "api.example.com": "" }],
+    ["a secret that is no text", { "api.example.com": 7 }],
+  ])("is never unsigned by mistake: %s is refused", (_, secret) => {
+    const made = () => httpCaller({ clock: systemClock, secret: secret as string });
+    expect(made).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(made).not.toThrow(/s3cret/);
+  });
+
   it.each<[string, Partial<HttpOptions>, unknown, string, string | undefined]>([
     ["a body of its own, as JSON", { body: { b: [2] } }, { a: 1 }, '{"b":[2]}', "application/json"],
     ["a text as it is", { body: "plain", headers: { "Content-Type": "text/x" } }, 1, "plain", "text/x"],

@@ -9,7 +9,7 @@ import type { HttpTaskOptions } from "../settings.ts";
 import { version } from "../version.ts";
 import { AllowList } from "./allow-list.ts";
 import { type Answer, type Sent, send } from "./request.ts";
-import { runHeaders } from "./signature.ts";
+import { runHeaders, secretsByHost } from "./signature.ts";
 import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./target.ts";
 
 /** What a run of an HTTP task is kept with. */
@@ -38,11 +38,11 @@ const shownBodyLength = 500;
 
 /**
  * What a worker does with runs of HTTP tasks.
- * @throws OPTION_INVALID for an entry of `allow` that is no host and no range
+ * @throws OPTION_INVALID for an entry of `allow` that is no host and no range, and for a secret that would sign nothing
  */
 export function httpCaller({ allow = [], secret, clock, resolve = systemResolve }: HttpCallerOptions) {
   const allowed = new AllowList(allow);
-  const secretFor = (host: string) => (typeof secret === "object" ? (secret[host] ?? null) : (secret ?? null));
+  const secretFor = secretsByHost(secret);
 
   return (http: HttpSpec): Handler =>
     async (run, payload) => {

@@ -1,4 +1,7 @@
 import { createHmac } from "node:crypto";
+import { CarillonError } from "../errors.ts";
+import { shownValue } from "../json.ts";
+import type { HttpTaskOptions } from "../settings.ts";
 
 /** Whom the request speaks for, as its headers say it; a run without a slot has none. */
 export interface RunMarks {
@@ -36,4 +39,34 @@ export function signatureOf(secret: string, lines: string[], body: Buffer | null
   const hmac = createHmac("sha256", secret);
   for (const line of lines) hmac.update(`${line}\n`);
   return hmac.update(body ?? "").digest("hex");
+}
+
+/**
+ * Whose requests are signed is not to be found out from a receiver that refuses them. No error shows a secret.
+ * @returns by a URL's host name; null: unsigned @throws OPTION_INVALID for a host that no URL has so, and a secret that is empty
+ */
+export function secretsByHost(secret: HttpTaskOptions["secret"]): (host: string) => string | null {
+  const wrong = (what: string, hint: string) =>
+    new CarillonError("OPTION_INVALID", `httpTasks.secret ${what}`, { hint });
+  const checked = (given: unknown, whose: string) => {
+    if (typeof given !== "string" || given === "")
+      throw wrong(`${whose}is empty or no text`, "Anybody could sign with it. Leave it out to send requests unsigned.");
+    return given;
+  };
+  if (secret === undefined) return () => null;
+  if (typeof secret !== "object" || secret === null) {
+    const all = checked(secret, "");
+    return () => all;
+  }
+  for (const [host, given] of Object.entries(secret)) {
+    const meant = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : "";
+    if (meant !== host || host.includes("*"))
+      throw wrong(
+        `has ${shownValue(host)}, which is no host of a URL`,
+        'Give names as in "api.example.com", each by itself, without a port.',
+      );
+    checked(given, `of ${host} `);
+  }
+  const byHost = new Map(Object.entries(secret));
+  return (host) => byHost.get(host) ?? null;
 }
