@@ -190,8 +190,8 @@ describe("XXL-JOB", () => {
   });
 
   it("reads the cron of rows as they were before 2.3", () => {
-    const row = { id: 1, job_cron: "0 0 2 * * ?", executor_handler: "h", glue_type: "BEAN", trigger_status: 1 };
-    const before = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc);
+    const row = '"id":1,"job_cron":"0 0 2 * * ?","executor_handler":"h","glue_type":"BEAN","trigger_status":1';
+    const before = fromXxl([{ path: "x.json", text: `[{${row}}]` }], utc);
     expect(tasksOf(before).h).toMatchObject({
       schedule: { cron: "0 0 2 * * ?", zone: "UTC" },
       misfire: { policy: "skip", after: "5s" },
