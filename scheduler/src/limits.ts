@@ -74,7 +74,7 @@ export const limits = {
   commandLineBytes: 16 * 1024,
   /** All output of one command; the rest is read, counted and thrown away. */
   commandOutputBytes: 4 * 1024 * 1024,
-  /** The last lines of stderr that a failed command's error quotes. */
+  /** The last lines of stderr that a failed command's error quotes, as far as its message has room for them. */
   commandLastLines: 10,
   /** From SIGTERM to SIGKILL. */
   commandGraceMs: 10_000,
@@ -120,6 +120,8 @@ export const limits = {
   secretsRemembered: 1_000,
   /** Data keys that one transaction wraps anew. */
   secretsAtOnce: 500,
+  /** Of what a handler throws; what is longer is kept from its beginning. */
+  errorMessageLength: 2_000,
   /** A message or a stack that a remote worker tells. */
   errorTextLength: 16 * 1024,
 } as const;

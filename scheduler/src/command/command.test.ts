@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CarillonError } from "../errors.ts";
+import { limits } from "../limits.ts";
 import type { CommandSpec } from "../task.ts";
 import { type CommandFailure, type CommandOptions, runCommand } from "./command.ts";
 
@@ -307,6 +308,13 @@ describe("a program fails", () => {
       message: `${file} ended with exit code 3: ${stderr.join("\n")}`,
     });
     expect(error.cause).toEqual({ exitCode: 3, signal: null, stderr } satisfies CommandFailure);
+    const long = program(
+      "long",
+      "#!/bin/sh\nfor n in 1 2 3 4 5 6 7 8 9; do printf '%0900d\\n' $n >&2; done\necho why >&2\nexit 3\n",
+    );
+    const { message } = (await failureOf({ argv: [long] })).error;
+    expect(message, "what is kept of it ends with the last").toMatch(/^.* ended with exit code 3: 0+8\n0+9\nwhy$/s);
+    expect(message.length).toBeLessThanOrEqual(limits.errorMessageLength);
   });
   test("by a signal", async () => {
     const { error } = await failureOf({ argv: [program("dies", "#!/bin/sh\nkill -KILL $$\n")] });

@@ -114,15 +114,22 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   const isFinal = ended.exitCode !== null && retryExitCodes?.includes(ended.exitCode) === false;
   const failure: CommandFailure = { ...ended, stderr: stderr.last };
   const how = ended.signal === null ? `ended with exit code ${ended.exitCode}` : `was ended by ${ended.signal}`;
-  throw new CarillonError(
-    "COMMAND_FAILED",
-    `${program.file} ${how}${stderr.last.length > 0 ? `: ${stderr.last.join("\n")}` : ""}`,
-    {
-      hint: "Its output is in the run's log.",
-      cause: failure,
-      ...(isFinal ? { retryAfterMs: Number.POSITIVE_INFINITY } : {}),
-    },
-  );
+  throw new CarillonError("COMMAND_FAILED", withLastLines(`${program.file} ${how}`, stderr.last), {
+    hint: "Its output is in the run's log.",
+    cause: failure,
+    ...(isFinal ? { retryAfterMs: Number.POSITIVE_INFINITY } : {}),
+  });
+}
+
+/** Why it failed stands at the end of what a program says: that is what there must be room for. */
+function withLastLines(what: string, lines: readonly string[]): string {
+  let said = "";
+  for (const line of lines.toReversed()) {
+    const longer = said === "" ? line : `${line}\n${said}`;
+    if (what.length + longer.length + 2 > limits.errorMessageLength && said !== "") break;
+    said = longer;
+  }
+  return said === "" ? what : `${what}: ${said}`;
 }
 
 function accountOf(user: string | undefined, options: CommandOptions): Account {

@@ -2,6 +2,7 @@ import type { CarillonError } from "../errors.ts";
 import { isCarillonError, messageOf } from "../errors.ts";
 import { Continuation } from "../flow.ts";
 import { jsonText } from "../json.ts";
+import { limits } from "../limits.ts";
 import type { Random } from "../random.ts";
 import { retryDelay } from "../retry.ts";
 import type { Settlement, Verdict } from "../store.ts";
@@ -10,7 +11,6 @@ import type { HeldRun } from "./held-run.ts";
 /** Trying again cannot help these. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 const stackLength = 4_000;
-const messageLength = 2_000;
 const codeLength = 100;
 
 /** Of most runs; one for all of them. */
@@ -67,7 +67,7 @@ export function cancelled(reason: CarillonError): Verdict {
 }
 
 /** Bounded before anything else: what a handler throws may be as large as a string can be. */
-const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, messageLength));
+const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, limits.errorMessageLength));
 
 function errorText(thrown: unknown, also?: unknown): string {
   return JSON.stringify({ ...errorParts(thrown), ...(also === undefined ? {} : { thrown: textOf(also) }) });
