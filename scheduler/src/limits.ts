@@ -86,6 +86,8 @@ export const limits = {
   pollBytes: 16 * 1024 * 1024,
   /** How long a poll waits at most; short enough for the proxies that end what is silent for 30 s. */
   pollWaitMs: 25_000,
+  /** The silence after which a remote worker is dead. */
+  workerTimeoutMs: 60_000,
   /** How far ahead of its time a remote worker may claim. */
   pollAheadMs: 60_000,
   /** Claims, verdicts or log lines in one poll. */

@@ -23,7 +23,7 @@ export interface RemoteWorkerOptions {
   concurrency?: number;
   /** How long before its time a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** Silent for this long is taken for dead; default 6 s. */
+  /** Silent for this long is taken for dead; default 6 s, at most a minute. */
   sessionTimeout?: Duration;
   /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
@@ -92,6 +92,12 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
   const claimAheadMs = parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0);
   if (claimAheadMs > limits.pollAheadMs)
     throw wrong(`claimAhead cannot be ${claimAheadMs} ms`, `Give at most ${limits.pollAheadMs} ms.`);
+  const sessionTimeoutMs = parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", 1_500);
+  if (sessionTimeoutMs > limits.workerTimeoutMs)
+    throw wrong(
+      `sessionTimeout cannot be ${sessionTimeoutMs} ms`,
+      `Of a worker by HTTP give at most ${limits.workerTimeoutMs} ms.`,
+    );
   if (options.name !== undefined) checkName("a worker's name", options.name, 100);
   return {
     servers,
@@ -101,7 +107,7 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
     labels: { ...options.labels },
     concurrency,
     claimAheadMs,
-    sessionTimeoutMs: parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", 1_500),
+    sessionTimeoutMs,
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,

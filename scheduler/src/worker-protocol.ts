@@ -32,7 +32,12 @@ const join = z
       .record(text(63), text(200))
       .refine((given) => Object.keys(given).length <= limits.labels, { message: `has more than ${limits.labels}` })
       .optional(),
-    timeoutMs: z.int().min(1_500).max(60_000).optional().describe("Silent for this long is dead; default 6000."),
+    timeoutMs: z
+      .int()
+      .min(1_500)
+      .max(limits.workerTimeoutMs)
+      .optional()
+      .describe("Silent for this long is dead; default 6000."),
     former: number.optional().describe("This worker's session that was lost: what is left of its claims moves over."),
   })
   .describe("Opens a session.");

@@ -256,6 +256,9 @@ describe("a worker that cannot begin", () => {
       expect.objectContaining({ code: "OPTION_INVALID" }),
     );
     expect(() => worker({ server: "ftp://x", key })).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(() => make({ sessionTimeout: "2m" })).toThrow(
+      expect.objectContaining({ code: "OPTION_INVALID", message: expect.stringContaining("sessionTimeout") }),
+    );
     expect(() => worker({ server: stage.urlOf(), key: "letmein" })).toThrow(
       expect.objectContaining({ code: "KEY_UNKNOWN" }),
     );
