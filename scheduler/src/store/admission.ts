@@ -1,5 +1,6 @@
 import type { SqlClient } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
+import { prioritiesSql } from "./ready.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
 
 /** Of one task in one transaction; what is left is told at once. */
@@ -130,11 +131,20 @@ const countedSql = (s: string, key: string, at: string, when: string) => `
        group by 2 having count(*) > 0 order by 2
        on conflict (task_id, key, at_ms) do update set count = a.count + excluded.count)`;
 
+/**
+ * Of a task, the runs that are due ($2) and wait for a place, as (id, priority, due_ms): of each priority the oldest. One probe of
+ * an index for each, however many wait; locked, but for those that somebody else has. $2 is the time.
+ */
+export const heldDueSql = (s: string, taskId: string, most: string) => `
+       select due.* from unnest(${prioritiesSql}) as p (level) cross join lateral (
+         select id, priority, due_ms from ${s}.run
+         where task_id = ${taskId} and gate > 0 and state = 0 and priority = p.level and due_ms <= $2
+         order by due_ms, id limit ${most} for update skip locked) due`;
+
 async function admitInOrder(client: SqlClient, s: string, task: Paced, room: number, now: number): Promise<number> {
   const { rows } = await client.query(
     `with picked as materialized (
-       select id from ${s}.run where task_id = $1 and gate > 0 and state = 0 and due_ms <= $2
-       order by due_ms, priority desc, id limit $3 for update skip locked),
+       select id from (${heldDueSql(s, "$1", "$3::int")}) h order by priority desc, due_ms, id limit $3::int),
      ${movedSql(s)},
      ${countedSql(s, "''", "$4", "$5")}
      select (select count(*) from moved)::int as admitted, (select count(*) from told)`,

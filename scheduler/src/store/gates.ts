@@ -1,5 +1,5 @@
 import type { SqlClient } from "../store.ts";
-import { admitPaced } from "./admission.ts";
+import { admitPaced, heldDueSql } from "./admission.ts";
 import { inheritedColumns } from "./run-rows.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
 
@@ -52,7 +52,7 @@ export async function settleGates(
     await stopWaiting(client, s, replacing, now);
   }
   await demote(client, s, all, now);
-  await promote(client, s, all);
+  await promote(client, s, all, now);
   if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
   if (replacing.length > 0) await stopRunning(client, s, replacing, now);
 }
@@ -137,23 +137,30 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
   await end(client, s, "cancelled", where, [taskIds, now], now, replaced);
 }
 
-/** A place kept for a run of the future goes to one that is due now; a run between two tries keeps its place. */
+/**
+ * A place kept for a run of the future goes to one that is due sooner; a run between two tries keeps its place. Also where
+ * neither is due yet: of a queue nobody is told when what is held comes due, and the place would be taken by then.
+ */
 async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
-    `with due as materialized (
-       select task_id, count(*) as wanted from ${s}.run
-       where task_id = any($1) and gate > 0 and state = 0 and due_ms <= $2 group by task_id),
-     ranked as (
-       select f.id, row_number() over (partition by f.task_id order by f.due_ms desc) as place, due.wanted
-       from ${s}.run f join due using (task_id) where f.gate > 0 and f.state = 2 and f.due_ms > $2 and f.attempt = 0),
+    `with kept as materialized (
+       select id, task_id, due_ms, row_number() over (partition by task_id order by due_ms desc, id desc) as place
+       from ${s}.run where task_id = any($1) and gate > 0 and state = 2 and due_ms > $2 and attempt = 0),
+     sooner as materialized (
+       select t.task_id, h.due_ms, row_number() over (partition by t.task_id order by h.due_ms) as place
+       from (select task_id, count(*) as places from kept group by task_id) t cross join lateral (
+         select due_ms from ${s}.run where task_id = t.task_id and gate > 0 and state = 0 order by due_ms limit t.places) h),
      taken as (
-       select id from ${s}.run where id in (select id from ranked where place <= wanted) and state = 2 for update skip locked)
+       select id from ${s}.run where id in (
+         select kept.id from kept join sooner using (task_id, place) where sooner.due_ms < kept.due_ms)
+       and state = 2 for update skip locked)
      update ${s}.run r set state = 0 from taken where r.id = taken.id`,
     [taskIds, now],
   );
 }
 
-async function promote(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
+/** What is due comes first, by its priority; then what comes due next. */
+async function promote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with room as (
        select t.id as task_id,
@@ -161,12 +168,18 @@ async function promote(client: SqlClient, s: string, taskIds: number[]): Promise
        from ${s}.task t where t.id = any($1) and t.paused_ms is null),
      picked as materialized (
        select pick.id from room cross join lateral (
-         select id from ${s}.run h where h.task_id = room.task_id and h.gate > 0 and h.state = 0
-         order by due_ms, priority desc, id limit greatest(room.places, 0) for update skip locked) pick),
+         select id from (
+           ${heldDueSql(s, "room.task_id", "greatest(room.places, 0)")}
+           union all
+           select later.* from (
+             select id, -1 as priority, due_ms from ${s}.run
+             where task_id = room.task_id and gate > 0 and state = 0 and due_ms > $2
+             order by due_ms, id limit greatest(room.places, 0) for update skip locked) later) h
+         order by priority desc, due_ms, id limit greatest(room.places, 0)) pick),
      moved as (
        update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms, r.group_id)
      ${notifyReadySql(s, "moved")}`,
-    [taskIds],
+    [taskIds, now],
   );
 }
 

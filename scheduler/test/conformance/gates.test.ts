@@ -191,6 +191,35 @@ describe.each(everyPostgres())("places on $title", (server) => {
     expect(await states(future, now)).toEqual(["ready", "succeeded"]);
   });
 
+  it("gives the place kept for a later run to one that is due sooner, before either is due", async () => {
+    const task = await gated("sooner", { allow: 2 });
+    const write = (seconds: number) => stage.enqueue(task, { dueMs: stage.nowMs + seconds * 1_000 });
+    const [late, later, soon] = [await write(30), await write(40), await write(10)];
+    expect(await states(late, later, soon)).toEqual(["ready", "held", "ready"]);
+    const sooner = await write(20);
+    expect(await states(late, later, soon, sooner)).toEqual(["held", "held", "ready", "ready"]);
+    const after = await write(50);
+    expect(await states(late, later, soon, sooner, after)).toEqual(["held", "held", "ready", "ready", "held"]);
+    await end(await one(task, stage.nowMs + 10_000), succeededVerdict, stage.nowMs + 10_001);
+    expect(await states(late, later, sooner)).toEqual(["ready", "held", "ready"]);
+  });
+
+  it("of runs that wait for a place the highest priority comes first, and those of the future after what is due", async () => {
+    const task = await gated("urgent", "queue");
+    await stage.enqueue(task);
+    const first = await one(task);
+    const usual = [await stage.enqueue(task, { dueMs: stage.nowMs - 2 }), await stage.enqueue(task)];
+    const future = await stage.enqueue(task, { dueMs: stage.nowMs + 60_000, priority: 9 });
+    const urgent = await stage.enqueue(task, { priority: 8 });
+    const taken: number[] = [];
+    for (let run = first; taken.length < 3; taken.push(run.runId)) {
+      await end(run);
+      run = await one(task);
+    }
+    expect(taken).toEqual([urgent, ...usual]);
+    expect(await states(future)).toEqual(["held"]);
+  });
+
   const seeds = [1, 2, 3].map((n) => n * 7_919 + (process.pid % 1_000));
   it.each(seeds)("never more than the limit and none left behind, with seed %i", async (seed) => {
     const random = seeded(seed);

@@ -146,6 +146,15 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     expect(begun).toEqual([0, 1_000, 2_000, 3_000].flatMap((ms) => [ms, ms, ms]));
   });
 
+  it("rate: of what waits for it the highest priority comes first", async () => {
+    const task = await limited({ rate: { limit: 1, per: "1s" } });
+    await many(task, [{ payload: "1", dueMs: stage.nowMs - 2 }, { payload: "2" }, { payload: "0", priority: 7 }]);
+    const begun: unknown[] = [];
+    for (let ms = 0; ms < 3_000; ms += 1_000)
+      for (const { payload } of await begin(task, stage.nowMs + ms)) begun.push(payload);
+    expect(begun).toEqual([0, 1, 2]);
+  });
+
   it("rate: a large one is counted in steps, and never lets more through", async () => {
     const task = await limited({ rate: { limit: 250, per: "10s" } });
     await many(
