@@ -121,7 +121,7 @@ export const stepMsOf = (rate: TaskDefinition["rate"]): number =>
 
 const movedSql = (s: string) => `
      moved as (
-       update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0
+       update ${s}.run r set state = 2, ready_ms = $2 from picked where r.id = picked.id and r.state = 0
        returning r.due_ms, r.group_id, r.limit_key),
      told as (${notifyReadySql(s, "moved")})`;
 

@@ -3,7 +3,8 @@ import type { AlarmRule, Finding } from "../alarms.ts";
 import { reasonOf } from "../error-fingerprint.ts";
 import type { Json } from "../json.ts";
 import type { SqlClient } from "../store.ts";
-import { waitingSql } from "./ready.ts";
+import type { Database } from "./database.ts";
+import { waitingSql, waitsForWorkerSql } from "./ready.ts";
 
 /** Of one rule, in one look; the rest is found by the next. */
 const most = 1_000;
@@ -14,11 +15,15 @@ const longestText = 300;
 const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
 
 /** What each rule finds. All of it is small however many runs there are: indexes, counters and what is under way. */
-export function findSql(s: string) {
+export function findSql(database: Database) {
+  const s = database.schema;
   /** Exact: what is folded and what is not yet. */
   const totals = (column: string, taskId: string) =>
     `(select coalesce(sum(${column}), 0) from (select ${column} from ${s}.tally where task_id = ${taskId}
       union all select ${column} from ${s}.tally_delta where task_id = ${taskId}) x)`;
+
+  /** How often the task of this name has succeeded. */
+  const succeededOf = (subject: string) => totals("succeeded", `(select id from ${s}.task where name = ${subject})`);
 
   async function counted(client: SqlClient, now: number): Promise<Finding[]> {
     const { rows: first } = await client.query(
@@ -75,13 +80,14 @@ export function findSql(s: string) {
 
   const asked: Partial<Record<AlarmRule, { sql: string; valueOf: (thresholds: Thresholds, now: number) => number[] }>> =
     {
-      // Also of those that have an addressee, or wait for one: by the index that claims use.
+      // Also of those that have an addressee, or wait for one: by the index that claims use. A task that was edited or resumed has
+      // waited since then.
       overdue: {
         sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
                    'the oldest is due since ' || to_char(to_timestamp(min(o.due_ms) / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as text
             from ${waitingSql(s, "$1", 100)} o join ${s}.task t on t.id = o.task_id
-            where t.group_id <> all (array(select l.group_id from ${s}.group_limit l where l.most <= (
-              select count(*) from ${s}.task x join ${s}.run r on r.task_id = x.id and r.state = 3 where x.group_id = l.group_id)))
+            where greatest(o.since_ms, t.changed_ms) < $1 and ${waitsForWorkerSql(s)}
+              and not exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1)
             group by t.name order by min(o.due_ms) limit ${most}`,
         valueOf: ({ overdueMs }, now) => [now - overdueMs],
       },
@@ -113,8 +119,28 @@ export function findSql(s: string) {
     };
 
   return {
-    /** How often the task of this name has succeeded. */
-    succeededOf: (subject: string) => totals("succeeded", `(select id from ${s}.task where name = ${subject})`),
+    succeededOf,
+
+    /**
+     * The same, as it was when the task failed last. Counters tell no order: where it has succeeded after that, the history
+     * does. Failures are kept always; a success that is not is counted as before. @param since a time: not looked for before it
+     */
+    succeededAtFailure: (subject: string, since: string) => `(${succeededOf(subject)} - coalesce((
+       select 1 - h.outcome from ${s}.run_history h where h.task_id = (select id from ${s}.task where name = ${subject})
+       and h.outcome in (0, 1) and h.ended_ms > ${since} order by h.ended_ms desc, h.id desc limit 1), 0))`,
+
+    /** Groups that are at their limit now: room that is there when it is looked for may be a moment old. */
+    async markFull(nowMs: number): Promise<void> {
+      // By itself, and not of those that somebody claims of just now: whoever claims never waits for a look.
+      await database.query(
+        "alarm-groups",
+        `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(
+           select g.group_id from ${s}.group_limit g where g.most <= (
+             select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = 3 where t.group_id = g.group_id)
+           for update of g skip locked))`,
+        [Math.round(nowMs)],
+      );
+    },
 
     async all(client: SqlClient, rules: readonly AlarmRule[], thresholds: Thresholds, now: number): Promise<Finding[]> {
       const found: Finding[] = rules.some((rule) => countedRules.has(rule)) ? await counted(client, now) : [];

@@ -16,18 +16,21 @@ import { saidStore, silencedSql } from "./alarms-said.ts";
 import type { Database } from "./database.ts";
 
 const subjectsTold = 10;
+/** Over when the task has succeeded. */
+const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
 const sentKeptMs = 7 * 86_400_000;
 /** Longer than between any two tries. */
 const untriedMs = 2 * 3_600_000;
 
 export function alarmStore(database: Database): AlarmStore {
   const s = database.schema;
-  const find = findSql(s);
+  const find = findSql(database);
   const said = saidStore(database);
 
   return {
-    look: (rules, thresholds, channels, nowMs) =>
-      database.transaction(async (client) => {
+    async look(rules, thresholds, channels, nowMs) {
+      if (rules.includes("overdue")) await find.markFull(nowMs);
+      return database.transaction(async (client) => {
         // Two that look at once would each write the same messages.
         const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
         if (!rows[0]?.mine) return 0;
@@ -45,7 +48,8 @@ export function alarmStore(database: Database): AlarmStore {
         await forget(client, now);
         await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
         return written;
-      }),
+      });
+    },
 
     async report(findings, nowMs) {
       await database.query(
@@ -131,6 +135,7 @@ export function alarmStore(database: Database): AlarmStore {
       bySubject.set(finding.subject, before ? { ...before, count: before.count + finding.count } : finding);
     }
     const some = [...bySubject.values()].sort((a, b) => (a.subject < b.subject ? -1 : 1));
+    const succeeded = afterSuccess.has(rule) ? find.succeededAtFailure("f.subject", "$6 - 3600000") : "0";
     const { rows } = await client.query(
       `with before as (
          select subject, seen_ms from ${s}.alarm where rule = $1 and cleared_ms is null),
@@ -140,7 +145,7 @@ export function alarmStore(database: Database): AlarmStore {
          from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id) left join before b using (subject)),
        kept as (
          insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded, held)
-         select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${find.succeededOf("f.subject")}, case when f.silenced then f.news else 0 end
+         select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${succeeded}, case when f.silenced then f.news else 0 end
          from found f order by f.subject
          on conflict (rule, subject) do update set
            opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
@@ -172,7 +177,7 @@ export function alarmStore(database: Database): AlarmStore {
   ) {
     const over = conditions.has(rule)
       ? "not (a.subject = any($3))"
-      : rule === "failed" || rule === "exhausted"
+      : afterSuccess.has(rule)
         ? `not (a.subject = any($3)) and (${find.succeededOf("a.subject")} > a.succeeded
              or not exists (select from ${s}.task t where t.name = a.subject and t.deleted_ms is null and t.paused_ms is null))`
         : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${Math.round(summaryMs)}`;

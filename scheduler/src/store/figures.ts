@@ -1,7 +1,7 @@
 import type { FigureStore, Figures } from "../figures.ts";
 import { limits } from "../limits.ts";
 import type { Database } from "./database.ts";
-import { waitingSql } from "./ready.ts";
+import { waitingSql, waitsForWorkerSql } from "./ready.ts";
 
 /** What lies at an addressee may be of several groups. */
 const addressedLooks = 10;
@@ -30,7 +30,8 @@ export function figureStore(database: Database): FigureStore {
         database.query<{ group: string; dueMs: number }>(
           "figures-oldest",
           `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o
-           join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id group by g.name order by g.name`,
+           join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id
+           where ${waitsForWorkerSql(s)} group by g.name order by g.name`,
           [Math.round(nowMs)],
         ),
         database.query<{ term: number; led: boolean }>(

@@ -177,7 +177,7 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
              order by due_ms, id limit greatest(room.places, 0) for update skip locked) later) h
          order by priority desc, due_ms, id limit greatest(room.places, 0)) pick),
      moved as (
-       update ${s}.run r set state = 2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms, r.group_id)
+       update ${s}.run r set state = 2, ready_ms = $2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms, r.group_id)
      ${notifyReadySql(s, "moved")}`,
     [taskIds, now],
   );

@@ -159,7 +159,8 @@ export class LimitedClaims {
       const { rows } = await client.query(
         `with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
          room as materialized (
-           select least($5::int, (${roomSql(s, "$2")}))::int as places, cursor from ${s}.group_limit where group_id = $2),
+           select least($5::int, l.free)::int as places, l.free, l.cursor from (
+             select (${roomSql(s, "$2")}) as free, cursor from ${s}.group_limit where group_id = $2) l),
          level as materialized (
            select p.priority, r.task_id from (values ($2::bigint), (-$1::bigint)) as g (id)
              cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
@@ -178,7 +179,8 @@ export class LimitedClaims {
                and group_id in ($2, -$1::bigint) order by due_ms limit (select places from room)) x) r
            order by place limit (select greatest(places, 0) from room)),
          turned as (
-           update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1)
+           update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1),
+                  full_ms = case when (select count(*) from candidate) >= (select free from room) then $6::bigint else full_ms end
            where group_id = $2 and exists (select from candidate)),
          picked as materialized (
            select r.ctid as place from ${s}.run r where r.id in (select id from candidate) and r.state = 2 for update skip locked)

@@ -20,30 +20,37 @@ export const directedSql = (schema: string): string => `
               order by r.group_id limit 1)
       from directed where directed.group_id is not null)`;
 
-/** Of runs without an addressee so many are looked at: at the front may stand what waits for its task's limit by worker. */
-const unaddressedLooks = 1_000;
-
 /**
- * Due runs that wait for a worker: of each group, of each addressee and of those who have none the oldest of each priority, as
- * (task_id, due_ms). Whose group it is the task says: a directed run's own number is not its group's. Probes of one index, however
- * many runs wait. @param before a time: due before it @param each so many of a group and priority @param addressed so many of an addressee's
+ * Due runs that wait for a worker: of each group, of each addressee and, where there is no addressee, of each task the oldest of
+ * each priority, as (task_id, due_ms, since_ms): since then nothing but a worker is missing. Whose group it is the task says: a
+ * directed run's own number is not its group's. Probes of indexes, however many runs wait. Tasks are stepped through only where
+ * something waits without an addressee, for what waits for its worker's limit may stand before all the others.
+ * @param before a time: due before it @param each so many of a group or task and priority @param addressed so many of an addressee's
  */
 export const waitingSql = (schema: string, before: string, each: number, addressed = each): string => {
-  const oldest = (
-    group: string,
-    most: number,
-  ) => `cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
-        select task_id, due_ms from ${schema}.run where state = 2 and group_id = ${group} and priority = p.priority and due_ms < ${before}
+  const oldest = (group: string, most: number, ofTask = "") => `cross join lateral (
+        select task_id, due_ms, coalesce(ready_ms, created_ms) as since_ms from ${schema}.run
+        where state = 2 and group_id = ${group} and priority = p.priority and due_ms < ${before} ${ofTask}
         order by due_ms limit ${most}) r`;
+  const priorities = `cross join unnest(${prioritiesSql}) as p (priority)`;
   return `(
-      with recursive ${directedSql(schema)}
-      select r.task_id, r.due_ms from ${schema}.worker_group g ${oldest("g.id", each)}
+      with recursive ${directedSql(schema)},
+      unaddressed as materialized (
+        select p.priority from (select) as one ${priorities} ${oldest("0", 1)})
+      select r.* from ${schema}.worker_group g ${priorities} ${oldest("g.id", each)}
       union all
-      select r.task_id, r.due_ms from directed d ${oldest("d.group_id", addressed)}
+      select r.* from directed d ${priorities} ${oldest("d.group_id", addressed)}
       union all
-      select r.task_id, r.due_ms from (select 0) as g (id) ${oldest("g.id", unaddressedLooks)}
-      join ${schema}.task x on x.id = r.task_id where x.definition->'limit'->>'perWorker' is null)`;
+      select r.* from unaddressed p cross join (select id from ${schema}.task where routed) x ${oldest("0", each, "and task_id = x.id")})`;
 };
+
+/** Whether what is ready of a task `t` waits for a worker: with a limit by worker it waits for that, where one lives that could take it. */
+export const waitsForWorkerSql = (
+  schema: string,
+): string => `(t.definition->'limit'->>'perWorker' is null or not exists (
+    select from ${schema}.session o join ${schema}.worker_group g on g.name = any (o.groups)
+    where o.ended_ms is null and not o.draining and coalesce(o.capacity, 1) > 0 and g.id = t.group_id
+      and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
 /** Tasks with live runs that are looked at, lowest number first: some 10 µs each, and what is told is a warning. */
@@ -88,7 +95,7 @@ export const unservedSql = (schema: string): string => `
       select 'task ' || t.name from unnest(${prioritiesSql}) as p (priority) cross join lateral (
         select task_id from ${schema}.run where state = 2 and group_id = 0 and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
-      where t.definition->'limit'->>'perWorker' is null)`;
+      where ${waitsForWorkerSql(schema)})`;
 
 /** null: never. */
 export function earliest(times: (number | null)[]): number | null {

@@ -98,6 +98,30 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     for (let ms = 140_000; ms < 400_000; ms += 30_000) expect(await look(t + ms)).toBe(0);
   });
 
+  it("a task that failed and has succeeded since is told, and told to be over, also where nobody looked in between", async () => {
+    await stage.rows("delete from $s.alarm_outbox");
+    const t = stage.nowMs + 500_000;
+    const task = await stage.task("recovers");
+    await look(t);
+    await end(task, "failed", 1, t + 1);
+    await end(task, "succeeded", 1, t + 2);
+    expect(await look(t + 3)).toBe(2);
+    await look(t + 4);
+    expect((await open()).filter(([, subject]) => subject === "recovers")).toEqual([]);
+    await look(t + 70_000);
+    expect(await written("failed")).toEqual(["ops raised 1", "mail raised 1", "ops cleared 1", "mail cleared 1"]);
+    // The other way round it goes on.
+    await end(task, "succeeded", 1, t + 80_000);
+    await end(task, "failed", 1, t + 80_001);
+    await look(t + 80_002);
+    await look(t + 80_003);
+    expect(await open()).toContainEqual(["failed", "recovers", 1]);
+    await end(task, "succeeded", 1, t + 80_004);
+    await look(t + 80_005);
+    await look(t + 200_000);
+    await stage.rows("delete from $s.alarm_outbox");
+  });
+
   it("two that look at once write each message once; a failure among others is told as exhausted when it had tries", async () => {
     const t = stage.nowMs + 1_000_000;
     const tried = await stage.task("tried", { retry: { attempts: 2 } });
@@ -154,41 +178,6 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await open()).filter(([rule]) => rule !== "exhausted")).toEqual([]);
     await look(at + 160_000, ["leaderless"]);
     expect((await written("leaderless")).slice(2)).toEqual(["ops cleared 1", "mail cleared 1"]);
-  });
-
-  it("finds directed runs that are overdue, with and without an addressee, under their task's group", async () => {
-    const t = stage.nowMs;
-    const route = { group: "routed", route: "random" } as const;
-    const [nobody, busy, full] = [
-      await stage.task("no-addressee", route),
-      await stage.task("addressed", { ...route, group: "addressed" }),
-      await stage.task("at-its-workers-limit", { group: "full", limit: { perWorker: 1 } }),
-    ];
-    for (const [task, ms] of [
-      [nobody, 1],
-      [busy, 2],
-      [full, 3],
-    ] as const)
-      await stage.enqueue(task, { dueMs: t - 61_000 - ms });
-    await stage.rows("update $s.run set group_id = -$2::int where task_id = $1", [busy.taskId, sessionId]);
-    await look(t, ["overdue"]);
-    const names = (await open()).flatMap(([rule, subject]) => (rule === "overdue" ? [subject] : []));
-    expect(new Set(names)).toEqual(new Set(["no-addressee", "addressed"]));
-    const { oldest } = await stage.store.figures.read(t);
-    expect(oldest).toEqual([
-      { group: "addressed", dueMs: t - 61_002 },
-      { group: "routed", dueMs: t - 61_001 },
-    ]);
-    await stage.store.groups.limit("addressed", 1, { author: "", reason: "", nowMs: t });
-    const running = await stage.enqueue(busy, { dueMs: t });
-    await stage.rows("update $s.run set state = 3, session_id = $2, claimed_ms = $3 where id = $1", [
-      ...[running, sessionId, t],
-    ]);
-    await look(t + 1, ["overdue"]);
-    expect(await open(), "its group is at its limit").not.toContainEqual(["overdue", "addressed", 1]);
-    await stage.rows("delete from $s.run where task_id = any($1)", [[nobody.taskId, busy.taskId, full.taskId]]);
-    await look(t + 2, ["overdue"]);
-    await stage.rows("delete from $s.alarm_incident where rule = 'overdue'");
   });
 
   it("slots that the misfire policy gave up are found where failures are not looked for", async () => {

@@ -22,6 +22,7 @@ import { keyRoom } from "./0022-key-room.ts";
 import { alarmHeld } from "./0023-alarm-held.ts";
 import { accessLines } from "./0024-access-lines.ts";
 import { runAgain } from "./0025-run-again.ts";
+import { waitsSince } from "./0026-waits-since.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -55,4 +56,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 23, name: "alarm-held", sql: alarmHeld },
   { number: 24, name: "access-lines", sql: accessLines },
   { number: 25, name: "run-again", sql: runAgain },
+  { number: 26, name: "waits-since", sql: waitsSince },
 ];
