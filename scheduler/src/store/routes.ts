@@ -158,9 +158,10 @@ export function routeStore(database: Database): RouteStore {
              limit ${withdrawnPerStep} for update skip locked) r
            union all
            select r.id from directed cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
-             select r.id, r.task_id from ${s}.run r where r.state = 2 and r.group_id = directed.group_id and r.priority = p.priority
-             and r.due_ms < $1::bigint order by r.due_ms limit ${latePerStep} for update skip locked) r
-           join ${s}.task t on t.id = r.task_id where ${movable}),
+             select r.id from ${s}.run r where r.state = 2 and r.group_id = directed.group_id and r.priority = p.priority
+             and r.due_ms < $1::bigint and r.task_id = any (array(select t.id from ${s}.task t where t.routed and ${movable}))
+             order by r.due_ms limit ${latePerStep} for update skip locked) r
+           where $1::bigint is not null),
          back as (
            update ${s}.run r set group_id = 0 from (select distinct id from stray) x
            where r.id = x.id and r.state = 2 and r.group_id < 0 returning r.due_ms)

@@ -93,6 +93,23 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     });
   });
 
+  it("what its addressee has no place for goes to another, also from behind many that wait for theirs", async () => {
+    const addressee = await stage.session("worker");
+    const pinned = await routed({ route: { pin: "n" } });
+    const movable = await routed();
+    const theirs = await stage.store.runs.enqueue(
+      Array.from({ length: 60 }, () => stage.write(pinned, { dueMs: stage.nowMs - 10 })),
+      stage.nowMs,
+    );
+    for (const { runId } of theirs) await address(pinned, runId, addressee);
+    const runId = await stage.enqueue(movable);
+    await address(movable, runId, addressee);
+    await stage.store.routes.withdraw(stage.nowMs + 1);
+    expect(await stateOf(runId)).toBe("unaddressed");
+    expect(await stateOf(theirs[0]?.runId as number)).toBe("addressed");
+    await stage.rows("delete from $s.run where task_id = any($1)", [[pinned.taskId, movable.taskId]]);
+  });
+
   it("claimed or withdrawn, never both: a claim races a withdrawal, many rounds", async () => {
     const task = await routed();
     const another = await stage.another();
