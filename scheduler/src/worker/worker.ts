@@ -19,11 +19,11 @@ import { Blockage } from "./blockage.ts";
 import { Book } from "./book.ts";
 import {
   claimsPerStatement,
+  givenBack,
   guardMs,
   handOverMs,
   heldMax,
   ignoredAbortMs,
-  overdueMs,
   shortestFlushMs,
   vainMs,
 } from "./bounds.ts";
@@ -490,11 +490,11 @@ export class Worker implements RunHost {
     this.#abort(run, "session lost", sessionLost("this process's session is in doubt; another may have the run"));
   }
 
-  /** What can start soon is spared: with nobody else to give it to, it would come straight back. */
   #giveBackOverdue(): void {
-    if (this.#overdue.size === 0) return;
-    const tooMany = this.#overdue.takeOverdue(this.now() - overdueMs, this.#options.concurrency);
-    if (tooMany.length > 0) this.#pace.tookAtLeast(overdueMs);
-    for (const run of tooMany) this.#do(run, run.on("give back"));
+    for (const { waitedMs, spared } of givenBack) {
+      const tooMany = this.#overdue.takeOverdue(this.now() - waitedMs, spared * this.#options.concurrency);
+      if (tooMany.length > 0) this.#pace.tookAtLeast(waitedMs);
+      for (const run of tooMany) this.#do(run, run.on("give back"));
+    }
   }
 }

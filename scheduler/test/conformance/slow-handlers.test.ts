@@ -37,3 +37,40 @@ it("a backlog of runs that take long is claimed and given back once, not over an
     await sql.end();
   }
 });
+
+it("what waits behind runs that take long goes to a worker that has a place", async () => {
+  const { url } = postgres();
+  const schema = `slow_${randomBytes(4).toString("hex")}`;
+  const sql = new pg.Client({ connectionString: url });
+  await sql.connect();
+  let end: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const begun: string[] = [];
+  const towers = ["full", "free"].map((name) => {
+    const tower = carillon({
+      ...{ store: url, schema, name, handleSignals: false, log: silentLog, concurrency: 2, drain: "5s" },
+    });
+    const slow = tower.task("slow", {}, () => {
+      begun.push(name);
+      return ended;
+    });
+    return { tower, slow };
+  });
+  const [full, free] = towers as [(typeof towers)[0], (typeof towers)[0]];
+  try {
+    await full.tower.start();
+    await Promise.all(Array.from({ length: 4 }, () => full.slow.enqueue(null)));
+    const claimed = async () => (await sql.query(`select from ${schema}.run where state = 3`)).rowCount === 4;
+    await until("the first to have claimed all", claimed);
+    await free.tower.start();
+    await until("the other to run what the first cannot", () => begun.length === 4, 20_000);
+    expect(begun.sort()).toEqual(["free", "free", "full", "full"]);
+  } finally {
+    end();
+    await Promise.all(towers.map(({ tower }) => tower.stop()));
+    await sql.query(`drop schema if exists ${schema} cascade`);
+    await sql.end();
+  }
+});
