@@ -1,6 +1,6 @@
 import type { SqlClient } from "../store.ts";
 import type { TaskDefinition } from "../task.ts";
-import { prioritiesSql } from "./ready.ts";
+import { earliest, prioritiesSql } from "./ready.ts";
 import { notifyReadySql, notifySql } from "./signals.ts";
 
 /** Of one task in one transaction; what is left is told at once. */
@@ -51,15 +51,15 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
   if (rate) await forget(client, s, task.task_id, now - rate.perMs);
   let room = Math.min(await placesLeft(client, s, task), runsPerStep);
   let nextMs: number | null = null;
-  if (rate && !rate.byKey) {
-    const left = await tokensLeft(client, s, task.task_id, rate, now);
-    if (left.tokens <= 0) nextMs = left.nextMs;
-    room = Math.min(room, left.tokens);
-  }
+  const tokens = rate && !rate.byKey ? () => tokensLeft(client, s, task.task_id, rate, now) : null;
+  let left = await tokens?.();
+  if (left) room = Math.min(room, left.tokens);
   if (room > 0) {
     if (task.lanes) nextMs = await admitByKey(client, s, task, room, now);
     else if ((await admitInOrder(client, s, task, room, now)) === runsPerStep) nextMs = now;
+    left = await tokens?.();
   }
+  if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
   // A token that comes wakes whoever waits for it, and nobody else. What is due later is judged then.
   await client.query(
     `with due as (
@@ -177,7 +177,7 @@ async function admitByKey(
      active as materialized (
        select limit_key, count(*) as runs from ${s}.run where task_id = $1 and state in (2, 3) and gate > 0 group by limit_key),
      room as materialized (
-       select lane.key, lane.n, token.next_ms,
+       select lane.key, lane.n, token.next_ms, $6::int - token.used as tokens,
               least(coalesce($5::int - coalesce(active.runs, 0), $3), coalesce($6::int - token.used, $3)) as places
        from lane left join active on active.limit_key = lane.key
          left join lateral (
@@ -196,7 +196,9 @@ async function admitByKey(
             (select coalesce(max(n), 0) from lane where key is not null) as keys,
             (select key from lane where key is not null and n <= ${keysPerStep} order by n desc limit 1) as last_key,
             (select key from picked order by n desc limit 1) as last_admitted,
-            (select min(next_ms)::float8 from room where places <= 0 and next_ms is not null) as next_ms`;
+            (select min(coalesce(room.next_ms, $8::bigint + $7::bigint))::float8
+             from room left join (select key, count(*) as taken from picked group by key) p using (key)
+             where room.tokens <= coalesce(p.taken, 0)) as next_ms`;
   const values = (at: string, left: number) => [
     ...[task.task_id, now, left, at, limit?.perKey ?? null, rate?.byKey ? rate.limit : null, rate?.perMs ?? 0],
     ...[stepEnd(task.definition.rate, now), rate?.byKey === true, rate !== undefined, stepMsOf(rate)],

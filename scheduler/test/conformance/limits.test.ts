@@ -3,7 +3,7 @@ import { type LimitEvent, type LimitPolicy, limitEvents, limitPolicies, limitTab
 import type { ClaimedRun, EnqueueWrite, TaskRecord, Verdict } from "../../src/store.ts";
 import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 const spanMs = 60_000;
 const oneOf: Record<LimitPolicy, TaskOptions> = {
@@ -144,6 +144,29 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       if (nowMs > stage.nowMs + 20_000) break;
     }
     expect(begun).toEqual([0, 1_000, 2_000, 3_000].flatMap((ms) => [ms, ms, ms]));
+  });
+
+  it.each([
+    ["a rate", { rate: { limit: 1, per: "1s" } }],
+    ["a rate beside keys", { rate: { limit: 1, per: "1s" }, limit: { perKey: 1 } }],
+    ["a rate of each key", { rate: { limit: 1, per: "1s", key: true } }],
+  ] as const)("%s: who waits for a token is told when it comes, by whoever took the last", async (_, options) => {
+    const task = await limited(options);
+    const ended = new AbortController();
+    const told: number[] = [];
+    let listens = false;
+    const heard = stage.store.signals.listen((signal) => {
+      if (signal.kind === "held") told.push(signal.dueMs);
+      listens ||= signal.kind === "resync";
+    }, ended.signal);
+    await until("signals to be heard", () => listens);
+    await many(task, [{ limitKey: "a" }, { limitKey: "rate" in options && "key" in options.rate ? "a" : "b" }]);
+    try {
+      await until("the next token's time to be told", () => told.includes(stage.nowMs + 1_000), 5_000);
+    } finally {
+      ended.abort();
+      await heard;
+    }
   });
 
   it("rate: of what waits for it the highest priority comes first", async () => {
