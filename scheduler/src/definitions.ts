@@ -1,3 +1,4 @@
+import type { Calendar } from "./calendar.ts";
 import { limits } from "./limits.ts";
 import type { Schedule } from "./schedule.ts";
 import { plannedSchedule } from "./slot-rules.ts";
@@ -5,10 +6,32 @@ import type { TaskRecord, TaskStore } from "./store.ts";
 import type { TaskDefinition } from "./task.ts";
 
 export interface KnownTask {
-  taskId: number;
-  version: number;
-  definition: TaskDefinition;
-  schedule: Schedule;
+  readonly taskId: number;
+  readonly version: number;
+  readonly definition: TaskDefinition;
+  /** @throws ZONE_UNKNOWN and the like, where another process knows more than this one */
+  readonly schedule: Schedule;
+}
+
+/** A schedule is read when it is first asked for: one that this process cannot read is no reason not to run what it is given. */
+class Known implements KnownTask {
+  readonly taskId: number;
+  readonly version: number;
+  readonly definition: TaskDefinition;
+  readonly #calendar: Calendar | undefined;
+  #schedule: Schedule | undefined;
+
+  constructor({ taskId, version, definition, calendar }: TaskRecord) {
+    this.taskId = taskId;
+    this.version = version;
+    this.definition = definition;
+    this.#calendar = calendar;
+  }
+
+  get schedule(): Schedule {
+    this.#schedule ??= plannedSchedule(this.definition, this.#calendar);
+    return this.#schedule;
+  }
 }
 
 /**
@@ -48,10 +71,10 @@ export class Definitions {
     await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
-  remember({ taskId, version, definition, calendar }: TaskRecord): KnownTask {
-    const present = this.get(taskId);
-    if (present && present.version >= version) return present;
-    const known = { taskId, version, definition, schedule: plannedSchedule(definition, calendar) };
+  remember(record: TaskRecord): KnownTask {
+    const present = this.get(record.taskId);
+    if (present && present.version >= record.version) return present;
+    const known = new Known(record);
     this.#keep(known);
     return known;
   }

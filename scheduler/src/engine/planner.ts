@@ -1,8 +1,9 @@
 import { refill } from "../agreement.ts";
 import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
+import type { Definitions, KnownTask } from "../definitions.ts";
+import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { planTask } from "../planning.ts";
+import { type PlanStep, planTask } from "../planning.ts";
 import type { PlanWrite, Pulse, Store } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
 import { isPaced } from "../task-policies.ts";
@@ -30,6 +31,8 @@ const slotsPerStatement = 5_000;
 export class Planner {
   readonly #options: PlannerOptions;
   readonly #flight: SingleFlight;
+  /** Tasks that could not be planned here, and in which version. */
+  readonly #unread = new Map<number, number>();
 
   constructor(options: PlannerOptions) {
     this.#options = options;
@@ -57,6 +60,22 @@ export class Planner {
     if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
   }
 
+  /** undefined: this process cannot read the task's schedule. Another may, and the other tasks are not to wait for that. */
+  #stepOf(known: KnownTask, nextSlotMs: number, nowMs: number, untilMs: number): PlanStep | undefined {
+    const { taskId, version, definition } = known;
+    try {
+      return planTask(definition, known.schedule, taskId, nextSlotMs, nowMs, untilMs);
+    } catch (error) {
+      if (this.#unread.get(taskId) !== version)
+        this.#options.log.error(
+          { task: definition.name, error: messageOf(error) },
+          "this process cannot plan the task",
+        );
+      this.#unread.set(taskId, version);
+      return undefined;
+    }
+  }
+
   /**
    * Accepts what is open up to `untilMs`, in steps.
    * @param term null when acting as a rescuer
@@ -79,7 +98,8 @@ export class Planner {
           open = true;
           break;
         }
-        const step = planTask(known.definition, known.schedule, plan.taskId, plan.nextSlotMs, nowMs, untilMs);
+        const step = this.#stepOf(known, plan.nextSlotMs, nowMs, untilMs);
+        if (step === undefined) continue;
         slots += step.slots.length;
         open ||= step.nextSlotMs !== null && step.nextSlotMs <= untilMs;
         writes.push({
