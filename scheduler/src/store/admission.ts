@@ -132,14 +132,20 @@ const countedSql = (s: string, key: string, at: string, when: string) => `
        on conflict (task_id, key, at_ms) do update set count = a.count + excluded.count)`;
 
 /**
- * Of a task, the runs that are due ($2) and wait for a place, as (id, priority, due_ms): of each priority the oldest. One probe of
- * an index for each, however many wait; locked, but for those that somebody else has. $2 is the time.
+ * Of a task, the runs that are due and wait for a place, as (id, priority, due_ms): of each priority the oldest, locked, but for
+ * those that somebody else has. $2 is the time. Probes of the index by priority, however many wait: its order has no number, and
+ * to put all in the order of both would be to read all, so the time up to which there are enough is asked for first. Nor is
+ * `gate` asked for: the planner would take another index for it, in which each priority passes over the runs of all.
  */
-export const heldDueSql = (s: string, taskId: string, most: string) => `
+export const heldDueSql = (s: string, taskId: string, most: string) => {
+  const held = `${s}.run where task_id = ${taskId} and state = 0 and priority = p.level`;
+  return `
        select due.* from unnest(${prioritiesSql}) as p (level) cross join lateral (
-         select id, priority, due_ms from ${s}.run
-         where task_id = ${taskId} and gate > 0 and state = 0 and priority = p.level and due_ms <= $2
+         select max(due_ms) as due_ms from (select due_ms from ${held} and due_ms <= $2 order by due_ms limit ${most}) x) enough
+         cross join lateral (
+         select id, priority, due_ms from ${held} and due_ms <= enough.due_ms
          order by due_ms, id limit ${most} for update skip locked) due`;
+};
 
 async function admitInOrder(client: SqlClient, s: string, task: Paced, room: number, now: number): Promise<number> {
   const { rows } = await client.query(

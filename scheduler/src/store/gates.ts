@@ -174,7 +174,7 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
            select later.* from (
              select id, -1 as priority, due_ms from ${s}.run
              where task_id = room.task_id and gate > 0 and state = 0 and due_ms > $2
-             order by due_ms, id limit greatest(room.places, 0) for update skip locked) later) h
+             order by due_ms limit greatest(room.places, 0) for update skip locked) later) h
          order by priority desc, due_ms, id limit greatest(room.places, 0)) pick),
      moved as (
        update ${s}.run r set state = 2, ready_ms = $2 from picked where r.id = picked.id and r.state = 0 returning r.due_ms, r.group_id)
