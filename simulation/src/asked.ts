@@ -26,7 +26,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
     const stops = sort === "stops";
     for (
-      let changes = stops ? dice.whole(3, 6) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, small ? 3 : 4);
+      let changes = stops ? dice.whole(3, 6) : sort === "night" ? dice.whole(0, 1) : dice.whole(0, small ? 2 : 4);
       changes > 0;
       changes--
     ) {
@@ -59,7 +59,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     }
   }
   const tasks = taskNames.slice(0, small ? 2 : taskNames.length);
-  for (let left = small ? dice.whole(0, 5) : dice.whole(2, 8); left > 0; left--) {
+  for (let left = small ? dice.whole(0, 4) : dice.whole(2, 8); left > 0; left--) {
     const atMs = dice.between(10_000, untilMs);
     const inMs = dice.chance(0.5) ? 0 : dice.between(0, 90_000);
     const run = enqueue(atMs, dice.one(tasks), inMs);

@@ -25,7 +25,7 @@ export function faults(
   const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
   if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
   if (sort === "stops" && dice.chance(0.7)) return [unheard(dice, untilMs)];
-  const [least, most] = small ? [2, 5] : sort === "outage" ? [4, 8] : [3, 12];
+  const [least, most] = small ? [1, 4] : sort === "outage" ? [4, 8] : [3, 12];
   for (let left = dice.whole(least, most); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const node = dice.one(nodes);

@@ -110,7 +110,7 @@ const watchedMs = 60_000;
  * Most seeds are small: a process or two that plan, one task, a few faults. They cost half of a full one, and find most of
  * what those find: what goes wrong between two goes wrong in few steps.
  */
-const smallShare = 0.75;
+const smallShare = 0.9;
 export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
 
 export const sortOf = (seed: number): Sort =>
@@ -174,5 +174,6 @@ const fewProcesses = (dice: Dice, sort: Sort) =>
     { schedulers: 2, workers: 0 },
     { schedulers: 2, workers: 0 },
     { schedulers: 1, workers: 1 },
+    { schedulers: 1, workers: sort === "locks" ? 1 : 0 },
     { schedulers: 1, workers: sort === "locks" ? 1 : 0 },
   ]);

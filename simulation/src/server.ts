@@ -52,6 +52,7 @@ const lockLookMs = 4;
 const sessionSettings =
   "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
   "-c track_activities=off -c track_counts=off -c update_process_title=off";
+const jitOff = "set jit = off";
 const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
@@ -180,6 +181,11 @@ export class Server {
     if (word.startsWith("begin")) {
       backend.held = physical;
       physical.wire.begin(text);
+      return answered(nothing);
+    }
+    // A setting that the real connections have from their beginning.
+    if (text === jitOff) {
+      this.#release(physical);
       return answered(nothing);
     }
     if (word.startsWith("listen")) {
