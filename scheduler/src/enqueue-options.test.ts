@@ -13,7 +13,8 @@ it.each([{ key: "a\0b" }, { limitKey: "a\0b" }, { key: "" }, { key: "k".repeat(2
 
 it("a transaction is a client's, or of whatever passes its statements to one, and no pool's", () => {
   const query = async () => ({ rows: [] });
-  for (const tx of [new pg.Client(), { query }, new Proxy({ query }, { get: () => query })]) checkEnqueueOptions({ tx });
+  for (const tx of [new pg.Client(), { query }, new Proxy({ query }, { get: () => query })])
+    checkEnqueueOptions({ tx });
   for (const tx of [new pg.Pool(), {}, null, "begin"]) {
     expect(() => checkEnqueueOptions({ tx: tx as pg.Client })).toThrow(refused);
     expect(() => checkClient("client", tx)).toThrow(refused);
