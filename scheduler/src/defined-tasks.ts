@@ -73,7 +73,10 @@ export class DefinedTasks {
   next(definition: TaskDefinition, nowMs: number, count: number): number[] {
     const taskId = this.#taskIds.get(definition.name);
     const known = taskId === undefined ? undefined : this.#definitions?.get(taskId);
-    if (known) return comingSlots({ ...known, seed: known.taskId }, nowMs, count);
+    if (known) {
+      const { definition: stored, schedule, taskId: seed } = known;
+      return comingSlots({ definition: stored, schedule, seed }, nowMs, count);
+    }
     const { name, calendar } = definition;
     if (calendar)
       throw new CarillonError(
