@@ -106,6 +106,8 @@ export function formsAmongOthers(house: House): void {
       await dialog.getByText("Somebody else changed the user meanwhile.").waitFor();
       await dialog.getByRole("button", { name: "Cancel" }).click();
       await page.getByRole("listitem").filter({ hasText: "gwen" }).getByText("payroll: editor").waitFor();
+      // The page is other tests' too, and the browser itself tells of the refusal.
+      expect(visit.complaints.splice(0)).toEqual([expect.stringContaining("412")]);
     });
 
     test("runs a task with the payload that was shown, whatever run ends meanwhile", async () => {
