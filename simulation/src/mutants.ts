@@ -9,7 +9,7 @@ import type { Mutant } from "./mutants/mutant.ts";
 import { operationMutants } from "./mutants/operations.ts";
 import { planningMutants } from "./mutants/planning.ts";
 import { workerMutants } from "./mutants/worker.ts";
-import { planOf, sortOf } from "./plan.ts";
+import { isSmall, planOf, sortOf } from "./plan.ts";
 
 export const allMutants: readonly Mutant[] = [
   ...claimMutants,
@@ -69,8 +69,9 @@ export async function plant(options: {
 }
 
 /** The first so many of that sort. */
-function seedsFor({ play }: Mutant, count: number): number[] {
+function seedsFor({ play, full }: Mutant, count: number): number[] {
   const isOne = (seed: number) => {
+    if (full && isSmall(seed)) return false;
     if (play === "operations") return planOf(seed).acts.some(({ act }) => act.kind === "begin operation");
     if (play === "shown") return sortOf(seed) === "doubt" && planOf(seed).coordination;
     if (play === "stalls") return planOf(seed).acts.some(({ act }) => act.kind === "store stalls");
@@ -83,7 +84,7 @@ function seedsFor({ play }: Mutant, count: number): number[] {
 }
 
 /** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
-export function planted({ name, file, find, put }: Omit<Mutant, "breaks" | "play">, text: string): string {
+export function planted({ name, file, find, put }: Omit<Mutant, "breaks" | "play" | "full">, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));
   if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);

@@ -14,4 +14,6 @@ export interface Mutant {
    * such, or in which the store stalls; each is one that a campaign plays. Without: all.
    */
   readonly play?: Sort | "operations" | "shown" | "coordination" | "stalls";
+  /** It shows only where much goes on at once: it is looked for in seeds that are not small. */
+  readonly full?: true;
 }

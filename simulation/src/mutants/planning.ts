@@ -40,6 +40,7 @@ export const planningMutants: readonly Mutant[] = [
     put: "where p.next_slot_ms is not null and not p.paused",
     breaks: "5",
     play: "stops",
+    full: true,
   },
   {
     name: "no slot in a gap is shifted",
@@ -102,6 +103,7 @@ export const planningMutants: readonly Mutant[] = [
     put: "const known = false;",
     breaks: "14",
     play: "crowd",
+    full: true,
   },
   {
     name: "a resumed task keeps its runs paused",
