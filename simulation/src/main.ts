@@ -125,6 +125,7 @@ async function mutants(): Promise<void> {
       url: url as string,
       only: values.mutant,
       lengthMs,
+      full: values.full,
       seeds: Number(values.seeds),
       processes: Number(values.processes),
     },

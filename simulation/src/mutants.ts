@@ -38,10 +38,12 @@ export async function plant(options: {
   only: string | undefined;
   seeds: number;
   lengthMs: number;
+  /** No seed is small. */
+  full: boolean;
   processes: number;
   onResult: (planted: Planted) => void;
 }): Promise<Planted[]> {
-  const { url, seeds, lengthMs, processes, onResult } = options;
+  const { url, seeds, lengthMs, full, processes, onResult } = options;
   const results: Planted[] = [];
   const chosen = allMutants.filter(({ name }) => options.only === undefined || name === options.only);
   if (chosen.length === 0) throw new Error(`there is no mutant called ${JSON.stringify(options.only)}`);
@@ -49,8 +51,9 @@ export async function plant(options: {
     const program = copyWith(mutant);
     const order = {
       url,
-      seeds: seedsFor(mutant, seeds),
+      seeds: seedsFor(mutant, seeds, full),
       lengthMs,
+      full,
       processes,
       program,
       untilBroken: true,
@@ -69,13 +72,14 @@ export async function plant(options: {
 }
 
 /** The first so many of that sort. */
-function seedsFor({ play, full }: Mutant, count: number): number[] {
+function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): number[] {
+  const planned = (seed: number) => planOf(seed, undefined, allFull);
   const isOne = (seed: number) => {
-    if (full && isSmall(seed)) return false;
-    if (play === "operations") return planOf(seed).acts.some(({ act }) => act.kind === "begin operation");
-    if (play === "shown") return sortOf(seed) === "doubt" && planOf(seed).coordination;
-    if (play === "stalls") return planOf(seed).acts.some(({ act }) => act.kind === "store stalls");
-    if (play === "coordination") return planOf(seed).coordination;
+    if (full && !allFull && isSmall(seed)) return false;
+    if (play === "operations") return planned(seed).acts.some(({ act }) => act.kind === "begin operation");
+    if (play === "shown") return sortOf(seed) === "doubt" && planned(seed).coordination;
+    if (play === "stalls") return planned(seed).acts.some(({ act }) => act.kind === "store stalls");
+    if (play === "coordination") return planned(seed).coordination;
     return play === undefined || sortOf(seed) === play;
   };
   const seeds: number[] = [];

@@ -314,13 +314,19 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await take(t + 4)).map(({ id }) => id - (raised?.id as number))).toEqual([1]);
   });
 
-  it("a message that nobody sends any more is given up, and forgotten a week later", async () => {
-    await stage.rows("delete from $s.alarm_outbox");
+  /** The one message that waits. @returns since when */
+  const onlyMessage = async (channel: string) => {
     const t = stage.nowMs + 5_000_000;
+    await stage.rows("delete from $s.alarm_outbox");
     await stage.rows(
-      "insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) values ('gone', 'failed', 'raised', '{}', $1, $1)",
-      [t],
+      "insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) values ($2, 'failed', 'raised', '{}', $1, $1)",
+      [t, channel],
     );
+    return t;
+  };
+
+  it("a message that nobody sends any more is given up, and forgotten a week later", async () => {
+    const t = await onlyMessage("gone");
     await look(t + 86_400_000, []);
     expect(await stage.store.alarms.outbox(1)).toMatchObject([{ nextMs: t }]);
     await look(t + 95_000_000, []);
@@ -331,12 +337,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
   });
 
   it("a message that was taken by who died is taken again when its time is over, and only then", async () => {
-    await stage.rows("delete from $s.alarm_outbox");
-    const t = stage.nowMs + 5_000_000;
-    await stage.rows(
-      "insert into $s.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) values ('ops', 'failed', 'raised', '{}', $1, $1)",
-      [t],
-    );
+    const t = await onlyMessage("ops");
     const { alarms } = stage.store;
     const [taken, others] = await Promise.all([
       alarms.take(["ops"], t, t + 60_000, 9),
