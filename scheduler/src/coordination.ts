@@ -9,7 +9,8 @@ export interface Membership {
   readonly node: string;
   /** Changes when the session was lost and a new one opened. */
   readonly sessionId: number;
-  trusted(): boolean;
+  /** @param mono now, for who has just read this machine's monotonic clock */
+  trusted(mono?: number): boolean;
   /** Milliseconds since trust ended; 0 while trusted. What a claim's grace is measured with. */
   doubtMs(): number;
   /** The term while this process leads and is trusted, else null. */

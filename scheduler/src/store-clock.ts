@@ -38,7 +38,11 @@ export class StoreClock {
 
   /** Epoch milliseconds by the store's clock. */
   now(): number {
-    const mono = this.#clock.monotonic();
+    return this.at(this.#clock.monotonic());
+  }
+
+  /** What it shows when this machine's monotonic clock shows that: now, or a moment ago. */
+  at(mono: number): number {
     return mono + this.#slewed(mono);
   }
 

@@ -6,6 +6,7 @@ import type { AuditStore } from "./audit.ts";
 import type { BrowseStore } from "./browse-store.ts";
 import type { Calendar } from "./calendar.ts";
 import type { CalendarStore } from "./calendar-store.ts";
+import type { ComingAnswer, ComingRequest } from "./coming-runs.ts";
 import type { DeadLetterStore } from "./dead-letters.ts";
 import type { FigureStore } from "./figures.ts";
 import type { FlowStore, Onward } from "./flow.ts";
@@ -427,6 +428,8 @@ export interface ReclaimedRun {
 
 export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
+  /** What could be claimed in the time that comes. */
+  coming(request: ComingRequest): Promise<ComingAnswer>;
   /**
    * The turn of tasks that would wait behind the older runs of others: of each that has due runs, a few. Looks at a
    * bounded number of tasks. @returns where the next turn goes on; 0: the round is complete

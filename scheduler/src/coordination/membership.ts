@@ -163,8 +163,7 @@ class StoreMembership implements Membership {
     return this.#sessionId;
   }
 
-  trusted(): boolean {
-    const mono = this.#options.clock.monotonic();
+  trusted(mono = this.#options.clock.monotonic()): boolean {
     return mono < this.#trustedUntil(mono);
   }
 

@@ -92,6 +92,11 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
+  /** The server is asked for what is near, and waits for it. */
+  async coming(): ReturnType<ClaimStore["coming"]> {
+    return { counts: [], nextMs: null };
+  }
+
   async turn(request: TurnRequest): ReturnType<ClaimStore["turn"]> {
     const { exceptTaskIds, leastPriority, each, afterTaskId } = request;
     if (this.#stopping) return { runs: [], lastTaskId: afterTaskId };

@@ -68,12 +68,12 @@ export class RemoteSession implements Membership {
     return this.#closing.signal;
   }
 
-  trusted(): boolean {
-    return this.doubtMs() === 0;
+  trusted(mono?: number): boolean {
+    return this.doubtMs(mono) === 0;
   }
 
-  doubtMs(): number {
-    return this.#options.held() === 0 ? 0 : Math.max(0, this.#options.clock.monotonic() - this.#sureUntilMono);
+  doubtMs(mono = this.#options.clock.monotonic()): number {
+    return this.#options.held() === 0 ? 0 : Math.max(0, mono - this.#sureUntilMono);
   }
 
   term(): number | null {

@@ -2,12 +2,12 @@ import { limits } from "../limits.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimStore, ReclaimedRun, Settlement, SqlClient } from "../store.ts";
 import { type ClaimedColumns, claimedRuns, columnsSql } from "./claimed-columns.ts";
 import type { Database } from "./database.ts";
-import { finishing, isUnkept } from "./dead-letters.ts";
+import { finishing, isUnkept, leaving } from "./dead-letters.ts";
 import { type EndedRun, follow, LooseEnds, looseEndsOf, tieUp } from "./following.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { LimitedClaims, makesRoomSql, roomToldSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { endLate } from "./late.ts";
-import { nextDueOf } from "./next-due.ts";
+import { comingOf, nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { allEnded, asEnded, retries, tasksOf } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
@@ -111,6 +111,8 @@ export function claimStore(database: Database): ClaimStore & Endings {
       const more = await limited.claim(request, unknown, limit);
       return { runs: more.runs, nextDue: async () => earliest([next, first.nextDueMs, more.nextDueMs]) };
     },
+
+    coming: comingOf(database),
 
     async turn(request) {
       const rows = await database.query<TurnRow<ClaimedRun & { paused: boolean }>>(
@@ -313,13 +315,19 @@ export function claimStore(database: Database): ClaimStore & Endings {
     const plain = ended.filter((item) => !isLinked(item));
     const linked = ended.filter(isLinked);
     const done: number[] = [];
-    for (const alike of byKeeping(plain)) {
-      const { name, text, values } = finishing(s, alike);
+    const end = async (items: Ended[], { name, text, values }: ReturnType<typeof finishing>) => {
       const [told] = await database.query<EndedTogether>(name, text, values);
-      for (const fence of fencesOf(told, alike)) done.push(fence);
+      const fences = fencesOf(told, items);
+      done.push(...fences);
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
       const tasks = told?.linked ?? [];
       if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));
+      return fences;
+    };
+    for (const alike of byKeeping(plain)) {
+      const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
+      const left = alike.filter(({ fence }) => !gone.has(fence));
+      if (left.length > 0) await end(left, finishing(s, left));
     }
     if (linked.length > 0) {
       const loose = new LooseEnds();

@@ -4,7 +4,7 @@ import type { Json } from "../json.ts";
 import type { OperationFilter } from "../operations.ts";
 import type { Settlement } from "../store.ts";
 import type { Database } from "./database.ts";
-import { finishSql, finishValues } from "./settle.ts";
+import { finishSql, finishValues, leaveSql, leaveValues } from "./settle.ts";
 import { taskIdsSql, taskValues } from "./task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
@@ -37,6 +37,11 @@ export function finishing(
   )`;
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
+
+/** For those that are all such as `isUnkept` says: it ends the most of them, and `finishing` the rest. */
+export const leaving = (s: string, ended: Ended[]) => ({
+  ...{ name: "settle-leave", text: leaveSql(s), values: leaveValues(ended) },
+});
 
 const ofRun = (runId: number | undefined) => (runId === undefined ? "" : `d.run_id = ${BigInt(runId)} and `);
 

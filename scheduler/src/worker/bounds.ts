@@ -1,4 +1,6 @@
 export const claimsPerStatement = 2_000;
+/** A claim that brings so many has most likely left more. */
+export const backlogRuns = claimsPerStatement / 2;
 /** What one process can start within half a second of one instant; a claim that waits has some 700 bytes. */
 export const heldMax = 100_000;
 /**

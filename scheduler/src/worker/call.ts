@@ -1,13 +1,11 @@
 import type { Handler } from "../handler.ts";
 import type { HeldRun } from "./held-run.ts";
 
+type Returned = (run: HeldRun, value: unknown) => void;
+type Threw = (run: HeldRun, error: unknown) => void;
+
 /** Calls the handler, and tells once how that ended; a throw counts before its first await as after it. */
-export function call(
-  handler: Handler,
-  run: HeldRun,
-  returned: (run: HeldRun, value: unknown) => void,
-  threw: (run: HeldRun, error: unknown) => void,
-): void {
+export function call(handler: Handler, run: HeldRun, returned: Returned, threw: Threw): void {
   let outcome: unknown;
   let waits: boolean;
   try {
@@ -18,11 +16,14 @@ export function call(
     threw(run, error);
     return;
   }
-  // What is there already waits for no turn of the event loop.
-  if (waits)
-    Promise.resolve(outcome).then(
-      (value) => returned(run, value),
-      (error) => threw(run, error),
-    );
+  // What is there already waits for no turn of the event loop, and has no closures made for it.
+  if (waits) wait(outcome, run, returned, threw);
   else returned(run, outcome);
+}
+
+function wait(outcome: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
+  Promise.resolve(outcome).then(
+    (value) => returned(run, value),
+    (error) => threw(run, error),
+  );
 }

@@ -19,6 +19,8 @@ export class DueQueue {
   #turns: Lane[][] = Array.from({ length: priorities }, () => []);
   #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
+  /** Nothing of a higher priority waits. */
+  #highest = 0;
   /** Nothing has waited since before. */
   #oldestMs = Number.POSITIVE_INFINITY;
 
@@ -28,9 +30,8 @@ export class DueQueue {
 
   /** The highest priority of which something waits; 0 when nothing does. */
   get priority(): number {
-    for (let priority = priorities - 1; priority > 0; priority--)
-      if ((this.#lanes[priority] as Map<number, Lane>).size > 0) return priority;
-    return 0;
+    while (this.#highest > 0 && (this.#lanes[this.#highest] as Map<number, Lane>).size === 0) this.#highest--;
+    return this.#highest;
   }
 
   /** The tasks of which something waits. */
@@ -47,6 +48,7 @@ export class DueQueue {
       lanes.set(taskId, lane);
       (this.#turns[priority] as Lane[]).push(lane);
     }
+    if (priority > this.#highest) this.#highest = priority;
     run.sinceMs = sinceMs;
     if (sinceMs < this.#oldestMs) this.#oldestMs = sinceMs;
     lane.runs.push(run);
@@ -63,6 +65,7 @@ export class DueQueue {
     [this.#turns, other.#turns] = [other.#turns, this.#turns];
     [this.#heads, other.#heads] = [other.#heads, this.#heads];
     [this.#size, other.#size] = [other.#size, this.#size];
+    [this.#highest, other.#highest] = [other.#highest, this.#highest];
     [this.#oldestMs, other.#oldestMs] = [other.#oldestMs, this.#oldestMs];
   }
 
@@ -82,23 +85,20 @@ export class DueQueue {
   }
 
   shift(): HeldRun | undefined {
-    for (let priority = priorities - 1; priority >= 0 && this.#size > 0; priority--) {
-      const turns = this.#turns[priority] as Lane[];
-      const lane = turns[this.#heads[priority] as number];
-      if (lane === undefined) continue;
-      const one = lane.runs[lane.head] as HeldRun;
-      this.#size--;
-      lane.head++;
-      const left = lane.head < lane.runs.length;
-      if (left && lane.head >= 1_024 && lane.head * 2 >= lane.runs.length) {
-        lane.runs.splice(0, lane.head);
-        lane.head = 0;
-      }
-      if (!left) (this.#lanes[priority] as Map<number, Lane>).delete(lane.taskId);
-      this.#nextTurn(priority, left ? lane : undefined);
-      return one;
+    if (this.#size === 0) return undefined;
+    const { priority } = this;
+    const lane = (this.#turns[priority] as Lane[])[this.#heads[priority] as number] as Lane;
+    const one = lane.runs[lane.head] as HeldRun;
+    this.#size--;
+    lane.head++;
+    const left = lane.head < lane.runs.length;
+    if (left && lane.head >= 1_024 && lane.head * 2 >= lane.runs.length) {
+      lane.runs.splice(0, lane.head);
+      lane.head = 0;
     }
-    return undefined;
+    if (!left) (this.#lanes[priority] as Map<number, Lane>).delete(lane.taskId);
+    this.#nextTurn(priority, left ? lane : undefined);
+    return one;
   }
 
   /** The lane at the head has had its turn; with runs left it waits for another. */

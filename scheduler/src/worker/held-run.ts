@@ -12,13 +12,19 @@ import { logFields } from "./log-fields.ts";
 /** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
 export class HeldRun {
   readonly claim: ClaimedRun;
+  /** For its handler. Made with the claim, which is mostly made ahead: ten thousand that are due at once cost a millisecond then. */
+  readonly handed: Run;
   readonly known: KnownTask;
   readonly #worker: RunHost;
   state: ClaimState = "waiting";
   startedMs: number | null = null;
-  startedMono = 0;
+  /**
+   * No number until it has one, like the next: of a field that began as a small integer, V8 makes every object anew that is there
+   * when the first of them is given a fraction, one after the other as they come due.
+   */
+  startedMono = Number.NaN;
   /** By the store's clock: waits for a place here since. */
-  sinceMs = 0;
+  sinceMs = Number.NaN;
   /** The store knows that it has started. */
   reported = false;
   progressText: string | null = null;
@@ -26,18 +32,12 @@ export class HeldRun {
   #controller: AbortController | undefined;
   #abortReason: CarillonError | undefined;
   #log: RunLog | undefined;
-  #handed: Run | undefined;
 
   constructor(claim: ClaimedRun, known: KnownTask, worker: RunHost) {
     this.claim = claim;
     this.known = known;
     this.#worker = worker;
-  }
-
-  /** For its handler. */
-  get handed(): Run {
-    this.#handed ??= new HandedRun(this, this.#worker);
-    return this.#handed;
+    this.handed = new HandedRun(this, worker);
   }
 
   get id(): number {

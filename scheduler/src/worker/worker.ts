@@ -18,6 +18,7 @@ import type {
 import { Blockage } from "./blockage.ts";
 import { Book } from "./book.ts";
 import {
+  backlogRuns,
   claimsPerStatement,
   givenBack,
   guardMs,
@@ -28,6 +29,7 @@ import {
   vainMs,
 } from "./bounds.ts";
 import { call } from "./call.ts";
+import { ClaimWindow } from "./claim-window.ts";
 import { DueQueue } from "./due-queue.ts";
 import { DueTimer } from "./due-timer.ts";
 import { EndedMeanwhile } from "./ended-meanwhile.ts";
@@ -39,7 +41,7 @@ import { Offers } from "./offers.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { OwnGroup } from "./own-group.ts";
-import { NextClaim, Pace } from "./pace.ts";
+import { Pace } from "./pace.ts";
 import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
 import { Turns } from "./turns.ts";
@@ -56,6 +58,8 @@ const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
  */
 export class Worker implements RunHost {
   readonly clock: Clock;
+  readonly flow: RunFlow | undefined;
+  readonly secrets: HandedSecrets | undefined;
   readonly #options: WorkerOptions;
   readonly #outbox: Outbox;
   readonly #reporter: Reporter;
@@ -71,7 +75,7 @@ export class Worker implements RunHost {
   readonly #except = new Set<number>();
   readonly #overdue = new DueQueue();
   readonly #pace: Pace;
-  readonly #nextClaim: NextClaim;
+  readonly #window: ClaimWindow;
   readonly #own = new OwnGroup();
   readonly #turns: Turns;
   #running = 0;
@@ -91,6 +95,8 @@ export class Worker implements RunHost {
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.clock = options.clock;
+    this.flow = options.flow;
+    this.secrets = options.secrets;
     this.#fetchTimer = new EarliestTimer(options.clock, () => this.#fetch());
     this.#dueTimer = new DueTimer(options.clock);
     this.#idle = new Idle(options.clock, () => this.#held.size === 0);
@@ -105,12 +111,12 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     this.#pace = new Pace(options.concurrency);
-    this.#nextClaim = new NextClaim(options.claimAheadMs);
+    this.#window = new ClaimWindow({ ...options, claim: () => this.#fetch() });
     this.#recalls = new Recalls({
       log: options.log,
       held: this.#held,
       asked: () => options.claims.recalls(options.membership.sessionId),
-      cancel: (run, reason) => this.#abort(run, "cancel", reason),
+      cancel: (run, reason) => this.#do(run, run.on("cancel"), reason),
       release: (run) => this.#do(run, "report released"),
       report: (runs) => this.#reporter.report(runs),
     });
@@ -119,7 +125,7 @@ export class Worker implements RunHost {
       held: this.#held,
       sessionId: () => options.membership.sessionId,
       take: (ask) => this.#takeFrom(ask),
-      drop: (run, reason) => this.#abort(run, "session lost", reason),
+      drop: (run, reason) => this.#do(run, run.on("session lost"), reason),
       again: () => this.#fetchTimer.within(guardMs),
       moved: () => this.#startOverdue(),
     });
@@ -144,14 +150,6 @@ export class Worker implements RunHost {
     return this.#options.storeClock.now();
   }
 
-  get flow(): RunFlow | undefined {
-    return this.#options.flow;
-  }
-
-  get secrets(): HandedSecrets | undefined {
-    return this.#options.secrets;
-  }
-
   get held(): number {
     return this.#held.size;
   }
@@ -169,7 +167,7 @@ export class Worker implements RunHost {
 
   /** Something became ready with this due time. */
   nudge(dueMs: number): void {
-    const inMs = this.#options.storeClock.until(dueMs) - this.#options.claimAheadMs;
+    const inMs = this.#window.waitMs(dueMs);
     if (inMs <= 0) this.#fetch();
     else this.#fetchTimer.within(inMs);
   }
@@ -211,12 +209,13 @@ export class Worker implements RunHost {
     this.#stopping = true;
     this.#outbox.hurry();
     this.#fetchTimer.close();
+    this.#window.close();
     await Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]);
     this.#giveBack(Math.min(handOverMs, graceMs / 2));
     if (!(await this.#idle.within(graceMs))) {
       this.#giveBack(0);
       for (const run of this.#held.values())
-        this.#abort(run, "timeout", new CarillonError("STOPPED", "the worker is shutting down"));
+        this.#do(run, run.on("timeout"), new CarillonError("STOPPED", "the worker is shutting down"));
       await this.#idle.within(ignoredAbortMs);
     }
     this.#dueTimer.cancel();
@@ -274,7 +273,7 @@ export class Worker implements RunHost {
 
   /** @returns how long to wait before the next one */
   async #fetchOnce(): Promise<number> {
-    const { claims, membership, storeClock } = this.#options;
+    const { claims, membership } = this.#options;
     const room = this.#room();
     this.#behind = true;
     if (room <= 0) this.#turns.claimed(true);
@@ -282,19 +281,17 @@ export class Worker implements RunHost {
     this.#fetchedAt = this.clock.monotonic();
     const limit = Math.min(room, claimsPerStatement);
     const { runs, nextDue } = await this.#takeFrom(() => claims.claim(this.#request(limit)));
+    this.#window.took(runs.length, this.clock.monotonic() - this.#fetchedAt);
     this.#turns.claimed(runs.length >= limit);
     this.#behind = runs.length >= limit;
     if (this.#behind) return this.#room() > 0 ? 0 : guardMs;
-    const nextDueMs = await nextDue();
-    if (nextDueMs === null) return Number.POSITIVE_INFINITY;
-    return this.#nextClaim.afterMs(runs.length, storeClock.until(nextDueMs));
+    return this.#window.afterMs(runs.length, await nextDue());
   }
 
   #request(limit: number): ClaimRequest {
-    const { membership, claimAheadMs } = this.#options;
-    const { sessionId } = membership;
+    const { sessionId } = this.#options.membership;
     const nowMs = this.now();
-    const untilMs = nowMs + claimAheadMs;
+    const untilMs = this.#window.untilMs(nowMs);
     const groupIds = this.#own.before(this.#options.groupIds, sessionId, this.clock.monotonic());
     const free = Math.max(0, this.#options.concurrency - this.#held.size + this.#outbox.refused);
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
@@ -310,7 +307,8 @@ export class Worker implements RunHost {
       // Of a session that was lost meanwhile: what is left of its claims is told when they are moved to the new one.
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
-      this.#armDue();
+      // Of a backlog the next claim goes to the store first: it would wait for thousands of handlers, and the store with it.
+      this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
       return answer;
     });
@@ -340,11 +338,11 @@ export class Worker implements RunHost {
     } else this.#waiting.push(run);
   }
 
-  #armDue(): void {
+  #armDue(yields = false): void {
     const least = this.#waiting.least;
     if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
     this.#options.storeClock.sharpen();
-    this.#dueTimer.set(this.#options.storeClock.until(least), () => this.#startDue());
+    this.#dueTimer.set(this.#options.storeClock.until(least), () => this.#startDue(), yields);
   }
 
   #startDue(): void {
@@ -361,28 +359,32 @@ export class Worker implements RunHost {
     // What ends at once makes room for the next one here, not in a turn of its own.
     this.#startsOverdue = true;
     try {
-      while (this.#overdue.size > 0 && this.#running < concurrency && membership.trusted()) {
+      while (this.#overdue.size > 0 && this.#running < concurrency) {
+        // Read once for all that a start asks it for: of ten thousand starts at once, clocks were a sixth.
+        const mono = this.clock.monotonic();
+        if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
-        this.#do(run, run.on("due"));
+        if (run.on("due") === "start") this.#start(run, mono);
       }
     } finally {
       this.#startsOverdue = false;
     }
   }
 
-  #start(run: HeldRun): void {
+  #start(run: HeldRun, mono: number): void {
     const { definition } = run.known;
-    run.startedMs = this.now();
-    run.startedMono = this.clock.monotonic();
+    run.startedMs = this.#options.storeClock.at(mono);
+    run.startedMono = mono;
     this.#running++;
-    if (definition.timeoutMs !== null) {
-      const { timeoutMs } = definition;
-      run.cancelTimeout = this.clock.after(timeoutMs, () =>
-        this.#abort(run, "timeout", new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
-      );
-    }
+    if (definition.timeoutMs !== null) this.#limit(run, definition.timeoutMs);
     this.#notices.tell(run);
     call(this.#options.handlerOf(definition) as Handler, run, this.#returned, this.#threw);
+  }
+
+  #limit(run: HeldRun, timeoutMs: number): void {
+    run.cancelTimeout = this.clock.after(timeoutMs, () =>
+      this.#do(run, run.on("timeout"), new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
+    );
   }
 
   readonly #returned = (run: HeldRun, value: unknown): void => {
@@ -396,18 +398,21 @@ export class Worker implements RunHost {
   #end(run: HeldRun, verdict: Verdict): void {
     run.cancelTimeout?.();
     this.#running--;
-    this.#pace.took(this.clock.monotonic() - run.startedMono);
-    this.#send(run, verdict);
+    const mono = this.clock.monotonic();
+    this.#pace.took(mono - run.startedMono);
+    this.#send(run, verdict, mono);
     if (this.#overdue.size === 0 || this.#startsOverdue) return;
     this.#startsOverdue = true;
-    queueMicrotask(() => this.#startOverdue());
+    queueMicrotask(this.#startNext);
   }
+
+  readonly #startNext = (): void => this.#startOverdue();
 
   readonly #hidden = (verdict: Verdict): Verdict => this.secrets?.redactor.verdict(verdict) ?? verdict;
 
-  #send(run: HeldRun, said: Verdict): void {
+  #send(run: HeldRun, said: Verdict, mono = this.clock.monotonic()): void {
     const verdict = this.#hidden(said);
-    this.#outbox.add(settlementOf(run, verdict, this.now()));
+    this.#outbox.add(settlementOf(run, verdict, this.#options.storeClock.at(mono)));
     if (verdict.kind !== "released") this.#notices.tell(run, verdict);
   }
 
@@ -427,15 +432,8 @@ export class Worker implements RunHost {
 
   // ---- recalls, doubt and loss
 
-  #abort(run: HeldRun, event: "timeout" | "cancel" | "session lost", reason: CarillonError): void {
-    this.#do(run, run.on(event), reason);
-  }
-
   #do(run: HeldRun, act: ClaimAct, reason?: CarillonError): void {
     switch (act) {
-      case "start":
-        this.#start(run);
-        return;
       case "abort":
         run.abort(reason as CarillonError);
         run.cancelTimeout?.();
@@ -487,7 +485,7 @@ export class Worker implements RunHost {
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
     // Should the session live on after all, the store's book still has what is dropped here.
     if (run.state === "waiting") this.#book.doubt();
-    this.#abort(run, "session lost", sessionLost("this process's session is in doubt; another may have the run"));
+    this.#do(run, run.on("session lost"), sessionLost("this process's session is in doubt; another may have the run"));
   }
 
   #giveBackOverdue(): void {

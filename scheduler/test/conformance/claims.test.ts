@@ -56,6 +56,23 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     }
   });
 
+  it("tells how many could be claimed in the time that comes, and when the next one after that", async () => {
+    const task = await alone("coming");
+    const urgent = await stage.task("coming-urgent", { group: task.definition.group, priority: 9 });
+    const t = stage.nowMs;
+    const at = (ms: number, of = task) => ({ ...stage.write(of), dueMs: t + ms });
+    await stage.store.runs.enqueue([at(-5), at(100), at(600), at(700, urgent), at(2_100), at(9_000)], t);
+    const coming = (aheadMs: number, most = 100) =>
+      stage.store.claims.coming({ groupIds: [task.groupId], nowMs: t, aheadMs, most });
+    expect(await coming(1_000)).toEqual({ counts: [2, 0, 2, 0], nextMs: t + 2_100 });
+    expect(await coming(1_000, 2), "of a priority").toEqual({ counts: [2, 0, 1, 0], nextMs: t + 2_100 });
+    expect((await coming(8_000)).nextMs).toBe(t + 9_000);
+    expect(await coming(10_000)).toMatchObject({ nextMs: null });
+    const request = { sessionId: await stage.session("worker"), groupIds: [task.groupId], exceptTaskIds: [], nowMs: t };
+    await stage.store.claims.claim({ ...request, untilMs: t + 650, limit: 100, free: 100 });
+    expect(await coming(1_000), "what is claimed does not come").toEqual({ counts: [0, 0, 1, 0], nextMs: t + 2_100 });
+  });
+
   it("passes over a run that someone else is writing, instead of waiting for it", async () => {
     const task = await alone("passed-over");
     const session = await stage.session("worker");

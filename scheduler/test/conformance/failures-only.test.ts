@@ -123,6 +123,25 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     expect(await rows(task)).toEqual([]);
   });
 
+  it("keeps what is read by others since it was claimed, of a batch whose others leave no row", async () => {
+    const [task, alike] = [await alone("followed-meanwhile"), await alone("not-followed")];
+    const runs = [...(await claimed(task, 2)), ...(await claimed(alike, 3))];
+    expect(runs.map(({ linked }) => linked)).toEqual(Array(5).fill(false));
+    await stage.rows("insert into $s.follow (upstream_id, task_id, ends, several) values ($1, $2, 1, false)", [
+      task.taskId,
+      alike.taskId,
+    ]);
+    expect(await settle(runs, succeededVerdict)).toEqual(new Set());
+    expect([await rows(task), await rows(alike)]).toEqual([[0, 0], []]);
+    expect(await counters(task)).toMatchObject({ succeeded: 2 });
+    expect(await counters(alike)).toMatchObject({ succeeded: 3 });
+    const traced = await stage.rows<{ id: number; fence: number }>(
+      "select u.id, u.fence from $s.run_trace t, unnest(t.run_ids, t.fences) as u (id, fence) where u.id = any($1) order by id",
+      [runs.map(({ runId }) => runId)],
+    );
+    expect(traced).toEqual(runs.map(({ runId, fence }) => ({ id: runId, fence })));
+  });
+
   it("keeps what other runs read: of a task that others come after, and in the caller's own transaction", async () => {
     const task = await alone("upstream");
     const after = await stage.task("downstream", { group: `g${++groups}`, after: "upstream" });

@@ -71,6 +71,7 @@ export class Bench {
         return { runs, nextDue: async () => this.nextDueMs };
       },
       turn: async () => ({ runs: [], lastTaskId: 0 }),
+      coming: async () => ({ counts: [], nextMs: null }),
       settle: (_session: number, settlements: Settlement[]) => {
         this.settled.push(...settlements);
         return new Promise<Set<number>>((resolve, reject) => {

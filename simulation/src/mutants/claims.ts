@@ -12,8 +12,8 @@ export const claimMutants: readonly Mutant[] = [
   {
     name: "a verdict without its fence",
     file: "store/settle.ts",
-    find: "where r.id = i.id and r.fence = i.fence and r.state + 0 = 3",
-    put: "where r.id = i.id and r.state + 0 = 3",
+    find: '"r.id = i.id and r.fence = i.fence and r.state + 0 = 3"',
+    put: '"r.id = i.id and r.state + 0 = 3"',
     breaks: "8",
   },
   {

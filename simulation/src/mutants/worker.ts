@@ -25,8 +25,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "starts without trust",
     file: "worker/worker.ts",
-    find: "this.#running < concurrency && membership.trusted()",
-    put: "this.#running < concurrency",
+    find: "if (!membership.trusted(mono)) break;",
+    put: "",
     breaks: "12",
     play: "doubt",
   },
@@ -93,8 +93,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a timeout is not kept",
     file: "worker/worker.ts",
-    find: "if (definition.timeoutMs !== null) {",
-    put: "if (definition.timeoutMs === 1) {",
+    find: "if (definition.timeoutMs !== null) this",
+    put: "if (definition.timeoutMs === 1) this",
     breaks: "3",
   },
   {
