@@ -34,7 +34,10 @@ describe("the window of claims", () => {
     const clock = new VirtualClock(startMs);
     const storeClock = new StoreClock(clock);
     const asked: number[] = [];
-    const told = { answer: async (_: ComingRequest): Promise<ComingAnswer> => ({ counts: [], nextMs: null }) };
+    const told = {
+      room: 100_000,
+      answer: async (_: ComingRequest): Promise<ComingAnswer> => ({ counts: [], nextMs: null }),
+    };
     let claims = 0;
     const window = new ClaimWindow({
       ...{ groupIds: [1], clock, storeClock, log: recordingLog().log, claimAheadMs },
@@ -44,6 +47,7 @@ describe("the window of claims", () => {
           return told.answer(request);
         },
       },
+      room: () => told.room,
       claim: () => void claims++,
     });
     const pass = async (ms: number) => {
@@ -102,6 +106,19 @@ describe("the window of claims", () => {
     none.window.waitMs(startMs + 5_000);
     await none.pass(10_000);
     expect(none.asked).toEqual([]);
+  });
+
+  it("looks at nothing while it could hold no more than one claim brings, and counts no more than it could hold", async () => {
+    const { window, told, pass, asked, claims } = open();
+    told.room = 2_000;
+    window.waitMs(startMs + 5_000);
+    await pass(100);
+    expect(asked).toEqual([]);
+    told.room = 2_001;
+    told.answer = async ({ most }) => ({ counts: counted({ 4000: most }), nextMs: null });
+    window.waitMs(startMs + 5_000);
+    await pass(100);
+    expect([asked.length, claims()]).toEqual([1, 0]);
   });
 
   it("is as wide as it is set where nothing could be counted, and a closed one asks no more", async () => {

@@ -4,7 +4,7 @@ import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { ClaimStore } from "../store.ts";
 import type { StoreClock } from "../store-clock.ts";
-import { backlogRuns, claimsPerStatement, guardMs, heldMax } from "./bounds.ts";
+import { backlogRuns, claimsPerStatement, guardMs } from "./bounds.ts";
 
 /** So far ahead masses are looked for: as long as a slow store takes to let one worker claim all that it may hold. */
 const farMs = 8_000;
@@ -84,11 +84,14 @@ export class ClaimWindow {
   }
 
   async #count(): Promise<void> {
-    const { claims, groupIds, clock, storeClock, log, claimAheadMs, claim } = this.#options;
+    const { claims, groupIds, clock, storeClock, log, claimAheadMs, room, claim } = this.#options;
+    const most = room();
+    // It would hold no more than one claim brings: others see to the mass.
+    if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
     const nowMs = Math.round(storeClock.now());
     try {
-      const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most: heldMax });
+      const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });
       if (nextMs !== null) this.#lookFor(nextMs);
       const mass = beginning(counts, {
         perRunMs: this.#perRunMs * slack,
@@ -113,6 +116,8 @@ interface WindowOptions {
   storeClock: StoreClock;
   log: Log;
   claimAheadMs: number;
+  /** How many more runs this worker may hold. */
+  room: () => number;
   /** Claims reach further from now on. */
   claim: () => void;
 }

@@ -111,7 +111,7 @@ export class Worker implements RunHost {
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     this.#pace = new Pace(options.concurrency);
-    this.#window = new ClaimWindow({ ...options, claim: () => this.#fetch() });
+    this.#window = new ClaimWindow({ ...options, room: () => this.#room(), claim: () => this.#fetch() });
     this.#recalls = new Recalls({
       log: options.log,
       held: this.#held,

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Carillon, carillon } from "../../src/carillon.ts";
+import { silentLog } from "../../src/log.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, until } from "../support/store-stage.ts";
+
+const [count, aheadMs] = [25_000, 6_000];
+
+describe.each(everyPostgres())("a mass that is due at one instant, on $title", (server) => {
+  let stage: Stage;
+  let tower: Carillon | undefined;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(async () => {
+    await tower?.stop();
+    await stage.close();
+  });
+
+  it("is claimed as much earlier as it takes, and what else is due by then in the second before", async () => {
+    const running = carillon({ store: server.url, schema: stage.schema, handleSignals: false, log: silentLog });
+    tower = running;
+    const begun = { mass: 0, early: 0, few: 0 };
+    const group = { group: "masses" };
+    const mass = running.task("mass", group, (run) => {
+      begun.mass++;
+      if (Date.now() < run.due.getTime()) begun.early++;
+    });
+    const few = running.task("few", { group: "few" }, () => void begun.few++);
+    await running.start();
+    const dueMs = Date.now() + aheadMs;
+    await few.enqueue(undefined, { at: dueMs - aheadMs / 2 });
+    await Promise.all(Array.from({ length: count }, () => mass.enqueue(undefined, { at: dueMs })));
+    await until("all have begun", () => begun.mass === count && begun.few === 1, 60_000);
+    const ahead = async (task: string) =>
+      stage.one(
+        `select count(*) as runs, max(due_ms - claimed_ms) as most from $s.run_history h join $s.task t on t.id = h.task_id
+         where t.name = '${task}'`,
+      );
+    await until("all are written", async () => (await ahead("mass")).runs === count, 60_000);
+    expect(begun.early).toBe(0);
+    expect((await ahead("mass")).most, "by what is assumed of a claim 1.3 s and half a second more").toBeGreaterThan(
+      1_300,
+    );
+    expect((await ahead("few")).most).toBeLessThanOrEqual(1_000);
+  }, 90_000);
+});
