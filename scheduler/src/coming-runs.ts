@@ -1,4 +1,4 @@
-/** What is due in the time that comes is counted by bins of this length, from now on. */
+/** What is due in the time that comes is counted by bins of this length, which begin at the same moments for all that count. */
 export const binMs = 250;
 
 export interface ComingRequest {
@@ -10,7 +10,7 @@ export interface ComingRequest {
 }
 
 export interface ComingAnswer {
-  /** Of each bin up to there; what is overdue is in the first. */
+  /** Of each bin up to there, the first is that of now; what is overdue is in it. */
   counts: number[];
   /** When the next one after that is due. */
   nextMs: number | null;
@@ -18,8 +18,8 @@ export interface ComingAnswer {
 
 /**
  * When claims must begin so that each is made some time ahead, and how far they reach then.
- * @param counts of what is due in each bin from now on
- * @returns ms from now; null where what comes is few, or takes no longer to claim than it is claimed ahead anyway
+ * @param counts of what is due in each bin
+ * @returns ms from the first bin's beginning; null where what comes is few, or takes no longer to claim than it is claimed ahead anyway
  */
 export function beginning(
   counts: readonly number[],

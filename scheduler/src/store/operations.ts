@@ -180,8 +180,9 @@ export function operationStore(database: Database, tasks: TaskStore, runs: RunSt
               hint: `See what it did: carillon operations show ${operationId}.`,
             });
           }
+          // One that waited for the store was asked for before the last steps were made.
           await client.query(
-            `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then $3::bigint end, next_ms = $3 where id = $1`,
+            `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then greatest($3::bigint, stepped_ms) end, next_ms = $3 where id = $1`,
             [operationId, state, now],
           );
           await client.query(`select ${notifySql(s, "'operations'")}`);

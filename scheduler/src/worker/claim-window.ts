@@ -89,12 +89,13 @@ export class ClaimWindow {
     // It would hold no more than one claim brings: others see to the mass.
     if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
-    const nowMs = Math.round(storeClock.now());
+    // Who counts the same begins at the same moment, and they share it: so from the beginning of a bin, and by a rounded pace.
+    const nowMs = Math.floor(storeClock.now() / binMs) * binMs;
     try {
       const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });
       if (nextMs !== null) this.#lookFor(nextMs);
       const mass = beginning(counts, {
-        perRunMs: this.#perRunMs * slack,
+        perRunMs: roundedUp(this.#perRunMs) * slack,
         aheadMs: claimAheadMs / 2,
         few: claimsPerStatement,
       });
@@ -108,6 +109,8 @@ export class ClaimWindow {
     }
   }
 }
+
+const roundedUp = (ms: number) => assumedMs * 2 ** Math.ceil(Math.log2(ms / assumedMs));
 
 interface WindowOptions {
   claims: Pick<ClaimStore, "coming">;

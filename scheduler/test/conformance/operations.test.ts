@@ -259,6 +259,15 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await find(id)).toMatchObject({ state: "failed", error: expect.stringMatching(/^TASK_UNKNOWN: /) });
   });
 
+  it("end no sooner than their last step, though the stop was asked for before it and waited for the store", async () => {
+    await enqueue("stopped-late", 120);
+    const id = await begin({ filter: { task: "stopped-late" } });
+    await step(id, 5_000);
+    await stage.store.operations.stop(id, stage.nowMs + 1_000);
+    const { state, endedMs } = await find(id);
+    expect([state, endedMs]).toEqual(["stopped", stage.nowMs + 5_000]);
+  });
+
   it("refuse what they do not know", async () => {
     await expect(begin({ filter: {} })).rejects.toMatchObject({ code: "FILTER_EMPTY" });
     await expect(begin({ filter: { task: "nobody" } })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
