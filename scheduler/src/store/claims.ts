@@ -318,7 +318,7 @@ export function claimStore(database: Database): ClaimStore & Endings {
     const end = async (items: Ended[], { name, text, values }: ReturnType<typeof finishing>) => {
       const [told] = await database.query<EndedTogether>(name, text, values);
       const fences = fencesOf(told, items);
-      done.push(...fences);
+      for (const fence of fences) done.push(fence);
       // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
       const tasks = told?.linked ?? [];
       if (tasks.length > 0) await database.transaction((client) => afterEnds(client, tasks, nowMs));

@@ -1,7 +1,6 @@
 import { binMs, type ComingAnswer, type ComingRequest } from "../coming-runs.ts";
 import type { Database } from "./database.ts";
 import { limitedOfSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
-
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 
 /**

@@ -79,8 +79,8 @@ const tracedSql = (s: string) => `traced as (
     select max(ended_ms), array_agg(id), array_agg(fence) from gone having count(*) > 0`;
 
 /**
- * Successes that leave no row: what `finishSql` does with them, for these alone, in two thirds of its time, most of which goes into
- * carrying all that a row of history has. Those that others read it leaves to that.
+ * Successes that leave no row: what `finishSql` does with them, for these alone and by a sixth quicker: it carries nothing of
+ * what a row of history has. Those that others read it leaves to that.
  *
  * $1 numbers, $2 fences, $3 ends from $4 on
  */
