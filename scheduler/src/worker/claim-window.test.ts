@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordingLog } from "../../test/support/store-stage.ts";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import type { ComingAnswer, ComingRequest } from "../coming-runs.ts";
-import { beginning, binMs } from "../coming-runs.ts";
+import { beginning, binMs, type ComingAnswer, type ComingRequest } from "../coming-runs.ts";
 import { StoreClock } from "../store-clock.ts";
 import { ClaimWindow } from "./claim-window.ts";
 

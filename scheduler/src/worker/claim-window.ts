@@ -46,8 +46,9 @@ export class ClaimWindow {
   /** How long what is due then can wait for its claim. */
   waitMs(dueMs: number): number {
     const { storeClock, claimAheadMs } = this.#options;
-    this.#lookFor(dueMs);
-    return dueMs < this.#massMs ? 0 : storeClock.until(dueMs) - claimAheadMs;
+    const inMs = storeClock.until(dueMs);
+    this.#lookFor(inMs);
+    return dueMs < this.#massMs ? 0 : inMs - claimAheadMs;
   }
 
   /** A claim of so many took so long. */
@@ -64,8 +65,8 @@ export class ClaimWindow {
   afterMs(claimed: number, nextDueMs: number | null): number {
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
     const { storeClock, claimAheadMs } = this.#options;
-    this.#lookFor(nextDueMs);
     const untilDueMs = storeClock.until(nextDueMs);
+    this.#lookFor(untilDueMs);
     this.#vain = claimed > 0 || untilDueMs > 0 ? 0 : this.#vain + 1;
     const leastMs = Math.min(guardMs, 2 ** Math.max(0, this.#vain - 1));
     return Math.max(untilDueMs - claimAheadMs, Math.min(claimAheadMs / 2, untilDueMs / 2), leastMs);
@@ -76,9 +77,8 @@ export class ClaimWindow {
   }
 
   /** What is near is claimed, and what is never claimed ahead is no matter. */
-  #lookFor(dueMs: number): void {
-    const { clock, storeClock, claimAheadMs } = this.#options;
-    const inMs = storeClock.until(dueMs);
+  #lookFor(inMs: number): void {
+    const { clock, claimAheadMs } = this.#options;
     if (claimAheadMs === 0 || inMs <= claimAheadMs) return;
     this.#look.within(Math.max(0, inMs - seenMs, this.#lookedAt + apartMs - clock.monotonic()));
   }
@@ -93,7 +93,7 @@ export class ClaimWindow {
     const nowMs = Math.floor(storeClock.now() / binMs) * binMs;
     try {
       const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });
-      if (nextMs !== null) this.#lookFor(nextMs);
+      if (nextMs !== null) this.#lookFor(storeClock.until(nextMs));
       const mass = beginning(counts, {
         perRunMs: roundedUp(this.#perRunMs) * slack,
         aheadMs: claimAheadMs / 2,
