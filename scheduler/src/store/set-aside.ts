@@ -36,24 +36,30 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
 /** Of which tasks: those of which the caller set runs aside, the one that it changed, or all that were changed lately. */
 export type Left = { setAside: readonly number[] } | { changed: number } | { changedSinceMs: number };
 
-/** @returns how many runs were set aside for a task that is not paused, or not there, or hung where the task was before an edit */
-export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
-  const s = database.schema;
-  const aside = "r.state = 1";
-  // Goes through all runs of a task that has none like that; in the order of an index, for the planner believes in many.
-  const any = `(${aside} or r.state in (0, 2) and t.deleted_ms is not null or ${astraySql}) order by r.state, r.priority desc, r.due_ms`;
-  const [name, where, value, like] =
+/** Asks for the tasks that have runs set aside though they are not paused, or not there, or hung where the task was before an edit. */
+export function leftQuery(s: string, which: Left): { name: string; text: string; values: unknown[] } {
+  const first = (like: string) => `(select from ${s}.run r where r.task_id = t.id and ${like} limit 1)`;
+  const aside = first("r.state = 1");
+  // What is astray is found by a look at all runs of the task, in the order of an index, for the planner believes in many. A
+  // task that was never edited has none: a million new runs of it are not read.
+  const any = `(${aside} union all ${first("r.state in (0, 2) and t.deleted_ms is not null")} union all
+       ${first(`t.version > 1 and ${astraySql} order by r.state, r.priority desc, r.due_ms`)} limit 1)`;
+  const [name, where, value, left] =
     "setAside" in which
       ? (["task-left-aside", "t.id = any($1)", [...which.setAside], aside] as const)
       : "changed" in which
         ? (["task-left", "t.id = $1", which.changed, any] as const)
         : (["task-left-lately", "t.changed_ms >= $1", Math.round(which.changedSinceMs), any] as const);
-  const left = await database.query<{ id: number }>(
-    name,
-    `select t.id from ${s}.task t cross join lateral (select from ${s}.run r where r.task_id = t.id and ${like} limit 1) r
-     where ${where} and (t.paused_ms is null or t.deleted_ms is not null) order by t.id`,
-    [value],
-  );
+  const text = `select t.id from ${s}.task t cross join lateral ${left} r
+     where ${where} and (t.paused_ms is null or t.deleted_ms is not null) order by t.id`;
+  return { name, text, values: [value] };
+}
+
+/** @returns how many of their runs it took up */
+export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
+  const s = database.schema;
+  const { name, text, values } = leftQuery(s, which);
+  const left = await database.query<{ id: number }>(name, text, values);
   let taken = 0;
   // Each by itself: somebody may keep one task's places for minutes.
   for (const { id } of left) taken += await database.transaction((client) => takeUpOne(client, s, id, nowMs));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { every } from "../../src/schedule.ts";
+import { leftQuery } from "../../src/store/set-aside.ts";
 import type { TaskRecord } from "../../src/store.ts";
 import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -230,4 +231,19 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
       expect(await stage.one("select outcome from $s.run_history where id = $1", [runId])).toEqual({ outcome: 2 });
     },
   );
+
+  it("is looked for in fewer pages where the task was never edited", async () => {
+    const task = await stage.task("of-many");
+    const many = Array.from({ length: 3_000 }, () => stage.write(task, {}));
+    await stage.store.runs.enqueue(many, stage.nowMs);
+    const readByLook = async () => {
+      const { text, values } = leftQuery(`"${stage.schema}"`, { changed: task.taskId });
+      const { rows } = await stage.sql.query(`explain (analyze, buffers, format json) ${text}`, values);
+      const { Plan: plan } = rows[0]["QUERY PLAN"][0];
+      return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"];
+    };
+    const unedited = await readByLook();
+    await stage.task("of-many", { timeout: "5m" });
+    expect(await readByLook()).toBeGreaterThan(2 * unedited);
+  });
 });
