@@ -15,7 +15,7 @@ import { parseArgs } from "node:util";
 import { type Better, type Line, ratios } from "./contest/ratios.ts";
 import { rounded } from "./measure/figures.ts";
 
-/** A ratio below this share of what is expected is a fall; chance alone moved none of them so far. */
+/** A ratio below this share of what is expected is a fall. Another machine, with another disk, has other ratios to the limit: record there. */
 const leastShare = 2 / 3;
 /** The source's file, not the build's. */
 const expectedFile = new URL("../guard/ratios.json", import.meta.url);
@@ -48,8 +48,9 @@ const parts: Part[] = [
   },
   {
     question: "timers",
-    args: ["--count", "1000", "--over", "6000", "--runs", "2", "--only", "carillon,bullmq"],
-    compared: { p99_ms: "less" },
+    args: ["--count", "1000", "--over", "6000", "--runs", "3", "--only", "carillon,bullmq"],
+    // Not the 99th percentile: of 1,000 the tenth worst is the moment's, and was 10 times as good in one call, 4 in another.
+    compared: { p50_ms: "less" },
   },
   {
     question: "burst",
@@ -85,7 +86,9 @@ for (const part of chosen) {
   }
 }
 if (values.record) {
-  writeFileSync(expectedFile, `${JSON.stringify({ ...expected, ...found }, null, 2)}\n`);
+  // Of all questions: what none of them tells any more goes.
+  const others = values.question === undefined ? {} : expected;
+  writeFileSync(expectedFile, `${JSON.stringify({ ...others, ...found }, null, 2)}\n`);
 } else {
   const missing = Object.keys(found).filter((name) => expected[name] === undefined);
   if (missing.length > 0) console.error(`Nothing is expected of ${missing.join(", ")}: see --record.`);
