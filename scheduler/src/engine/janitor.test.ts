@@ -12,9 +12,11 @@ const dayMs = 24 * hourMs;
 /** A janitor on a store that does nothing, but for what a test gives. */
 function stage({
   rotate = () => undefined,
+  look = () => undefined,
   fold = () => 0,
 }: {
   rotate?: (nowMs: number) => void;
+  look?: () => void;
   fold?: () => number;
 }) {
   const clock = new VirtualClock(1_000_000);
@@ -29,7 +31,13 @@ function stage({
     },
     sessions: { sweep: async () => undefined },
     access: { sweep: async () => undefined },
-    tasks: { takeUpLeft: async () => 0, foldCounters: async () => fold() },
+    tasks: {
+      async takeUpLeft() {
+        look();
+        return 0;
+      },
+      foldCounters: async () => fold(),
+    },
   } as unknown as Store;
   const membership = { term: () => term } as Membership;
   const janitor = new Janitor({ store, membership, clock, storeClock, log: silentLog, keepMs: 1 });
@@ -88,4 +96,27 @@ it("folds counters every minute while runs end, and looks less and less often wh
   expect(await minutes(6)).toEqual([16, 17]);
   resign();
   expect(await minutes(10), "it is the leader's work").toEqual([]);
+});
+
+it("looks for what changes left behind each minute, and folds, though history cannot be dropped", async () => {
+  const looks: number[] = [];
+  const folds: number[] = [];
+  const { clock, pulse } = stage({
+    rotate() {
+      throw new Error("must be owner of table run_history");
+    },
+    look: () => looks.push(seconds()),
+    fold() {
+      folds.push(seconds());
+      return 0;
+    },
+  });
+  const began = clock.monotonic();
+  const seconds = () => (clock.monotonic() - began) / 1_000;
+  for (let pulses = 0; pulses < 50; pulses++) {
+    await pulse();
+    clock.advance(3_000);
+  }
+  expect(looks).toEqual([0, 60, 120]);
+  expect(folds).toEqual([60]);
 });

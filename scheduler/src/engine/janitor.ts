@@ -31,29 +31,35 @@ const enqueuingMs = 600_000;
  */
 export class Janitor {
   readonly #options: JanitorOptions;
-  readonly #flight: SingleFlight;
+  /** Each by itself: a day of history that cannot be dropped must not leave runs where nobody looks for them. */
+  readonly #rotation: SingleFlight;
+  readonly #look: SingleFlight;
+  readonly #folding: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
   /** For which day of the store's clock. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
-  #lookedAt: number;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
     this.#foldedAt = options.clock.monotonic();
-    this.#lookedAt = this.#foldedAt;
-    this.#flight = new SingleFlight("janitor", options.log, () => this.#tidy());
+    this.#rotation = new SingleFlight("history's rotation", options.log, () => this.#rotate());
+    this.#look = new SingleFlight("look for what changes left behind", options.log, () => this.#takeUp());
+    this.#folding = new SingleFlight("folding of counters", options.log, () => this.#fold());
   }
 
   onPulse(): void {
     if (this.#options.membership.term() === null) return;
     const mono = this.#options.clock.monotonic();
-    if (this.#isRotationDue() || mono - this.#lookedAt >= lookEveryMs) void this.#flight.run();
+    if (this.#isRotationDue()) void this.#rotation.run();
+    if (mono - this.#lookedAt >= lookEveryMs) void this.#look.run();
+    if (mono - this.#foldedAt >= this.#foldWaitMs) void this.#folding.run();
   }
 
-  stop(): Promise<void> {
-    return this.#flight.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.#rotation.stop(), this.#look.stop(), this.#folding.stop()]);
   }
 
   /**
@@ -66,22 +72,27 @@ export class Janitor {
     return days > 1 || clock.monotonic() - this.#rotatedAt >= rotateEveryMs;
   }
 
-  async #tidy(): Promise<void> {
+  async #rotate(): Promise<void> {
     const { store, clock, storeClock, keepMs, log } = this.#options;
-    if (this.#isRotationDue()) {
-      const forMs = storeClock.now();
-      const { dropped } = await store.history.rotate(forMs, keepMs);
-      if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
-      await store.access.sweep(storeClock.now());
-      this.#rotatedAt = clock.monotonic();
-      this.#rotatedDay = Math.floor(forMs / dayMs);
-    }
+    const forMs = storeClock.now();
+    const { dropped } = await store.history.rotate(forMs, keepMs);
+    if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
+    await store.access.sweep(storeClock.now());
+    this.#rotatedAt = clock.monotonic();
+    this.#rotatedDay = Math.floor(forMs / dayMs);
+  }
+
+  async #takeUp(): Promise<void> {
+    const { store, clock, storeClock, log } = this.#options;
     this.#lookedAt = clock.monotonic();
     const nowMs = storeClock.now();
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
-    if (this.#lookedAt - this.#foldedAt < this.#foldWaitMs) return;
-    this.#foldedAt = this.#lookedAt;
+  }
+
+  async #fold(): Promise<void> {
+    const { store, clock, storeClock, keepMs } = this.#options;
+    this.#foldedAt = clock.monotonic();
     await store.sessions.sweep(storeClock.now(), keepMs);
     let folded = 0;
     let some: number;
