@@ -49,6 +49,29 @@ export function deadLettersAndAudit(house: House): void {
       await dialog.getByRole("button", { name: "Close" }).last().click();
     });
 
+    test("of more reasons than are listed are counted all the same, and one that is not is shown by its address", async () => {
+      const { page, go } = await house.visit({ as: "operator", width: 1_281 });
+      const told = (n: number) => ({
+        ...{ fingerprint: `f${n}`, reason: { code: "E", words: `cause ${n}` }, letters: 2_000 - n, lastRun: 1 },
+        ...{ tasks: Array.from({ length: 100 }, (_, task) => `task-${task}`), taskCount: 150 },
+        ...{ first: "2026-01-01T00:00:00.000Z", last: "2026-01-02T00:00:00.000Z" },
+      });
+      // So many are not to be had here.
+      await page.route(/\/v1\/dead-letters\/groups/, (route) => {
+        const one = /[?&]fingerprint=f(\d+)/.exec(route.request().url())?.[1];
+        const groups = one ? [told(Number(one))] : Array.from({ length: 1_000 }, (_, n) => told(n));
+        return route.fulfill({ json: { groups, total: { groups: 1_234, letters: 1_500_000 } } });
+      });
+      await go("/dead-letters?within=7d&fingerprint=f1100");
+      await page.getByText(/^1.500.000 runs used up their tries, for 1.?234 reasons\.$/).waitFor();
+      await page.getByRole("button", { name: "Run all 900 again" }).waitFor();
+      await page.getByText("and 144 more").waitFor();
+      for (let shown = 100; shown < 1_000; shown += 100)
+        await page.getByRole("button", { name: `and ${1_000 - shown} more` }).click();
+      await page.getByText("234 rarer reasons are not listed: a task or a time narrows it.").waitFor();
+      await page.unroute(/\/v1\/dead-letters\/groups/);
+    });
+
     test("are for those to act on who may", async () => {
       const { page, go } = await house.visit({ as: "viewer" });
       await go("/dead-letters?task=javascript:alert/@evil/../..");

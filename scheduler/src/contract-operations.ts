@@ -72,6 +72,7 @@ const letters = {
   namespaces: z.array(name(namespaceLength)).max(limits.grants).optional().describe("Whose tasks' letters."),
   since: time.optional(),
   until: time.optional(),
+  fingerprint: name(100).optional(),
 };
 
 export const operationRoutes = {
@@ -117,7 +118,7 @@ export const operationRoutes = {
   }),
   listDeadGroups: route({
     ...{ touches: "listed", method: "GET", path: "/v1/dead-letters/groups", noun, policy: "viewer" },
-    summary: "Open dead letters counted by what they failed of, the largest group first",
+    summary: `Open dead letters counted by what they failed of: the ${limits.deadGroups} largest groups, the largest first`,
     query: z.strictObject(letters),
     answer: z.strictObject({
       groups: z.array(
@@ -125,19 +126,23 @@ export const operationRoutes = {
           fingerprint: z.string(),
           reason: reasonOf,
           letters: z.int(),
-          tasks: z.array(taskName),
+          tasks: z.array(taskName).describe(`The first by name, ${limits.deadGroupTasks} at most.`),
+          taskCount: z.int(),
           first: time,
           last: time,
           lastRun: id,
         }),
       ),
+      total: z
+        .strictObject({ groups: z.int(), letters: z.int() })
+        .describe("Of all, also of those that are not listed."),
     }),
     errors: [],
   }),
   listDeadLetters: route({
     ...{ touches: "listed", method: "GET", path: "/v1/dead-letters", noun, policy: "viewer" },
     summary: "Open dead letters, newest first",
-    query: z.strictObject({ ...paged, ...letters, fingerprint: name(100).optional() }),
+    query: z.strictObject({ ...paged, ...letters }),
     answer: page(z.strictObject({ run: id, task: taskName, ended: time, fingerprint: z.string() })),
     errors: [],
   }),

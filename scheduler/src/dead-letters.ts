@@ -21,15 +21,23 @@ export interface DeadGroup {
   /** null: the newest letter's history is gone, and with it what it failed of. */
   reason: Reason | null;
   letters: number;
+  /** Of `taskCount` that failed so, the first by name: 100 at most. */
   tasks: string[];
+  taskCount: number;
   firstMs: number;
   lastMs: number;
   lastRunId: number;
 }
 
+/** The largest groups, 1,000 at most, and how many there are in all. */
+export interface DeadGroups {
+  groups: DeadGroup[];
+  total: { groups: number; letters: number };
+}
+
 export interface DeadLetterStore {
   /** Exact counts of open letters, the largest group first. */
-  groups(filter: OperationFilter): Promise<DeadGroup[]>;
+  groups(filter: OperationFilter): Promise<DeadGroups>;
   /** Open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
   /** What a run has to do with dead letters: the letter it is, and the run it redrives. */

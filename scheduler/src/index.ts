@@ -12,7 +12,7 @@ export {
   type ImportedTask,
   importCrontab,
 } from "./crontab/crontab.ts";
-export type { DeadGroup, DeadLetter } from "./dead-letters.ts";
+export type { DeadGroup, DeadGroups, DeadLetter } from "./dead-letters.ts";
 export type { Duration } from "./duration.ts";
 export type { EnqueueOptions } from "./enqueue-options.ts";
 export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";

@@ -20,6 +20,9 @@ export const limits = {
   /** Of what a run comes from, in one answer to a remote worker: so many, and so much of their results and errors. */
   inputsPerPoll: 1_000,
   inputBytesPerPoll: 8 * 1024 * 1024,
+  /** Reasons of dead letters in one answer, the largest; and the tasks that are named of each. */
+  deadGroups: 1_000,
+  deadGroupTasks: 100,
   /** Of one user; and namespaces of one token. */
   grants: 1_000,
   /** In the memory of one process, some 1 to 2 kB each; half of them are sure to be there, and those of more tasks are read anew. */

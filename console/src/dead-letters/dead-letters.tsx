@@ -51,17 +51,26 @@ export function DeadLetters() {
   );
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
+  // The largest reasons are listed; an address may tell of another one.
+  const isUnlisted =
+    dead.data !== undefined && fingerprint !== undefined && !groups.some((group) => group.fingerprint === fingerprint);
+  const unlisted = useAnswer(
+    "listDeadGroups",
+    { ...narrowing, fingerprint: fingerprint ?? "" },
+    { everyMs, enabled: isUnlisted },
+  );
   const isFiltered = task !== undefined || within !== undefined;
   const pinned = usePinned(`${task} ${within}`, dead.isPlaceholderData ? undefined : groups);
   const open =
-    groups.find((group) => group.fingerprint === (fingerprint ?? pinned)) ?? (wide && !fingerprint ? groups[0] : null);
+    [...groups, ...(unlisted.data?.groups ?? [])].find((group) => group.fingerprint === (fingerprint ?? pinned)) ??
+    (wide && !fingerprint ? groups[0] : null);
   const [asked, setAsked] = useState<Asked>();
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change, fingerprint: undefined }), replace: true });
-  const letters = groups.reduce((sum, group) => sum + group.letters, 0);
+  const total = dead.data?.total ?? { groups: 0, letters: 0 };
   const pane = open ? (
     <DeadGroup key={open.fingerprint} group={open} narrowing={narrowing} onAsk={setAsked} />
-  ) : fingerprint && dead.data ? (
+  ) : fingerprint && unlisted.data ? (
     <Card>
       <Nothing title={t("dead.gone")}>{t("dead.goneTold")}</Nothing>
     </Card>
@@ -69,7 +78,7 @@ export function DeadLetters() {
   return (
     <Page
       title={t("screen.dead")}
-      below={groups.length > 0 ? t("dead.sum", { letters: count(letters), n: groups.length }) : t("dead.lead")}
+      below={groups.length > 0 ? t("dead.sum", { letters: count(total.letters), n: total.groups }) : t("dead.lead")}
     >
       {!wide && fingerprint && dead.data ? (
         <>
@@ -108,7 +117,7 @@ export function DeadLetters() {
                 </Card>
               ) : (
                 <div className={css.both}>
-                  <Groups groups={groups} open={open?.fingerprint} />
+                  <Groups groups={groups} more={total.groups - groups.length} open={open?.fingerprint} />
                   {wide && <div className={css.pane}>{pane}</div>}
                 </div>
               )
@@ -146,7 +155,8 @@ const tasksShown = 2;
 /** Each reason weighs a row of the page; the largest come first. */
 const groupsShown = 100;
 
-function Groups({ groups, open }: { groups: Group[]; open: string | undefined }) {
+/** @param more reasons than are listed at all */
+function Groups({ groups, more, open }: { groups: Group[]; more: number; open: string | undefined }) {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
   const now = useNow();
@@ -167,7 +177,7 @@ function Groups({ groups, open }: { groups: Group[]; open: string | undefined })
             <span className={css.words}>{plain(wordsOf(group) ?? t("dead.unknown"))}</span>
             <span className={`${css.tasks} cut`}>
               {group.tasks.slice(0, tasksShown).map(plain).join(", ")}
-              {group.tasks.length > tasksShown && ` ${t("bulk.andMore", { n: group.tasks.length - tasksShown })}`}
+              {group.taskCount > tasksShown && ` ${t("bulk.andMore", { n: group.taskCount - tasksShown })}`}
             </span>
             <span className={css.last}>
               <Away at={group.last} />
@@ -183,6 +193,7 @@ function Groups({ groups, open }: { groups: Group[]; open: string | undefined })
           </Button>
         </li>
       )}
+      {more > 0 && shown >= groups.length && <li className={css.more}>{t("dead.unlisted", { n: more })}</li>}
     </ul>
   );
 }

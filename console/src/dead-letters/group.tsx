@@ -43,7 +43,7 @@ export function DeadGroup({
 }) {
   const { t, count } = useWords();
   const reach = useReach("operator");
-  const { fingerprint, letters, tasks, reason } = group;
+  const { fingerprint, letters, tasks, taskCount, reason } = group;
   const may = tasks.some(reach.on);
   return (
     <div className={css.detail}>
@@ -99,9 +99,7 @@ export function DeadGroup({
           {tasks.slice(0, tasksShown).map((task) => (
             <TaskLink key={task} task={task} />
           ))}
-          {tasks.length > tasksShown && (
-            <span className="soft">{t("bulk.andMore", { n: tasks.length - tasksShown })}</span>
-          )}
+          {taskCount > tasksShown && <span className="soft">{t("bulk.andMore", { n: taskCount - tasksShown })}</span>}
         </p>
       </Card>
       <Sample run={group.lastRun} />

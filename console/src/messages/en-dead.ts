@@ -4,6 +4,8 @@ export const deadEn = {
   "dead.sum":
     "{letters} runs used up their tries, for {n} reason.|{letters} runs used up their tries, for {n} reasons.",
   "dead.kinds": "By reason",
+  "dead.unlisted":
+    "{n} rarer reason is not listed: a task or a time narrows it.|{n} rarer reasons are not listed: a task or a time narrows it.",
   "dead.all": "All reasons",
   "dead.within": "Failed within",
   "dead.ever": "Whenever it failed",

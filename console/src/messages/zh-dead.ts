@@ -3,6 +3,7 @@ import type { deadEn } from "./en-dead.ts";
 export const deadZh: Record<keyof typeof deadEn, string> = {
   "screen.dead": "死信",
   "dead.lead": "用尽尝试次数的运行,按失败原因归类。",
+  "dead.unlisted": "另有 {n} 种较少见的原因未列出:可按任务或时间缩小范围。",
   "dead.sum": "{letters} 次运行用尽了尝试次数,共 {n} 种原因。",
   "dead.kinds": "按原因",
   "dead.all": "全部原因",

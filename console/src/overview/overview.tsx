@@ -62,7 +62,7 @@ export function Overview() {
   const leastOf = (n: number, isMore: boolean) => (isMore ? least(n, true) : n);
   const waiting = (groups.data?.items ?? []).reduce((sum, group) => sum + group.waiting, 0);
   const capacity = (workers.data?.items ?? []).reduce((sum, worker) => sum + (worker.capacity ?? 0), 0);
-  const letters = (dead.data?.groups ?? []).reduce((sum, group) => sum + group.letters, 0);
+  const letters = dead.data?.total.letters ?? 0;
   const late = (ended.data?.items ?? [])
     .flatMap(({ lateMs }) => (lateMs === null ? [] : Math.max(0, lateMs)))
     .sort((a, b) => a - b);
@@ -185,7 +185,7 @@ export function Overview() {
           name={t("overview.dead")}
           value={dead.data && count(letters)}
           tone={letters > 0 ? "late" : "ok"}
-          more={t("overview.deadMore", { n: dead.data?.groups.length ?? 0 })}
+          more={t("overview.deadMore", { n: dead.data?.total.groups ?? 0 })}
           to="/dead-letters"
           search={{}}
         />

@@ -5,7 +5,7 @@ import type { Applied } from "../apply.ts";
 import type { ApplyPlan, PlanOptions } from "../apply-plan.ts";
 import type { Calendar, CalendarContent } from "../calendar.ts";
 import type { CalendarRecord } from "../calendar-store.ts";
-import type { DeadGroup, DeadLetter } from "../dead-letters.ts";
+import type { DeadGroups, DeadLetter } from "../dead-letters.ts";
 import type { Follower, LateResult, Relative } from "../flow.ts";
 import type { GroupRecord } from "../group-store.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../operations.ts";
@@ -165,7 +165,7 @@ export interface ClusterOperations {
 }
 
 export interface ClusterDeadLetters {
-  groups(filter: OperationFilter): Promise<DeadGroup[]>;
+  groups(filter: OperationFilter): Promise<DeadGroups>;
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
 }
 

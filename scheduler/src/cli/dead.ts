@@ -1,3 +1,4 @@
+import type { DeadGroup } from "../dead-letters.ts";
 import { CarillonError } from "../errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { type BulkOptions, filterOf } from "./operations.ts";
@@ -11,14 +12,17 @@ const iso = (ms: number) => new Date(ms).toISOString();
 const reasonText = (reason: { code: string; words: string } | null) =>
   reason === null ? "(dropped by retention)" : `${reason.code === "" ? "" : `${reason.code}: `}${reason.words}`;
 
+const tasksText = ({ tasks, taskCount }: DeadGroup) =>
+  `${tasks.join(", ")}${taskCount > tasks.length ? ` and ${taskCount - tasks.length} more` : ""}`;
+
 export function listDead(options: BulkOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const now = cluster.nowMs();
-    const groups = await cluster.dead.groups(filterOf(options, now));
-    const letters = groups.reduce((sum, group) => sum + group.letters, 0);
+    const { groups, total } = await cluster.dead.groups(filterOf(options, now));
     if (terminal.json) {
       terminal.object({
-        letters,
+        letters: total.letters,
+        reasons: total.groups,
         groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
           ...group,
           first: iso(firstMs),
@@ -49,12 +53,16 @@ export function listDead(options: BulkOptions, terminal: Terminal): Promise<Exit
         ageText(group.lastMs, now),
         { text: ageText(group.firstMs, now), paint: style.dim },
         String(group.lastRunId),
-        plain(group.tasks.join(", ")),
+        plain(tasksText(group)),
         { text: plain(reasonText(group.reason)), paint: style.bad },
       ]),
     );
+    if (total.groups > groups.length)
+      terminal.aside(
+        `The ${groups.length} most frequent of ${total.groups} reasons. --task, --since and --until narrow it.`,
+      );
     terminal.aside(
-      `${letters} dead letters. Run them again: carillon dead redrive; let them be: carillon dead dismiss`,
+      `${total.letters} dead letters. Run them again: carillon dead redrive; let them be: carillon dead dismiss`,
     );
     return exitCodes.ok;
   });
@@ -66,7 +74,7 @@ export function showDead(
   terminal: Terminal,
 ): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const [group] = await cluster.dead.groups({ fingerprint });
+    const [group] = (await cluster.dead.groups({ fingerprint })).groups;
     if (!group) {
       throw new CarillonError("RUN_UNKNOWN", `no dead letter has the fingerprint ${JSON.stringify(fingerprint)}`, {
         hint: "See carillon dead list. What was redriven or dismissed is shown by carillon runs show.",
@@ -83,7 +91,7 @@ export function showDead(
     }
     const { style } = terminal;
     terminal.line(`${style.title(fingerprint)}  ${style.bad(plain(reasonText(group.reason)))}`);
-    terminal.line(`${group.letters} dead letters of ${plain(group.tasks.join(", "))}`);
+    terminal.line(`${group.letters} dead letters of ${plain(tasksText(group))}`);
     const { message } = (error ?? {}) as { message?: unknown };
     if (typeof message === "string") terminal.line(`last: ${plain(message)}`);
     terminal.line();

@@ -62,7 +62,7 @@ const member = (node: string, given: Partial<Member> = {}): Member => ({
   ...given,
 });
 const well: TopState = {
-  ...{ place: "PostgreSQL at db.example:5432/app", nowMs: now, overdue: [], failing: [] },
+  ...{ place: "PostgreSQL at db.example:5432/app", nowMs: now, overdue: [], letters: 0, failing: [] },
   tasks: [
     task("settle", { next: "2030-01-03T10:00:00.000Z", counters: { ...noCounters, succeeded: 41, failed: 2 } }),
     task("beat", { next: "2030-01-03T09:12:46.000Z", counters: { ...noCounters, succeeded: 9_000 } }),
@@ -84,6 +84,7 @@ const ill: TopState = {
   ...well,
   leader: null,
   overdue: [run(8, { task: "\u001b[2Jorder", state: "ready", dueMs: now - 90_000, node: null })],
+  letters: 12,
   failing: [{ reason: "BankError: no route to bank", letters: 12, tasks: ["settle"], lastMs: now - 5_000 }],
   members: [member("atlas", { seenMs: now - 60_000 })],
 };

@@ -56,7 +56,7 @@ export function topLines(state: TopState, view: TopView): string[] {
 }
 
 function headLines(state: TopState, { style, zone, nowMs, away, paused, width }: TopView): string[] {
-  const { place, leader, members, running, overdue, ended, failing } = state;
+  const { place, leader, members, running, overdue, ended, letters } = state;
   const clock = clockText(nowMs, zone).slice(0, 8);
   const title = `${style.title("carillon top")}  ${plain(place)}`;
   const right = `${paused ? style.warning("paused  ") : ""}${clock}`;
@@ -73,7 +73,6 @@ function headLines(state: TopState, { style, zone, nowMs, away, paused, width }:
           .join(style.dim("; "));
   const late = latenessOf(ended);
   const failed = ended.filter(({ state: end }) => end === "failed").length;
-  const letters = failing.reduce((sum, one) => sum + one.letters, 0);
   const lateText =
     late === null
       ? style.dim("no run started in the last minute")

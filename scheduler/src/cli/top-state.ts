@@ -24,7 +24,8 @@ export interface TopState {
   overdue: RunRecord[];
   /** That ended within the last minute, the latest first. */
   ended: RunRecord[];
-  /** Open dead letters, by what they failed of. */
+  /** Open dead letters: how many, and by what they failed of. */
+  letters: number;
   failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
   members: Member[];
   leader: Term | null;
@@ -34,7 +35,7 @@ export interface TopState {
 export class TopReader {
   readonly #cluster: Cluster;
   #tasks: ListedTask[] = [];
-  #failing: TopState["failing"] = [];
+  #failing: Pick<TopState, "letters" | "failing"> = { letters: 0, failing: [] };
   #readAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(cluster: Cluster) {
@@ -46,12 +47,13 @@ export class TopReader {
     const askedMs = Math.round(cluster.nowMs());
     if (askedMs - this.#readAtMs >= (this.#tasks.length > fewTasks ? rarelyMs : oftenMs)) {
       this.#readAtMs = askedMs;
-      const [tasks, groups] = await Promise.all([cluster.tasks.list(), cluster.dead.groups({})]);
+      const [tasks, { groups, total }] = await Promise.all([cluster.tasks.list(), cluster.dead.groups({})]);
       this.#tasks = tasks;
-      this.#failing = groups.map(({ reason, letters, tasks: names, lastMs }) => ({
+      const failing = groups.map(({ reason, letters, tasks: names, lastMs }) => ({
         ...{ letters, tasks: names, lastMs },
         reason: reason === null ? "(dropped by retention)" : [reason.code, reason.words].filter(Boolean).join(": "),
       }));
+      this.#failing = { letters: total.letters, failing };
     }
     const [claimed, ready, ended, { members, leadership }, terms] = await Promise.all([
       runs.list({ states: ["claimed"], limit: runsRead }),
@@ -63,7 +65,7 @@ export class TopReader {
     const nowMs = cluster.nowMs();
     const due = ({ dueMs }: RunRecord) => dueMs <= nowMs;
     return {
-      ...{ place, nowMs, tasks: this.#tasks, failing: this.#failing, ended, members },
+      ...{ place, nowMs, tasks: this.#tasks, ...this.#failing, ended, members },
       running: claimed.filter(due),
       overdue: ready.filter(({ dueMs }) => nowMs - dueMs > overdueMs).sort((a, b) => a.dueMs - b.dueMs),
       leader: leadership.sessionId === null ? null : (terms.find(({ endedMs }) => endedMs === null) ?? null),

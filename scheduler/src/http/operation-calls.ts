@@ -81,11 +81,12 @@ export function operationCalls(store: Store): Some<keyof typeof operationRoutes>
       return operationObject(await store.operations.find(operation));
     },
     async listDeadGroups(given, { reach }) {
-      const groups = await store.deadLetters.groups(filterOf(given, reach));
+      const { groups, total } = await store.deadLetters.groups(filterOf(given, reach));
       return {
         groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
           ...{ ...group, first: isoTime(firstMs), last: isoTime(lastMs), lastRun: lastRunId },
         })),
+        total,
       };
     },
     async listDeadLetters({ cursor, limit, ...given }, { reach }) {

@@ -1,6 +1,7 @@
 import type { DeadGroup, DeadLetter, DeadLetterStore } from "../dead-letters.ts";
 import { fingerprintOfText, reasonOf } from "../error-fingerprint.ts";
 import type { Json } from "../json.ts";
+import { limits } from "../limits.ts";
 import type { OperationFilter } from "../operations.ts";
 import type { Settlement } from "../store.ts";
 import type { Database } from "./database.ts";
@@ -70,20 +71,28 @@ export function deadLetterStore(database: Database): DeadLetterStore {
   return {
     async groups(filter) {
       // The counts come from the index of open letters alone; of history one row a group is read, by its partition's key.
-      const rows = await database.query<Omit<DeadGroup, "reason"> & { error: Json; kept: boolean }>(
+      type Counted = Omit<DeadGroup, "reason"> & { error: Json; kept: boolean; ofGroups: number; ofLetters: number };
+      const rows = await database.query<Counted>(
         "",
         `with counted as materialized (
            select d.fingerprint, count(*) as letters, array_agg(distinct d.task_id) as task_ids, min(d.ended_ms) as first_ms,
                   max(array[d.ended_ms, d.run_id]) as last
-           from ${s}.dead_letter d where ${openLettersSql(s, filter)} group by d.fingerprint)
+           from ${s}.dead_letter d where ${openLettersSql(s, filter)} group by d.fingerprint),
+         largest as materialized (select * from counted order by letters desc, last desc limit ${limits.deadGroups})
          select c.fingerprint, c.letters, c.first_ms as "firstMs", c.last[1] as "lastMs", c.last[2] as "lastRunId",
-                array(select name from ${s}.task where id = any(c.task_ids) order by name) as tasks,
-                h.error, h.id is not null as kept
-         from counted c left join ${s}.run_history h on h.id = c.last[2] and h.ended_ms = c.last[1]
+                array(select name from ${s}.task where id = any(c.task_ids) order by name limit ${limits.deadGroupTasks}) as tasks,
+                cardinality(c.task_ids) as "taskCount", h.error, h.id is not null as kept,
+                (select count(*) from counted) as "ofGroups", (select sum(letters)::bigint from counted) as "ofLetters"
+         from largest c left join ${s}.run_history h on h.id = c.last[2] and h.ended_ms = c.last[1]
          order by c.letters desc, c.last desc`,
         letterValues(filter),
       );
-      return rows.map(({ error, kept, ...row }) => ({ ...row, reason: kept ? reasonOf(error) : null }));
+      return {
+        groups: rows.map(({ error, kept, ofGroups: _, ofLetters: __, ...row }) => ({
+          ...{ ...row, reason: kept ? reasonOf(error) : null },
+        })),
+        total: { groups: rows[0]?.ofGroups ?? 0, letters: rows[0]?.ofLetters ?? 0 },
+      };
     },
 
     async letters(filter, limit) {

@@ -320,8 +320,11 @@ describe("the rest", () => {
   test("dead letters, by reason and one by one", async () => {
     await stage.task("dying");
     const run = await ended("dying", { outcome: "failed", error: { message: "disk 7 is full", code: "E7" } });
-    const { groups } = await api.listDeadGroups({ task: "dying" });
+    const { groups, total } = await api.listDeadGroups({ task: "dying" });
+    expect(total).toEqual({ groups: 1, letters: 1 });
     expect(groups).toMatchObject([{ letters: 1, lastRun: run, tasks: ["dying"], reason: { code: "E7" } }]);
+    expect((await api.listDeadGroups({ fingerprint: groups[0]?.fingerprint as string })).groups).toEqual(groups);
+    expect((await api.listDeadGroups({ fingerprint: "none" })).total).toEqual({ groups: 0, letters: 0 });
     expect((await api.listDeadLetters({ task: "dying" })).items).toMatchObject([{ run, task: "dying" }]);
     const begun = await api.beginOperation({
       kind: "redrive",

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Onward, RunInput } from "../../src/flow.ts";
-import type { OperationKind, OperationRequest } from "../../src/operations.ts";
+import type { OperationFilter, OperationKind, OperationRequest } from "../../src/operations.ts";
 import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
 import type { TaskOptions } from "../../src/task.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -37,6 +37,8 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
   });
   const begin = (kind: OperationKind, filter: OperationRequest["filter"], nowMs = stage.nowMs + 1_000) =>
     stage.store.operations.begin(request(kind, filter), `token ${++tokens}`, nowMs);
+  const groupsOf = async (filter: OperationFilter) => (await stage.store.deadLetters.groups(filter)).groups;
+
   async function carryOut(id: number, store = stage.store) {
     while ((await store.operations.step(stage.nowMs + 1_000, id)).stepped !== null);
     return store.operations.find(id);
@@ -47,7 +49,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     const b = await stage.task("grouped-b", { group: "grouped-b" });
     const first = await fail(a, ["order 1 refused", "order 22 refused", "disk full"]);
     const second = await fail(b, ["order 333 refused"], {}, stage.nowMs + 5);
-    const groups = await stage.store.deadLetters.groups({ matching: "grouped-*" });
+    const groups = await groupsOf({ matching: "grouped-*" });
     expect(groups).toHaveLength(2);
     expect(groups[0]).toMatchObject({
       letters: 3,
@@ -64,9 +66,27 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
       first[1],
       first[0],
     ]);
-    expect(await stage.store.deadLetters.groups({ matching: "grouped-*", untilMs: stage.nowMs - 1 })).toEqual([]);
-    expect(await stage.store.deadLetters.groups({ group: "grouped-b" })).toEqual([
-      expect.objectContaining({ letters: 1 }),
+    expect(await groupsOf({ matching: "grouped-*", untilMs: stage.nowMs - 1 })).toEqual([]);
+    expect(await groupsOf({ group: "grouped-b" })).toEqual([expect.objectContaining({ letters: 1 })]);
+  });
+
+  it("are listed by the largest thousand reasons, and a hundred tasks of each, with the counts of all", async () => {
+    const word = (n: number) =>
+      String.fromCharCode(...[n / 676, (n / 26) % 26, n % 26].map((at) => 97 + Math.floor(at)));
+    const various = await stage.task("various", { group: "various" });
+    const causes = Array.from({ length: 1_002 }, (_, n) => `cause ${word(n)}`);
+    await fail(various, ["often", "often", ...causes.slice(500)]);
+    await fail(various, causes.slice(0, 500));
+    const many = Array.from({ length: 102 }, (_, n) => `alike-${word(n)}`);
+    for (const name of many) await fail(await stage.task(name, { group: "alike" }), ["no disk"]);
+    const { groups, total } = await stage.store.deadLetters.groups({ group: "various" });
+    expect([groups.length, groups[0]?.letters, total]).toEqual([1_000, 2, { groups: 1_003, letters: 1_004 }]);
+    const listed = new Set(groups.map(({ fingerprint }) => fingerprint));
+    const letters = await stage.store.deadLetters.letters({ group: "various" }, 2_000);
+    const rare = letters.find(({ fingerprint }) => !listed.has(fingerprint))?.fingerprint as string;
+    expect(await groupsOf({ fingerprint: rare })).toMatchObject([{ letters: 1, tasks: ["various"] }]);
+    expect(await groupsOf({ group: "alike" })).toMatchObject([
+      { letters: 102, taskCount: 102, tasks: many.slice(0, 100) },
     ]);
   });
 
@@ -81,7 +101,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     ];
     const batch = runs.map((run, i) => settlement(run, verdicts[i] as Verdict, stage.nowMs));
     await stage.store.claims.settle(session, batch, stage.nowMs);
-    expect(await stage.store.deadLetters.groups({ task: "not-dead" })).toEqual([]);
+    expect(await groupsOf({ task: "not-dead" })).toEqual([]);
   });
 
   it("have one who was lost with its worker among them, and one of a gated task", async () => {
@@ -91,7 +111,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     await stage.claim(worker, [task]);
     await stage.store.sessions.end(worker, null, stage.nowMs, "silent");
     await stage.store.claims.reclaim(worker, 60_000, stage.nowMs, 10);
-    const [group] = await stage.store.deadLetters.groups({ task: "lost" });
+    const [group] = await groupsOf({ task: "lost" });
     expect(group).toMatchObject({ letters: 1, lastRunId: run, reason: { code: "WORKER_LOST" } });
   });
 
@@ -109,7 +129,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     });
     expect(await stage.store.deadLetters.linksOf(run?.runId as number)).toEqual({ letter: null, redrives: old });
     expect(await carryOut(await begin("redrive", { task: "redriven" }))).toMatchObject({ total: 0, done: 0 });
-    expect(await stage.store.deadLetters.groups({ task: "redriven" })).toEqual([]);
+    expect(await groupsOf({ task: "redriven" })).toEqual([]);
   });
 
   it("are redriven, and run again by number, with the inputs that they had; a child without its parent", async () => {
@@ -248,7 +268,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     const other = await stage.task("forgotten", { group: "forgotten" });
     await fail(other, ["no"]);
     await stage.rows("delete from $s.run_history where task_id = $1", [other.taskId]);
-    expect((await stage.store.deadLetters.groups({ task: "forgotten" }))[0]?.reason).toBeNull();
+    expect((await groupsOf({ task: "forgotten" }))[0]?.reason).toBeNull();
     expect(await carryOut(await begin("redrive", { task: "forgotten" }))).toMatchObject({
       failed: 1,
       error: expect.stringContaining("retention"),
@@ -266,7 +286,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
   it("are taken off by dismissing, and a redriven run that fails again is a new one", async () => {
     const task = await stage.task("again", { group: "again" });
     await fail(task, ["no", "other"]);
-    const [group] = await stage.store.deadLetters.groups({ task: "again" });
+    const [group] = await groupsOf({ task: "again" });
     const dismissed = await carryOut(await begin("dismiss", { fingerprint: group!.fingerprint, task: "again" }));
     expect(dismissed).toMatchObject({ done: 1 });
     const redrive = await begin("redrive", { task: "again" });
@@ -275,9 +295,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     // It fails before the operation looks again, by a clock that is behind.
     await stage.store.claims.settle(session, [settlement(run!, failing("no"), stage.nowMs - 1)], stage.nowMs);
     expect(await carryOut(redrive)).toMatchObject({ state: "done", done: 1 });
-    expect(await stage.store.deadLetters.groups({ task: "again" })).toEqual([
-      expect.objectContaining({ letters: 1, lastRunId: run!.runId }),
-    ]);
+    expect(await groupsOf({ task: "again" })).toEqual([expect.objectContaining({ letters: 1, lastRunId: run!.runId })]);
   });
 
   it("wait for a place like any run when their task counts its places", async () => {

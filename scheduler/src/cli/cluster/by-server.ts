@@ -51,13 +51,14 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     runs: serverRuns(api),
     operations: serverOperations(api),
     dead: {
-      async groups({ fingerprint, ...filter }) {
-        const { groups } = await api.listDeadGroups(lettersOf(filter));
-        return groups
-          .filter((group) => fingerprint === undefined || group.fingerprint === fingerprint)
-          .map(({ first, last, lastRun, ...rest }) => ({
+      async groups(filter) {
+        const { groups, total } = await api.listDeadGroups(lettersOf(filter));
+        return {
+          groups: groups.map(({ first, last, lastRun, ...rest }) => ({
             ...{ ...rest, firstMs: Date.parse(first), lastMs: Date.parse(last), lastRunId: lastRun },
-          }));
+          })),
+          total,
+        };
       },
       async letters(filter, limit) {
         const letters = await pages((page) => api.listDeadLetters({ ...lettersOf(filter), ...page }), limit);
