@@ -6,13 +6,14 @@ import { earliestReadySql, prioritiesSql } from "./ready.ts";
 /**
  * When the next run that any claim may take is due, and which of the groups have a limit. A statement of its own: within
  * the claim's, the planner makes either one plan for all, which goes through every run of the future, or one for each
- * claim, which takes longer than both statements do.
+ * claim, which takes longer than both statements do. The groups stand behind a select, where it cannot see how many they are: as it
+ * could, it took one plan for all to be dearer, and planned each time anew, 0.3 ms for what is read in 0.1.
  */
 export function nextDueOf(database: Database) {
   const s = database.schema;
   const sql = `select (${earliestReadySql(
     s,
-    `${unlimitedSql(s, "$1::int[]")} g`,
+    `${unlimitedSql(s, "(select $1::int[])")} g`,
     "g.group_id",
     `task_id <> all ($2::int[]) and ${unlimitedRunSql(s, "g.group_id", "task_id")}`,
   )}) as next, ${limitedOfSql(s, "$1::int[]")} as limited`;

@@ -1,0 +1,84 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openPostgres } from "../../src/store/postgres.ts";
+import type { Store, TaskRecord } from "../../src/store.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+
+/** PostgreSQL plans a prepared statement anew at least so many times. */
+const tried = 5;
+const lone = 20;
+
+describe.each(everyPostgres())("plans that a connection keeps, on $title", (server) => {
+  let stage: Stage;
+  let store: Store;
+  let pool: pg.Pool;
+  let task: TaskRecord;
+  let session: number;
+
+  beforeAll(async () => {
+    stage = await openStage(server);
+    store = await openPostgres({
+      url: server.url,
+      schema: stage.schema,
+      connectionsMax: 1,
+      driver: {
+        pool: (config) => {
+          pool = new pg.Pool(config);
+          return pool;
+        },
+        client: (config) => new pg.Client(config),
+      },
+    });
+    task = await stage.task("lone");
+    session = await stage.session();
+    for (let i = 0; i < lone; i++) await live();
+  });
+  afterAll(async () => {
+    await store.close();
+    await stage.close();
+  });
+
+  /** One run from its enqueue to its end, with nothing beside it. */
+  async function live(): Promise<void> {
+    const { nowMs } = stage;
+    await store.runs.enqueue([stage.write(task)], nowMs);
+    const request = { sessionId: session, groupIds: [task.groupId], exceptTaskIds: [], untilMs: nowMs, nowMs };
+    const { runs, nextDue } = await store.claims.claim({ ...request, limit: 2_000 });
+    expect(runs).toHaveLength(1);
+    await nextDue();
+    await store.claims.settle(
+      session,
+      runs.map((run) => settlement(run, succeededVerdict, nowMs)),
+      nowMs,
+    );
+  }
+
+  const kept = async () =>
+    (await pool.query("select name, generic_plans, custom_plans from pg_prepared_statements")).rows;
+  const readsAllRuns = async (statement: string, values: number) => {
+    const given = Array.from({ length: values }, () => "null").join();
+    const { rows } = await pool.query(`explain execute "${statement}" (${given})`);
+    return rows.some((row) => /Seq Scan on run /.test(row["QUERY PLAN"]));
+  };
+
+  it("are those of all that a lone run takes: making one anew takes longer than what it is for", async () => {
+    const counts = new Map((await kept()).map((row) => [row.name, row]));
+    for (const name of ["run-insert-plain", "claim", "claim-next", "settle-finish"]) {
+      const { generic_plans: generic, custom_plans: custom } = counts.get(name) ?? {};
+      expect(Number(generic) + Number(custom), name).toBe(lone);
+      expect(Number(custom), name).toBeLessThanOrEqual(tried);
+    }
+  });
+
+  it("do not go through all runs, made as they were before these were many", async () => {
+    const later = stage.nowMs + 3_600_000;
+    const many = Array.from({ length: 4_500 }, () => stage.write(task, { dueMs: later }));
+    await store.runs.enqueue(many, stage.nowMs);
+    const known = `select reltuples::int as count from pg_class where oid = '${stage.schema}.run'::regclass`;
+    await until("the planner knows of them", async () => ((await stage.one(known)).count as number) >= 4_500);
+    await live();
+    expect(await readsAllRuns("claim", 6)).toBe(false);
+    expect(await readsAllRuns("settle-finish", 8)).toBe(false);
+  });
+});
