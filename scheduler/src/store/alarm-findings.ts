@@ -126,8 +126,11 @@ export function findSql(database: Database) {
      * does. Failures are kept always; a success that is not is counted as before. @param since a time: not looked for before it
      */
     succeededAtFailure: (subject: string, since: string) => `(${succeededOf(subject)} - coalesce((
-       select 1 - h.outcome from ${s}.run_history h where h.task_id = (select id from ${s}.task where name = ${subject})
-       and h.outcome in (0, 1) and h.ended_ms > ${since} order by h.ended_ms desc, h.id desc limit 1), 0))`,
+       select 1 - h.outcome from unnest(array[0, 1]::smallint[]) as o (outcome) cross join lateral (
+         select outcome, ended_ms, id from ${s}.run_history
+         where task_id = (select id from ${s}.task where name = ${subject}) and outcome = o.outcome and ended_ms > ${since}
+         order by ended_ms desc, id desc limit 1) h
+       order by h.ended_ms desc, h.id desc limit 1), 0))`,
 
     /** Groups that are at their limit now: room that is there when it is looked for may be a moment old. */
     async markFull(nowMs: number): Promise<void> {

@@ -133,8 +133,7 @@ async function endedRuns(database: Database, browse: Asked, ends: number[]): Pro
   const of = (...where: string[]) => `(select r.id, r.ended_ms from ${s}.run_history r
     where ${[...where, ...bounds.map(([, bound]) => bound)].join(" and ")}
     order by r.ended_ms desc, r.id desc limit ${size})`;
-  const ofTask = (end: number) => (end === 0 ? ["r.task_id = $5"] : ["r.task_id = $5", "r.outcome <> 0"]);
-  const pieces = ends.map((end) => of(...(taskId === null ? [] : ofTask(end)), `r.outcome = ${end}`));
+  const pieces = ends.map((end) => of(...(taskId === null ? [] : ["r.task_id = $5"]), `r.outcome = ${end}`));
   const name = nameOf("ended", ends, browse, size);
   const rows = await database.query<RunRow>(
     name && [name, ...bounds.map(([kind]) => kind)].join("-"),

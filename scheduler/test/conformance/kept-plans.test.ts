@@ -81,4 +81,28 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     expect(await readsAllRuns("claim", 6)).toBe(false);
     expect(await readsAllRuns("settle-finish", 8)).toBe(false);
   });
+
+  it("read of a task's history what a page shows, whatever became of its other runs", async () => {
+    const failing = await stage.task("failing");
+    const failures = 5_000;
+    await stage.rows(
+      `insert into $s.run_history (id, due_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source)
+       select 1000000 + i, $3::bigint, $3, $3, (array[$1::int, $2::int])[1 + i % 2], 1, 1, 1 - i % 2, 5, 2
+       from generate_series(1, ${2 * failures}) as i`,
+      [failing.taskId, task.taskId, stage.nowMs],
+    );
+    await stage.rows("analyze $s.run_history");
+    const page = await store.runs.list({ task: "failing", states: ["succeeded", "failed"], limit: 50 });
+    expect(page.map(({ runId }) => runId)).toEqual(
+      Array.from({ length: 50 }, (_, i) => 1_000_000 + 2 * (failures - i)),
+    );
+    const name = (await kept()).map((row) => row.name as string).find((known) => known.startsWith("list-ended-"));
+    const { rows } = await pool.query(
+      `explain (analyze, format json) execute "${name}" (null, null, null, null, ${failing.taskId})`,
+    );
+    const [{ Plan: plan }] = rows[0]["QUERY PLAN"];
+    expect(plan["Actual Rows"]).toBe(51);
+    const passedOver = JSON.stringify(plan).matchAll(/"Rows Removed by Filter":(\d+)/g);
+    expect([...passedOver].reduce((sum, [, removed]) => sum + Number(removed), 0)).toBeLessThan(51);
+  });
 });

@@ -23,6 +23,7 @@ import { alarmHeld } from "./0023-alarm-held.ts";
 import { accessLines } from "./0024-access-lines.ts";
 import { runAgain } from "./0025-run-again.ts";
 import { waitsSince } from "./0026-waits-since.ts";
+import { historyByOutcome } from "./0027-history-by-outcome.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -57,4 +58,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 24, name: "access-lines", sql: accessLines },
   { number: 25, name: "run-again", sql: runAgain },
   { number: 26, name: "waits-since", sql: waitsSince },
+  { number: 27, name: "history-by-outcome", sql: historyByOutcome },
 ];
