@@ -28,9 +28,7 @@ export class SingleFlight {
       this.#again = true;
       return this.#flight;
     }
-    this.#flight = this.#fly().finally(() => {
-      this.#flight = undefined;
-    });
+    this.#flight = this.#fly();
     return this.#flight;
   }
 
@@ -53,5 +51,7 @@ export class SingleFlight {
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");
       }
     } while (this.#again && !this.#stopped);
+    // Here, and not once its promise is seen to be kept: a call in between would be answered by a run that began before it.
+    this.#flight = undefined;
   }
 }

@@ -134,6 +134,8 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     if (this.#watching || this.#over.signal.aborted) return;
     this.#watching = this.#watch().finally(() => {
       this.#watching = undefined;
+      // Claims that came as it ended.
+      if (this.#options.held() > 0) this.watch();
     });
   }
 

@@ -247,9 +247,7 @@ export class Worker implements RunHost {
       this.#fetchAgain = true;
       return;
     }
-    this.#fetching = this.#fetchAll().finally(() => {
-      this.#fetching = undefined;
-    });
+    this.#fetching = this.#fetchAll();
   }
 
   async #fetchAll(): Promise<void> {
@@ -269,6 +267,8 @@ export class Worker implements RunHost {
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
+    // Here, and not once its promise is seen to be kept: a wish in between would be lost.
+    this.#fetching = undefined;
   }
 
   /** @returns how long to wait before the next one */
@@ -399,7 +399,7 @@ export class Worker implements RunHost {
     run.cancelTimeout?.();
     this.#running--;
     const mono = this.clock.monotonic();
-    this.#pace.took(mono - run.startedMono);
+    if (this.#pace.took(mono - run.startedMono)) this.#fetch();
     this.#send(run, verdict, mono);
     if (this.#overdue.size === 0 || this.#startsOverdue) return;
     this.#startsOverdue = true;
@@ -491,7 +491,7 @@ export class Worker implements RunHost {
   #giveBackOverdue(): void {
     for (const { waitedMs, spared } of givenBack) {
       const tooMany = this.#overdue.takeOverdue(this.now() - waitedMs, spared * this.#options.concurrency);
-      if (tooMany.length > 0) this.#pace.tookAtLeast(waitedMs);
+      if (tooMany.length > 0) this.#pace.gaveBack(waitedMs, spared === 0);
       for (const run of tooMany) this.#do(run, run.on("give back"));
     }
   }

@@ -176,6 +176,30 @@ describe("a worker follows the claim table:", () => {
     expect(bench.claims).toBeLessThan(20);
   });
 
+  it("claims nothing that it could not start: what it gave back is the others' until one of its own ends", async () => {
+    const bench = await into("running", { timeout: "1h" }, 1);
+    bench.offers.push({ ...bench.run, runId: 11, fence: 101 });
+    bench.worker.nudge(bench.worker.now());
+    await until("another to wait behind it", () => bench.worker.held === 2);
+    await until("that to be given back", () => {
+      bench.clock.advance(250);
+      return bench.kinds().includes("released");
+    });
+    for (const answer of bench.answers.splice(0)) answer(false);
+    await settleDown();
+    bench.claims = 0;
+    bench.worker.nudge(bench.worker.now());
+    for (let passedMs = 0; passedMs < 60_000; passedMs += 250) {
+      await settleDown();
+      bench.clock.advance(250);
+    }
+    expect(bench.claims).toBe(0);
+    bench.offers = [{ ...bench.run, runId: 11, fence: 102 }];
+    bench.finish(null);
+    await settleDown();
+    expect([bench.claims, bench.starts], "at once").toEqual([1, 2]);
+  });
+
   it("a handler that never settles does not keep its worker from stopping", async () => {
     const bench = await into("running");
     bench.finish = () => undefined;
