@@ -60,6 +60,8 @@ export class Cluster {
   readonly #strikes: Strike[] = [];
   /** Of a seed that plays locks: then its processes do nothing else. */
   readonly contenders: Contenders | undefined;
+  /** What each saw last of the grace lock, and since when. */
+  readonly #sights = new Map<string, { seen: string; sinceMs: number }>();
   #healed = false;
   #operations = 0;
 
@@ -292,9 +294,22 @@ export class Cluster {
     if (this.contenders?.hasSome(node)) this.#struck("beat", node, 0, undefined);
   }
 
+  /** The store has read a grace lock's row for it, and the answer is on its way. */
+  looked(who: string, { holder, beat, timeoutMs }: Record<string, unknown>): void {
+    const node = who.split("#")[0] as string;
+    const { nowMs } = this.#options.universe;
+    const seen = `${holder} ${beat}`;
+    const before = this.#sights.get(node);
+    if (before?.seen !== seen) this.#sights.set(node, { seen, sinceMs: nowMs });
+    else if (holder !== null) this.#struck("look", node, (timeoutMs as number) - (nowMs - before.sinceMs), undefined);
+  }
+
+  /** @param lengthMs of what it is struck in the midst of; of a look how long until the holder is taken for dead */
   #struck(at: Strike["at"], node: string, lengthMs: number, task: string | undefined): void {
-    const suits = (strike: { at: string; edited: boolean }) =>
-      strike.at === at && (at !== "run" || !strike.edited || lengthMs > editedRunMs);
+    const suits = (strike: Strike) =>
+      strike.at === at &&
+      (at !== "run" || !strike.edited || lengthMs > editedRunMs) &&
+      (at !== "look" || strike.forMs > lengthMs);
     const place = this.#healed ? -1 : this.#strikes.findIndex(suits);
     const [strike] = place < 0 ? [] : this.#strikes.splice(place, 1);
     if (!strike) return;
@@ -302,7 +317,9 @@ export class Cluster {
     const inMs =
       at === "claim"
         ? network.between(leastAheadMs / 2, lengthMs)
-        : lengthMs * (strike.edited ? network.between(0.15, 0.3) : network.between(0.02, 0.7));
+        : at === "look"
+          ? 0
+          : lengthMs * (strike.edited ? network.between(0.15, 0.3) : network.between(0.02, 0.7));
     universe.after(inMs, () => {
       if (this.#healed) return;
       if (strike.how === "crash") this.#crash(node, strike.forMs);

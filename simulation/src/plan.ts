@@ -3,7 +3,7 @@ import { operations } from "./asked.ts";
 import { Dice } from "./dice.ts";
 import { faults, stalls } from "./faults.ts";
 import { following } from "./flow.ts";
-import { beatFaults, type LocksPlayed, lockFaults, locksPlayed } from "./locks/plan.ts";
+import { beatFaults, type LocksPlayed, lockFaults, locksPlayed, lookFaults } from "./locks/plan.ts";
 import type { Cut, Weather } from "./network.ts";
 import { type Asked, operated } from "./operate.ts";
 
@@ -18,12 +18,13 @@ export type Act =
   /**
    * The same to the next node that begins a run of some length, in the midst of it, or that claims one before its time,
    * between the two, or that gets a lock, while it has it, or that steps an operation, in the midst of the step, or that has
-   * a lock and beats, while the answer is on its way. `edited`: meanwhile its task loses its grace.
+   * a lock and beats, while the answer is on its way, or that sees of a grace lock nothing new, so that it has the answer when the
+   * holder's timeout is over by its clock. `edited`: meanwhile its task loses its grace.
    */
   | {
       kind: "strike";
       how: "crash" | "pause" | "cut";
-      at: "run" | "claim" | "hold" | "step" | "beat";
+      at: "run" | "claim" | "hold" | "step" | "beat" | "look";
       edited: boolean;
       way: Cut;
       forMs: number;
@@ -147,6 +148,7 @@ export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
       ? [
           ...lockFaults(dice, names, healMs, sessionTimeoutMs, locks.graceMs, small),
           ...beatFaults(new Dice(seed ^ 0xbe02), healMs, sessionTimeoutMs),
+          ...(locks.nightly ? lookFaults(new Dice(seed ^ 0x100c5), healMs, sessionTimeoutMs) : []),
         ]
       : [
           ...faults(dice, sort, names, healMs, coordination, sessionTimeoutMs, small),

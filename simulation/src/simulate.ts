@@ -41,6 +41,7 @@ export async function simulate(plan: Plan, stage: Stage, server: Server, traced 
     const claimed = recorder.ran(who, statement, rows, storeMs);
     if (claimed.length > 0) cluster.claimed(who, claimed);
     if (statement.name === "lock-session-beat") cluster.beaten(who);
+    if (statement.name === "grace-lock-read" && rows[0]) cluster.looked(who, rows[0]);
   });
   const network = new Network(universe, seeded(plan.seed ^ 0x5eed));
   const { schema, epochMs } = stage;

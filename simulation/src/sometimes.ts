@@ -42,6 +42,8 @@ const paths: Record<string, (history: History) => boolean> = {
   "a grace lock was taken back": ({ locks }) => passed(locks, (before, next) => before.owner === next.owner),
   "a grace lock was another's after the grace": ({ locks }) =>
     passed(locks, (before, next) => before.owner !== next.owner),
+  "a grace lock's holder beat before it was vacated": ({ applied }) =>
+    applied.some(({ name, values, rows }) => name === "grace-lock-vacate" && values[2] !== null && rows.length === 0),
   "a statement waited for a lock": ({ blocked }) => blocked > 0,
 };
 

@@ -81,17 +81,29 @@ export function lockFaults(
 }
 
 /** Of seeds with locks. */
-const beatShare = 0.5;
+const [beatShare, lookShare] = [0.5, 0.5];
 
 /**
  * A holder stands still between its beat, as the store has it, and the answer, for nearly as long as it may be silent: it wakes
  * to an answer that is as old, shortly before others take it for dead. Drawn with dice of their own.
  */
 export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
-  if (!dice.chance(beatShare)) return [];
+  return standStills(dice, untilMs, timeoutMs, "beat", beatShare);
+}
+
+/**
+ * Who waits for a grace lock stands still between its look, as the store answers it, and the answer, for most of what the
+ * holder may be silent: meanwhile the holder goes on beating, and what is seen is as old as a dead one's. Drawn with dice of their own.
+ */
+export function lookFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
+  return standStills(dice, untilMs, timeoutMs, "look", lookShare);
+}
+
+function standStills(dice: Dice, untilMs: number, timeoutMs: number, at: "beat" | "look", share: number): TimedAct[] {
+  if (!dice.chance(share)) return [];
   return Array.from({ length: dice.whole(2, 4) }, () => {
     const forMs = timeoutMs * dice.between(0.7, 0.97);
-    const act = { kind: "strike", how: "pause", way: "both", forMs, at: "beat", edited: false } as const;
+    const act = { kind: "strike", how: "pause", way: "both", forMs, at, edited: false } as const;
     return { atMs: dice.between(5_000, untilMs - forMs), act };
   });
 }

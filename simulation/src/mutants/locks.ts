@@ -58,7 +58,6 @@ export const lockMutants: readonly Mutant[] = [
     put: "and ($3::bigint is null or beat >= $3) returning version",
     breaks: "8, 9",
     play: "locks",
-    full: true,
   },
   {
     name: "a grace lock's holder is taken for dead too soon",
