@@ -44,7 +44,7 @@ const unheard = (dice: Dice, untilMs: number): TimedAct => ({
     weather: {
       ...fairWeather,
       ...{ mostMs: dice.one([2, 20]), slowChance: dice.one([0, 0.05, 0.15]), slowMostMs: 800 },
-      ...{ signalLost: dice.one([0.3, 1]), signalLate: dice.one([0, 0.5]) },
+      ...{ signalLost: dice.one([0.3, 1]), signalLate: dice.one([0, 0.5]), slotsLate: 0.3 },
     },
   },
 });
@@ -136,6 +136,7 @@ export function faultOf(dice: Dice, kind: string, node: string, forMs: number): 
           ...{ slowChance: dice.one([0, 0.02, 0.2]), slowMostMs: dice.one([500, 3_000]) },
           ...{ replyLost: dice.one([0, 0.05, 0.2, 0.3]), requestLost: dice.one([0, 0.02, 0.1]) },
           ...{ signalLost: dice.one([0, 0.3, 1]), signalDoubled: dice.one([0, 0.3]), signalLate: dice.one([0, 0.3]) },
+          slotsLate: 0,
         },
       };
   }

@@ -120,7 +120,7 @@ class LineClient extends EventEmitter {
       if (this.#state !== "open") {
         return reject(broken("Client has encountered a connection error and is not queryable", ""));
       }
-      const { replyLost, requestLost } = network.weather;
+      const { replyLost, requestLost, slotsLate } = network.weather;
       const isLostBefore = network.chance(requestLost);
       const isLostAfter = network.chance(replyLost);
       this.#waiting = { reject };
@@ -139,7 +139,9 @@ class LineClient extends EventEmitter {
           }),
         );
       };
-      network.send(this.#line, "to", network.latency(), () => {
+      const isLate = slotsLate > 0 && slotsText.test(statement.text) && network.chance(slotsLate);
+      const lateMs = isLate ? network.between(0, slotsLateMostMs) : 0;
+      network.send(this.#line, "to", network.latency() + lateMs, () => {
         // A client that is gone takes what it had sent with it, unless it was there already.
         if (this.#state === "ended") return;
         if (isLostBefore) return machine.deliver(() => this.breaks(reset()));
@@ -295,6 +297,9 @@ class LinePool extends EventEmitter {
 }
 
 const known = new Map<string, string>();
+
+const slotsText = /insert into \S+\.slot \(task_id, slot_ms, outcome, run_id/;
+const slotsLateMostMs = 2_500;
 
 /** Another in each process that plays, and in no trace: a seed's is the same wherever it is played. */
 const schemaName = /"simulation_\w+"\.|simulation_\w+/g;

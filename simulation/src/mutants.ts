@@ -51,7 +51,7 @@ export async function plant(options: {
     const program = copyWith(mutant);
     const order = {
       url,
-      seeds: seedsFor(mutant, seeds, full),
+      seeds: seedsFor(mutant, seeds * (mutant.rare ?? 1), full),
       lengthMs,
       full,
       processes,
@@ -88,7 +88,10 @@ function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): numb
 }
 
 /** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
-export function planted({ name, file, find, put }: Omit<Mutant, "breaks" | "play" | "full">, text: string): string {
+export function planted(
+  { name, file, find, put }: Pick<Mutant, "name" | "file" | "find" | "put">,
+  text: string,
+): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));
   if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);

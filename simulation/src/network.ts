@@ -15,11 +15,13 @@ export interface Weather {
   readonly signalLost: number;
   readonly signalDoubled: number;
   readonly signalLate: number;
+  /** Slots that are planned are on their way to the store for longer still, so that what they were planned by is edited meanwhile. */
+  readonly slotsLate: number;
 }
 
 export const fairWeather: Weather = {
   ...{ leastMs: 0.1, mostMs: 1.5, slowChance: 0, slowMostMs: 0, replyLost: 0, requestLost: 0 },
-  ...{ signalLost: 0, signalDoubled: 0, signalLate: 0 },
+  ...{ signalLost: 0, signalDoubled: 0, signalLate: 0, slotsLate: 0 },
 };
 
 /** Which way of a machine's line to a service swallows everything. */

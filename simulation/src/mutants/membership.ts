@@ -55,6 +55,7 @@ export const membershipMutants: readonly Mutant[] = [
     put: "return;",
     breaks: "12",
     play: "coordination",
+    rare: 4,
   },
   {
     name: "nobody stands for election",

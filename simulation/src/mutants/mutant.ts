@@ -16,4 +16,6 @@ export interface Mutant {
   readonly play?: Sort | "operations" | "shown" | "coordination" | "stalls";
   /** It shows only where much goes on at once: it is looked for in seeds that are not small. */
   readonly full?: true;
+  /** It shows in one of many hundreds: it is looked for in so many times as many. */
+  readonly rare?: number;
 }

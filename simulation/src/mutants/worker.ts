@@ -89,6 +89,7 @@ export const workerMutants: readonly Mutant[] = [
     put: "",
     breaks: "12",
     play: "doubt",
+    rare: 4,
   },
   {
     name: "a timeout is not kept",
