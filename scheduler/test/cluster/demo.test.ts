@@ -125,13 +125,15 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   const directory = join(folder, "store");
   const run = demo("--seconds", "4", "--json", "--directory", directory);
   await run.line("reminder   ");
-  await run.line("would run");
   const [own] = readdirSync(folder).filter((name) => name.startsWith("carillon-demo-"));
   const record = join(folder, own as string, "seen");
-  const start = readFileSync(record, "utf8")
-    .split("\n")
-    .find((line) => line.includes('"start","task":"reminder"'));
-  appendFileSync(record, `${start}\n`);
+  const reminderStart = () =>
+    readFileSync(record, "utf8")
+      .split("\n")
+      .slice(0, -1)
+      .find((line) => line.includes('"start","task":"reminder"'));
+  await expect.poll(reminderStart, { timeout: 20_000, interval: 50 }).toBeDefined();
+  appendFileSync(record, `${reminderStart()}\n`);
   const embedded = await openEmbedded({ directory });
   const database = new pg.Client(embedded.url);
   try {
