@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openEmbedded } from "../../src/embedded/index.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
@@ -127,13 +127,11 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   await run.line("reminder   ");
   const [own] = readdirSync(folder).filter((name) => name.startsWith("carillon-demo-"));
   const record = join(folder, own as string, "seen");
-  const reminderStart = () =>
-    readFileSync(record, "utf8")
-      .split("\n")
-      .slice(0, -1)
-      .find((line) => line.includes('"start","task":"reminder"'));
-  await expect.poll(reminderStart, { timeout: 20_000, interval: 50 }).toBeDefined();
-  appendFileSync(record, `${reminderStart()}\n`);
+  const whole = () => readFileSync(record, "utf8").split("\n").slice(0, -1);
+  const start = await vi.waitUntil(() => whole().find((line) => line.includes('"start","task":"reminder"')), {
+    timeout: 20_000,
+  });
+  appendFileSync(record, `${start}\n`);
   const embedded = await openEmbedded({ directory });
   const database = new pg.Client(embedded.url);
   try {
