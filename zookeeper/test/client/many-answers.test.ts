@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { connect, type ZooKeeper } from "../../src/index.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 
 /** Around a socket's buffer of 64 KiB, and many small ones that share it. */
 const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
@@ -20,8 +20,10 @@ async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
 
 test("a thousand answers on their way, large and small, on two connections at once: each whole, to its own call", async () => {
   await using ensemble = await Ensemble.start({ servers: 1, tls: true });
-  const plain = await connect(ensemble.connectString());
-  const secure = await connect(ensemble.secureConnectString(), { tls: ensemble.tls ?? {} });
+  // All is asked at one moment: a session lives on from that moment until the answers are read, however slow the machine.
+  const sessionTimeoutMs = 60_000;
+  const plain = await connect(ensemble.connectString(), { sessionTimeoutMs });
+  const secure = await connect(ensemble.secureConnectString(), { sessionTimeoutMs, tls: ensemble.tls ?? {} });
   await Promise.all(
     sizes.flatMap((bytes, at) =>
       Object.entries({ p: plain, s: secure }).map(([letter, zk]) =>

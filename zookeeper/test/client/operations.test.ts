@@ -50,6 +50,41 @@ describe(`operations, ${serverTitle()}`, () => {
     expect(kept.path).toMatch(/^\/long-\d{10}$/);
   });
 
+  test("what is in the wrong place, misspelt or no data is refused, and nothing is done", async () => {
+    const untyped = zk as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
+    await zk.create("/checked", "kept");
+    const version = (await zk.exists("/checked"))?.version;
+    for (const [name, ...given] of [
+      ["create", "/wrong", { ephemeral: true }],
+      ["create", "/wrong", null],
+      ["create", "/wrong", 7],
+      ["create", "/wrong", "", { ephemral: true }],
+      ["create", "/wrong", "", "ephemeral"],
+      ["create", "/wrong", "", null],
+      ["set", "/checked", undefined],
+      ["set", "/checked", { version: 0 }],
+      ["set", "/checked", "x", { vers: 0 }],
+      ["delete", "/checked", 0],
+      ["delete", "/checked", { versoin: 9 }],
+      ["get", "/checked", { wach: () => undefined }],
+      ["exists", "/checked", () => undefined],
+      ["children", "/checked", { watch: () => undefined, recursive: true }],
+      ["setAcl", "/checked", [], { aversion: 1 }],
+      ["watch", "/checked", { recursiv: true }],
+      ["multi", [{ type: "set", path: "/checked" }]],
+      ["multi", [{ type: "create", path: "/wrong", ephemral: true }]],
+      ["multi", [], { version: 1 }],
+    ] as const) {
+      const call = untyped[name]?.(...given);
+      await expect(call, `${name} ${JSON.stringify(given)}`).rejects.toMatchObject({
+        code: "OPTION_INVALID",
+        hint: expect.stringMatching(/./),
+      });
+    }
+    expect(await zk.exists("/wrong")).toBeUndefined();
+    expect((await zk.exists("/checked"))?.version).toBe(version);
+  });
+
   test("children, their count, and ephemeral nodes", async () => {
     await zk.create("/family");
     const names = Array.from({ length: 50 }, (_, index) => `child-${index}`);
@@ -62,6 +97,45 @@ describe(`operations, ${serverTitle()}`, () => {
     expect(seen.toSorted()).toEqual(names.toSorted());
     expect(await zk.descendantCount("/family")).toBe(50);
     expect((await zk.ephemerals("/family")).toSorted()).toEqual(names.map((name) => `/family/${name}`).toSorted());
+  });
+
+  test("create with parents, also by many at once, and deleteAll with what is below", async () => {
+    const deep = await zk.create("/tree/of/many", "leaf", { parents: true });
+    expect(deep.path).toBe("/tree/of/many");
+    expect((await zk.get("/tree/of")).data).toHaveLength(0);
+    await expect(zk.create("/tree/of/many", "", { parents: true })).rejects.toMatchObject({ code: "NODE_EXISTS" });
+    const paths = Array.from({ length: 600 }, (_, index) => `/tree/${index % 7}/${index % 13}/${index}`);
+    await Promise.all(paths.map((path) => zk.create(path, "", { parents: true })));
+    expect(await zk.descendantCount("/tree")).toBe(2 + 7 + 7 * 13 + 600);
+    const growing = zk.deleteAll("/tree");
+    await zk.create("/tree/late/one", "", { parents: true });
+    await growing;
+    await zk.deleteAll("/tree");
+    expect(await zk.exists("/tree")).toBeUndefined();
+    await zk.deleteAll("/tree");
+    await expect(zk.deleteAll("/")).rejects.toMatchObject({ code: "PATH_INVALID" });
+  });
+
+  test("a transaction is a multi, put together by calls", async () => {
+    const results = await zk
+      .transaction()
+      .create("/t", "1")
+      .create("/t/e", undefined, { ephemeral: true })
+      .set("/t", "2", 0)
+      .check("/t", 1)
+      .delete("/t/e", 0)
+      .commit();
+    expect(results).toMatchObject([
+      { type: "create", path: "/t" },
+      { type: "create", path: "/t/e" },
+      { type: "set", stat: { version: 1 } },
+      { type: "check" },
+      { type: "delete" },
+    ]);
+    await expect(zk.transaction().set("/t", "3").check("/t", 0).commit()).rejects.toMatchObject({
+      code: "BAD_VERSION",
+    });
+    expect((await zk.get("/t")).data.toString()).toBe("2");
   });
 
   test("a multi is done as a whole or not at all, and names what failed", async () => {

@@ -1,7 +1,8 @@
 import net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect, type SessionState } from "../../src/index.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { connect, Mutex, Queue, type SessionState } from "../../src/index.ts";
+import { openAcl } from "../../src/operations/acl.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { serverTitle } from "../support/servers.ts";
 
@@ -14,10 +15,12 @@ afterAll(() => ensemble.stop());
 
 describe(`session, ${serverTitle()}`, () => {
   test("states from beginning to end, the timeout that the server allows, a chroot", async () => {
-    const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 100 });
-    expect(zk.session.timeoutMs).toBe(400);
+    const brief = await connect(ensemble.connectString(), { sessionTimeoutMs: 100, connectTimeoutMs: 20_000 });
+    expect(brief.session.timeoutMs).toBe(400);
+    await brief.close();
+    const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 30_000 });
     await zk.create("/chroot");
-    const below = await connect(ensemble.connectString("/chroot"), { sessionTimeoutMs: 1_000 });
+    const below = await connect(ensemble.connectString("/chroot"), { sessionTimeoutMs: 30_000 });
     expect((await below.create("/a/", "", { sequential: true }).catch((error) => error)).code).toBe("NO_NODE");
     expect((await below.create("/a-", "", { sequential: true })).path).toMatch(/^\/a-\d{10}$/);
     expect((await zk.children("/chroot")).names).toHaveLength(1);
@@ -27,6 +30,92 @@ describe(`session, ${serverTitle()}`, () => {
     await below.close();
     expect(states).toEqual(["ended"]);
     await zk.close();
+  });
+
+  test("a name is resolved anew until it has an address that serves, and again after each loss", async () => {
+    const [, port] = ensemble.server.address.split(":");
+    const answers = [["127.0.0.1"], []];
+    let asked = 0;
+    const resolve = async () => {
+      asked += 1;
+      return answers.pop() ?? ["127.0.0.1"];
+    };
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const through = proxy.address.split(":")[1];
+    const zk = await connect(`ensemble.invalid:${through}`, { sessionTimeoutMs: 10_000, resolve });
+    expect(asked).toBe(2);
+    const { id } = zk.session;
+    proxy.reset();
+    expect((await zk.exists("/"))?.cversion).toBeDefined();
+    expect([zk.session.id, asked]).toEqual([id, 3]);
+    await zk.close();
+    await expect(connect(`ensemble.invalid:${port}`, { connectTimeoutMs: 300 })).rejects.toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringMatching(/getaddrinfo|no address/),
+    });
+  });
+
+  test("SASL to a server that is not set up for it: said so", async () => {
+    const sasl = { username: "bob", password: "secret" };
+    await expect(connect(ensemble.connectString(), { sasl })).rejects.toMatchObject({
+      code: "AUTH_FAILED",
+      message: expect.stringMatching(/not set up for SASL/),
+      hint: expect.stringMatching(/JAAS/),
+    });
+  });
+
+  test("a chroot that is missing is named, or created when asked for", async () => {
+    const away = await connect(ensemble.connectString("/away/deep"));
+    for (const call of [
+      away.create("/a"),
+      away.get("/"),
+      away.children("/"),
+      away.eachChild("/", () => undefined),
+      away.set("/", "x"),
+      away.getAcl("/"),
+      away.setAcl("/", openAcl),
+      away.transaction().create("/a").create("/a/b").commit(),
+      away.transaction().set("/", "x").commit(),
+      new Mutex(away, "/lock").acquire(),
+      new Queue(away, "/queue").put("x"),
+    ]) {
+      await expect(call).rejects.toMatchObject({
+        code: "NO_NODE",
+        message: expect.stringContaining("the chroot /away/deep does not exist"),
+        hint: expect.stringContaining("createChroot"),
+      });
+    }
+    await expect(away.transaction().create("/a/b").commit()).rejects.toMatchObject({
+      code: "NO_NODE",
+      message: expect.not.stringContaining("chroot"),
+    });
+    await expect(away.create("/a/b")).rejects.toMatchObject({
+      code: "NO_NODE",
+      hint: expect.stringContaining("parents"),
+    });
+    await away.close();
+    for (let times = 0; times < 2; times++) {
+      const zk = await connect(ensemble.connectString("/away/deep"), { createChroot: true });
+      await (await new Mutex(zk, "/lock").acquire()).release();
+      await zk.close();
+    }
+  });
+
+  test("states are told across sessions, with the session that has them", async () => {
+    await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 4_000 });
+    const told: [SessionState, bigint][] = [];
+    const stop = zk.onState((state, session) => told.push([state, session.id]));
+    const { session } = zk;
+    proxy.pause();
+    await expect.poll(() => session.live, { timeout: 20_000 }).toBe(false);
+    proxy.resume();
+    const next = await zk.established();
+    expect(told.filter(([, id]) => id === session.id).map(([state]) => state)).toEqual(["suspended", "ended"]);
+    expect(told.at(-1)).toEqual(["connected", next.id]);
+    stop();
+    await zk.close();
+    expect(told.at(-1)).toEqual(["connected", next.id]);
   });
 
   test("lost and found again: the same session, reads are asked again, writes tell that nobody knows", async () => {
@@ -139,7 +228,8 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("too many requests at once are refused, not kept", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 10_000 });
+    // So long that neither silence nor the session's end rejects a call before `close` does.
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 60_000 });
     proxy.pause();
     const data = Buffer.alloc(1_000_000);
     const codes = new Set<string>();
@@ -168,9 +258,11 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(connect(address, { tls: { ca }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
       code: "UNREACHABLE",
     });
-    await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
+    // At once, although there would be time.
+    await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 600_000 })).rejects.toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringMatching(/certificate/),
+      hint: expect.stringMatching(/tls\.ca/),
     });
     await expect(connect(address, { connectTimeoutMs: 1_000 })).rejects.toMatchObject({ code: "UNREACHABLE" });
   });

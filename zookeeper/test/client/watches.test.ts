@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connect, type NodeEvent, type OnceEvent, type Watch, type ZooKeeper } from "../../src/index.ts";
+import {
+  connect,
+  type NodeEvent,
+  type OnceEvent,
+  PersistentWatcher,
+  type Watch,
+  type ZooKeeper,
+} from "../../src/index.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
@@ -195,10 +202,70 @@ describe(`persistent watches, ${serverTitle()}`, () => {
       { type: "changed", path: "/r/c/deep" },
       { type: "deleted", path: "/r/c/deep" },
     ]);
-    await expect(zk.watch("/r")).rejects.toMatchObject({ code: "WATCH_CONFLICT", path: "/r" });
     controller.abort();
     expect(await events.next()).toMatchObject({ done: true });
-    await (await zk.watch("/r")).close();
+  });
+
+  test.each(["first", "second"])("of one node and of everything below at once, the recursive one %s", async (order) => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const client = await connect(`${proxy.address}${root}`);
+    const path = `/both-${order}`;
+    await zk.create(path);
+    const modes = order === "first" ? [true, false] : [false, true];
+    const watches = await Promise.all(modes.map((recursive) => client.watch(path, { recursive })));
+    const all = modes[0] ? watches : watches.reverse();
+    const [below, single] = all.map(reader) as [ReturnType<typeof reader>, ReturnType<typeof reader>];
+    await other.create(`${path}/c`);
+    await other.set(`${path}/c`, "1");
+    await other.set(path, "1");
+    expect(await below.take(3)).toEqual([
+      { type: "created", path: `${path}/c` },
+      { type: "changed", path: `${path}/c` },
+      { type: "changed", path },
+    ]);
+    expect(await single.take(2)).toEqual([
+      { type: "children", path },
+      { type: "changed", path },
+    ]);
+    proxy.reset();
+    expect([await below.take(1), await single.take(1)]).toEqual([[{ type: "gap", path }], [{ type: "gap", path }]]);
+    await other.delete(`${path}/c`);
+    expect(await below.take(1)).toEqual([{ type: "deleted", path: `${path}/c` }]);
+    const narrowed = proxy.next(op.addWatch);
+    await all[0]?.close();
+    await narrowed;
+    await other.create(`${path}/d`);
+    await other.set(`${path}/d`, "2");
+    await other.set(path, "2");
+    expect(await single.take(3)).toEqual([
+      { type: "children", path },
+      { type: "children", path },
+      { type: "changed", path },
+    ]);
+    await client.close();
+  });
+
+  test("that goes on from session to session, with a gap between", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const client = await connect(`${proxy.address}${root}`, { sessionTimeoutMs: 1_000 });
+    const watcher = new PersistentWatcher(client, "/sessions", { recursive: true });
+    const events: NodeEvent[] = [];
+    watcher.listen({ event: (event) => events.push(event) });
+    await watcher.ready;
+    await other.create("/sessions");
+    await expect.poll(() => events).toEqual([{ type: "created", path: "/sessions" }]);
+    const { session } = client;
+    proxy.pause();
+    await expect.poll(() => session.live, { timeout: 20_000 }).toBe(false);
+    proxy.resume();
+    await expect.poll(() => events.at(-1), { timeout: 20_000 }).toEqual({ type: "gap", path: "/sessions" });
+    await other.create("/sessions/next");
+    await expect.poll(() => events.at(-1)).toEqual({ type: "created", path: "/sessions/next" });
+    await watcher.close();
+    await expect(client.removeWatches("/sessions")).rejects.toMatchObject({ code: "NO_WATCHER" });
+    await client.close();
+    const late = new PersistentWatcher(client, "/sessions");
+    await expect(late.ready).rejects.toMatchObject({ code: "CLOSED" });
   });
 
   test.each(["before", "after"])("a read of the children %s it is told of its end", async (when) => {

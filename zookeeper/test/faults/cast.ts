@@ -1,9 +1,9 @@
 import type { ZooKeeper } from "../../src/index.ts";
-import type { Held } from "../../src/recipes/hold.ts";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
-import { Mutex } from "../../src/recipes/mutex.ts";
-import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
-import { Semaphore } from "../../src/recipes/semaphore.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import type { Held } from "../../src/recipes/locks/hold.ts";
+import { Mutex } from "../../src/recipes/locks/mutex.ts";
+import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
+import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
 import { until } from "../recipes/stage.ts";
 import { Promises } from "./promises.ts";
 

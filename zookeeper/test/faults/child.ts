@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { mortal } from "../support/afterlife.ts";
+import { mortal } from "../../src/testing/afterlife.ts";
 
 /** A program of this folder in a process of its own, which speaks by IPC: messages are objects with `said`. */
 export class Child {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ConnectOptions, NodeEvent, ZooKeeper } from "../../src/index.ts";
-import { protectedCreate } from "../../src/recipes/protect.ts";
+import { protectedCreate } from "../../src/recipes/base/protect.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { Clients, until } from "../recipes/stage.ts";
-import { Ensemble } from "../support/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath } from "../support/servers.ts";
 import { Child } from "./child.ts";
@@ -66,6 +66,19 @@ describe("the client under faults", () => {
     // What was under way was done before the stop, or its session ended; what was asked of the client was that too.
     for (const outcome of outcomes) expect(["done", "SESSION_EXPIRED", "CONNECTION_LOSS"]).toContain(outcome);
     expect(await child.gone).toEqual({ code: 0, signal: null });
+  });
+
+  test("a process that stands still for two thirds of its session keeps it", async () => {
+    const told = { hosts: proxy.address, path, sessionTimeoutMs: 6_000 };
+    await using child = new Child("idle.mjs", "CARILLON_TEST_IDLE", told);
+    await child.next("ready");
+    const [own] = await ownersOf(`${path}/own`);
+    child.signal("SIGSTOP");
+    await sleep(4_000);
+    child.signal("SIGCONT");
+    child.send({});
+    expect(await child.next("still")).toMatchObject({ live: true, own: true });
+    expect(await ownersOf(`${path}/own`)).toEqual([own]);
   });
 
   test("the server hangs while connected: everything settles, belief ends before the server ends the session", async () => {

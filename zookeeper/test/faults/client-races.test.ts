@@ -3,8 +3,8 @@ import { getEventListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
 import { connect } from "../../src/index.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { Clients, until } from "../recipes/stage.ts";
-import { Ensemble } from "../support/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath } from "../support/servers.ts";
 import { OldServer } from "./old-server.ts";
@@ -284,7 +284,8 @@ describe("the client, at an awkward moment", () => {
   });
 
   test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
-    const zk = await through({ sessionTimeoutMs: 20_000 });
+    // So long that the session does not end while 64 MB are written.
+    const zk = await through({ sessionTimeoutMs: 60_000 });
     const path = ownPath();
     await zk.create(path);
     const big = Buffer.alloc(1_000_000);

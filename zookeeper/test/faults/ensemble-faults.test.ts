@@ -3,11 +3,11 @@
  * fences have only gone up, at no moment did two believe, and at the end nothing is left.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
-import { createPersistent } from "../../src/recipes/protect.ts";
-import type { Session } from "../../src/session.ts";
+import type { Session } from "../../src/operations/session.ts";
+import { createPersistent } from "../../src/recipes/base/protect.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { Clients, until } from "../recipes/stage.ts";
-import { Ensemble } from "../support/ensemble.ts";
 import { ownPath } from "../support/servers.ts";
 import { Cast } from "./cast.ts";
 

@@ -4,7 +4,7 @@
  * CARILLON_TEST_PAUSES=200 makes it as many as docs/zookeeper.md reports.
  */
 import { expect, test } from "vitest";
-import { Ensemble } from "../support/ensemble.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { ownPath } from "../support/servers.ts";
 import { PausedGroup, type Recipe } from "./pauses.ts";
 

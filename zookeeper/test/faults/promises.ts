@@ -1,4 +1,4 @@
-import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/errors.ts";
+import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/base/errors.ts";
 
 /** What became of a promise: a value, or the code of a ZooKeeperError. Any other error is a fault of the client. */
 export type Outcome<T> = { readonly value: T } | { readonly code: ZooKeeperErrorCode };

@@ -110,6 +110,8 @@ public final class Peer {
         return new Values.AtomicLong(client, arguments);
       case "group":
         return new Values.Group(client, arguments);
+      case "discovery":
+        return new Discovery(client, name, arguments);
       case "queue":
       case "idQueue":
       case "delayQueue":

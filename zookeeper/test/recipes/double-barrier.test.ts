@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DoubleBarrier, type Inside } from "../../src/recipes/double-barrier.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { DoubleBarrier, type Inside } from "../../src/recipes/barrier/double-barrier.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

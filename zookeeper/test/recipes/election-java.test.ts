@@ -1,11 +1,11 @@
 /** Elections and shared values together with Java's Curator on the same paths, both ways. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { AtomicLong } from "../../src/recipes/atomic-long.ts";
-import { GroupMember } from "../../src/recipes/group.ts";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
-import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
-import { SharedCount } from "../../src/recipes/shared-count.ts";
-import { type Java, startJava } from "../support/java.ts";
+import { AtomicLong } from "../../src/recipes/counters/atomic-long.ts";
+import { SharedCount } from "../../src/recipes/counters/shared-count.ts";
+import { GroupMember } from "../../src/recipes/group/group.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
+import { type Java, onceCreated, startJava } from "../support/java.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
@@ -136,7 +136,7 @@ describe("with Java's Curator", () => {
     await until("it sees us", async () => (await theirs.do("members")).includes("ours=1"));
     await ours.setData("3");
     await until("it sees the data", async () => (await theirs.do("members")).includes("ours=3"));
-    await theirs.do("setData", "4");
+    await onceCreated(() => theirs.do("setData", "4"));
     await until("we see the data", () => ours.members.get("theirs")?.toString() === "4");
     await theirs.do("close");
     await until("it has left", () => !ours.members.has("theirs"));

@@ -1,8 +1,8 @@
 /** The leader is killed, or stopped for longer than its session: whoever is next leads in time, and never beside it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
-import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { startJava } from "../support/java.ts";
 import { ownPath } from "../support/servers.ts";
 import { Contender } from "./contenders.ts";

@@ -1,11 +1,11 @@
 /** What only ZooKeeper's grace lock meets. What both drivers must do: scheduler/test/conformance/grace-lock.test.ts */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { creatorAcl } from "../../src/acl.ts";
-import type { GraceLock, GraceLockOptions } from "../../src/recipes/grace-lock.ts";
-import { graceLock } from "../../src/recipes/grace-lock-nodes.ts";
-import type { Use } from "../../src/recipes/grace-lock-use.ts";
-import type { ZooKeeper } from "../../src/session.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { creatorAcl } from "../../src/operations/acl.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import type { GraceLock, GraceLockOptions } from "../../src/recipes/grace-lock/grace-lock.ts";
+import { graceLock } from "../../src/recipes/grace-lock/nodes.ts";
+import type { Use } from "../../src/recipes/grace-lock/use.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Leadership } from "../../src/recipes/leader-latch.ts";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
+import type { Leadership } from "../../src/recipes/leader/latch.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import { median } from "../support/median.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, median, until } from "./stage.ts";
+import { Clients, until } from "./stage.ts";
 
 describe(`leader latch on ${serverTitle()}`, () => {
   let clients: Clients;

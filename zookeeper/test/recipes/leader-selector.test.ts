@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Leadership } from "../../src/recipes/leader-latch.ts";
-import { LeaderSelector, type SelectorOptions } from "../../src/recipes/leader-selector.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import type { Leadership } from "../../src/recipes/leader/latch.ts";
+import { LeaderSelector, type SelectorOptions } from "../../src/recipes/leader/selector.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -24,8 +24,8 @@ class Stage {
     );
   }
 
-  led(times: number): Promise<void> {
-    return until(`${this.selector.id} led ${times} times`, () => this.turns.length >= times);
+  async led(times: number): Promise<void> {
+    await until(`${this.selector.id} led ${times} times`, () => this.turns.length >= times);
   }
 
   finish(): void {
@@ -105,6 +105,28 @@ describe(`leader selector on ${serverTitle()}`, () => {
     expect(new Set(fences).size).toBe(fences.length);
     expect(await (await stage("c")).selector.participants()).toEqual([]);
     await expect(a.selector.run()).rejects.toMatchObject({ code: "CLOSED", path });
+  });
+
+  it("queues again after a turn that threw; without a listener the error is a warning of the process", async () => {
+    const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
+    let turns = 0;
+    const failing = new LeaderSelector(
+      await clients.connect(),
+      path,
+      () => {
+        turns += 1;
+        throw new Error("no disk");
+      },
+      { autoRequeue: true },
+    );
+    const running = failing.run();
+    expect(await warned).toMatchObject({
+      name: "LeaderSelectorWarning",
+      message: expect.stringMatching(/no disk/),
+    });
+    await until("it has its next turn", () => turns > 1);
+    await failing.close();
+    await running;
   });
 
   it("is told to stop by interruption and by close", async () => {

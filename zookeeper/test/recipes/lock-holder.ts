@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface, type Interface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { mortal } from "../support/afterlife.ts";
+import { mortal } from "../../src/testing/afterlife.ts";
 
 export interface HolderOptions {
   readonly hosts: string;

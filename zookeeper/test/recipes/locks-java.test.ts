@@ -1,10 +1,11 @@
 /** Locks, leases and barriers together with Java's Curator on the same paths, both ways. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { DoubleBarrier } from "../../src/recipes/double-barrier.ts";
-import { Mutex, revoke } from "../../src/recipes/mutex.ts";
-import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
-import { Semaphore } from "../../src/recipes/semaphore.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { DoubleBarrier } from "../../src/recipes/barrier/double-barrier.ts";
+import { MultiLock } from "../../src/recipes/locks/multi-lock.ts";
+import { Mutex, revoke } from "../../src/recipes/locks/mutex.ts";
+import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
+import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
 import { type Java, startJava } from "../support/java.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
@@ -53,6 +54,24 @@ describe("with Java's Curator", () => {
       expect(last.fence).toBeGreaterThan(held.fence);
       await last.release();
     }
+  });
+
+  it("a multi-lock stands in each of its lines", async () => {
+    const [first, second] = [`${path}/first`, `${path}/second`];
+    const both = new MultiLock([new Mutex(zk, first), new Mutex(zk, second)]);
+    const theirFirst = await java.make("mutex", first);
+    const theirSecond = await java.make("mutex", second);
+    expect(await theirSecond.ask("acquire", limitMs)).toBe(true);
+    expect(await both.tryAcquire()).toBeUndefined();
+    const ours = both.acquire();
+    await nodes(second, 2);
+    expect(await theirFirst.ask("acquire", 0)).toBe(false);
+    await theirSecond.do("release");
+    const held = await ours;
+    expect(await theirSecond.ask("acquire", 0)).toBe(false);
+    await held.release();
+    expect(await theirFirst.ask("acquire", limitMs)).toBe(true);
+    await theirFirst.do("release");
   });
 
   it("either side asks the other to let go", async () => {

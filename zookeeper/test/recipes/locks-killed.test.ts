@@ -1,10 +1,10 @@
 /** Whoever holds a lock is killed, or stopped for longer than its session: the next one has it in time, never before. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Mutex } from "../../src/recipes/mutex.ts";
-import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
-import { Semaphore } from "../../src/recipes/semaphore.ts";
-import type { ZooKeeper } from "../../src/session.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { Mutex } from "../../src/recipes/locks/mutex.ts";
+import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
+import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { startJava } from "../support/java.ts";
 import { ownPath } from "../support/servers.ts";
 import { LockHolder } from "./lock-holder.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isZooKeeperError } from "../../src/errors.ts";
-import { Mailbox, type MailboxOptions } from "../../src/recipes/mailbox.ts";
-import { Mailboxes, type Route } from "../../src/recipes/mailboxes.ts";
-import { createContainers } from "../../src/recipes/protect.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import { isZooKeeperError } from "../../src/base/errors.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { createContainers } from "../../src/recipes/base/protect.ts";
+import { Mailbox, type MailboxOptions } from "../../src/recipes/mailbox/mailbox.ts";
+import { Mailboxes, type Route } from "../../src/recipes/mailbox/mailboxes.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";

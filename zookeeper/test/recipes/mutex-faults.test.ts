@@ -1,10 +1,13 @@
 /** A mutex whose network and servers fail: nobody hangs, nothing stays behind, and there is one holder at most. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isZooKeeperError } from "../../src/errors.ts";
-import { DoubleBarrier } from "../../src/recipes/double-barrier.ts";
-import { Mutex } from "../../src/recipes/mutex.ts";
-import { Semaphore } from "../../src/recipes/semaphore.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { isZooKeeperError } from "../../src/base/errors.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { DoubleBarrier } from "../../src/recipes/barrier/double-barrier.ts";
+import type { Lock } from "../../src/recipes/locks/acquisition.ts";
+import { Mutex } from "../../src/recipes/locks/mutex.ts";
+import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
+import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
@@ -33,6 +36,33 @@ describe("a mutex in trouble", () => {
     expect(await new Mutex(watcher, path).participants()).toHaveLength(1);
     proxy.resume("toClient");
     await until("its node is gone", async () => (await new Mutex(watcher, path).participants()).length === 0);
+  });
+
+  it("goes on in the next session when its own ends while it waits, as do the other locks", async () => {
+    await using proxy = await ZooKeeperProxy.before(sharedServer());
+    const zk = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const other = await clients.connect();
+    const kinds: ((client: ZooKeeper) => Pick<Lock, "acquire">)[] = [
+      (client) => new Mutex(client, `${path}/mutex`),
+      (client) => new ReadWriteLock(client, `${path}/lock`).write,
+      (client) => new Semaphore(client, `${path}/semaphore`, 1),
+    ];
+    const holders = await Promise.all(kinds.map((kind) => kind(other).acquire()));
+    const { session } = zk;
+    const reading = new ReadWriteLock(zk, `${path}/lock`).read.acquire();
+    const waiting = [...kinds.map((kind) => kind(zk).acquire()), reading];
+    // The semaphore has two: its place in the line of its lock, and its lease, which is one too many.
+    const nodes = waiting.length + 1;
+    await until("they stand in line", async () => (await session.ephemerals(path)).length === nodes);
+    proxy.pause();
+    await until("the session is over", () => !session.live);
+    proxy.resume();
+    await until("they stand in line again", async () => (await zk.ephemerals(path)).length === nodes);
+    await Promise.all(holders.map((held) => held.release()));
+    for (const held of await Promise.all(waiting.map((one) => one.then((lock) => lock.release().then(() => lock))))) {
+      expect(held.session).toBe(zk.session);
+    }
+    expect(zk.session.id).not.toBe(session.id);
   });
 
   it("leaves no node when it gives up before it knows whether there is one", async () => {
@@ -128,12 +158,11 @@ describe("a mutex in trouble", () => {
     const mutex = new Mutex(zk, "/locks/one");
     for (let i = 0; i < 5; i++) await (await mutex.acquire()).release();
     const held = await mutex.acquire();
-    const waiting = mutex.acquire().catch((error: unknown) => error);
+    const waiting = mutex.acquire();
     await until("it waits", async () => (await mutex.participants()).length === 2);
     await ensemble.wipeAll();
     await until("it is lost", () => !held.held);
-    expect(isZooKeeperError(await waiting)).toBe(true);
-    const again = await mutex.acquire();
+    const again = await waiting;
     expect(again.fence).toBeGreaterThan(held.fence);
     await again.release();
     const last = await mutex.acquire();

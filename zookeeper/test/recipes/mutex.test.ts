@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fenceOf } from "../../src/recipes/fence.ts";
-import type { Held } from "../../src/recipes/hold.ts";
-import { Mutex, revoke } from "../../src/recipes/mutex.ts";
-import type { ZooKeeper } from "../../src/session.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { fenceOf } from "../../src/recipes/base/fence.ts";
+import type { Held } from "../../src/recipes/locks/hold.ts";
+import { Mutex, revoke } from "../../src/recipes/locks/mutex.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";

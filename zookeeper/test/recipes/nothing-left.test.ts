@@ -1,13 +1,13 @@
 /** What is closed leaves no node, and no watch, on a client that lives on. */
 import { expect, it } from "vitest";
-import { graceLock } from "../../src/recipes/grace-lock-nodes.ts";
-import { GroupMember } from "../../src/recipes/group.ts";
-import { LeaderLatch } from "../../src/recipes/leader-latch.ts";
-import { LeaderSelector } from "../../src/recipes/leader-selector.ts";
-import { NodeCache } from "../../src/recipes/node-cache.ts";
-import { SharedCount } from "../../src/recipes/shared-count.ts";
-import { TreeCache } from "../../src/recipes/tree-cache.ts";
-import { fourLetter, watchedIn } from "../support/four-letter.ts";
+import { NodeCache } from "../../src/recipes/cache/node-cache.ts";
+import { TreeCache } from "../../src/recipes/cache/tree-cache.ts";
+import { SharedCount } from "../../src/recipes/counters/shared-count.ts";
+import { graceLock } from "../../src/recipes/grace-lock/nodes.ts";
+import { GroupMember } from "../../src/recipes/group/group.ts";
+import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
+import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
+import { fourLetter, watchedIn } from "../../src/testing/four-letter.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

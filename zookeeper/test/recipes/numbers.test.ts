@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AtomicLong } from "../../src/recipes/atomic-long.ts";
-import { SharedCount } from "../../src/recipes/shared-count.ts";
+import { AtomicLong } from "../../src/recipes/counters/atomic-long.ts";
+import { SharedCount } from "../../src/recipes/counters/shared-count.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

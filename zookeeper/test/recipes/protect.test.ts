@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { connect } from "../../src/index.ts";
-import { protectedCreate } from "../../src/recipes/protect.ts";
+import { protectedCreate } from "../../src/recipes/base/protect.ts";
 import { op } from "../../src/wire/codes.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";

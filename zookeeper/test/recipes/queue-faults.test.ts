@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { creatorAcl } from "../../src/acl.ts";
-import { DelayQueue } from "../../src/recipes/delay-queue.ts";
-import { PriorityQueue } from "../../src/recipes/priority-queue.ts";
-import { Queue } from "../../src/recipes/queue.ts";
-import { encodeItems } from "../../src/recipes/queue-items.ts";
-import type { ZooKeeper } from "../../src/session.ts";
-import { Ensemble } from "../support/ensemble.ts";
+import { creatorAcl } from "../../src/operations/acl.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { DelayQueue } from "../../src/recipes/queue/delay-queue.ts";
+import { encodeItems } from "../../src/recipes/queue/items.ts";
+import { PriorityQueue } from "../../src/recipes/queue/priority-queue.ts";
+import { Queue } from "../../src/recipes/queue/queue.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
@@ -226,6 +226,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
       },
     );
     await until("it is aside", async () => (await zk.exists(`${path}-poison`))?.childCount === 1, 15_000);
+    await until("its second end is told", () => failures.length > 1, 15_000);
     expect(texts).toEqual(["a"]);
     expect(troubles).toEqual([expect.objectContaining({ code: "NO_NODE", path: `${lockPath}/${name}` })]);
     expect(failures).toEqual([expect.any(Number), undefined]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ReadWriteLock } from "../../src/recipes/read-write-lock.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Semaphore } from "../../src/recipes/semaphore.ts";
-import { SharedCount } from "../../src/recipes/shared-count.ts";
-import type { ZooKeeper } from "../../src/session.ts";
+import type { ZooKeeper } from "../../src/operations/session.ts";
+import { SharedCount } from "../../src/recipes/counters/shared-count.ts";
+import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { ownPath, serverTitle } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";

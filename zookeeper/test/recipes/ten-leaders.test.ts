@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Ensemble } from "../support/ensemble.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/zookeeper/ten-leaders.js", import.meta.url));
 

@@ -1,14 +1,16 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { Ensemble } from "./ensemble.ts";
-import { serverTitle } from "./servers.ts";
+import { connect as connectClient } from "../../src/client/client.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
+import { until } from "../recipes/stage.ts";
+import { javaProgram, serverTitle } from "./servers.ts";
 
-const keeper = fileURLToPath(new URL("keeper.mjs", import.meta.url));
+const keeper = fileURLToPath(new URL("../../src/testing/keeper.mjs", import.meta.url));
 
 it(`starts, freezes, kills, restarts and wipes ${serverTitle()}`, async () => {
   await using ensemble = await Ensemble.start();
@@ -27,6 +29,51 @@ it(`starts, freezes, kills, restarts and wipes ${serverTitle()}`, async () => {
   expect(await server.connections()).toEqual([]);
   expect(await server.watched()).toEqual(new Map());
   expect(await server.ephemerals()).toEqual(new Map());
+});
+
+it("cuts a server off from its clients, and stops it in an orderly way", async () => {
+  await using ensemble = await Ensemble.start({ servers: 3, partitions: true });
+  const [server] = ensemble.servers;
+  const zk = await connectClient(server!.address, { sessionTimeoutMs: 2_000 });
+  const { session } = zk;
+  server!.partition();
+  await until("the session ends by the client's own clock", () => session.state === "ended");
+  expect(await server!.mode()).not.toBeUndefined(); // it serves, and reaches the others
+  server!.heal();
+  await zk.established();
+  await zk.close();
+  await server!.stop();
+  expect(server!.alive).toBe(false);
+  await ensemble.leader();
+  await server!.start();
+  server!.freeze();
+  await server!.stop();
+  expect([server!.alive, server!.frozen]).toEqual([false, false]);
+});
+
+it("names what is missing", async () => {
+  await using ensemble = await Ensemble.start();
+  expect(() => ensemble.server.partition()).toThrow("partitions");
+  await expect(Ensemble.start({ jars: "/nowhere/zookeeper.jar" })).rejects.toThrow("ended before it was ready");
+  await expect(Ensemble.start({ java: "/nowhere/java" })).rejects.toThrow("spawn /nowhere/java ENOENT");
+});
+
+it("finds Java and ZooKeeper where the variables name none", () => {
+  const script = `
+    import { findJars, findJava } from ${JSON.stringify(new URL("../../src/testing/find.mjs", import.meta.url).href)};
+    console.log(JSON.stringify([findJava("java"), findJars()]));
+  `;
+  const ask = (env: Record<string, string>) => {
+    const told = spawnSync(process.execPath, ["--input-type=module", "-e", script], { env, encoding: "utf8" });
+    return JSON.parse(told.stdout) as [string | null, string | null];
+  };
+  const given = { java: dirname(javaProgram("java")), jars: process.env.CARILLON_TEST_ZOOKEEPER_CLASSPATH ?? "" };
+  expect(ask({ CARILLON_TEST_ZOOKEEPER_JAVA: given.java, CARILLON_TEST_ZOOKEEPER_CLASSPATH: given.jars })).toEqual([
+    given.java,
+    given.jars,
+  ]);
+  expect(ask({ JAVA_HOME: dirname(given.java), ZOOKEEPER_HOME: "/nowhere" })[0]).toBe(given.java);
+  expect(ask({ PATH: given.java })[0]).toBe(given.java);
 });
 
 it("an ensemble elects another leader when its own is killed or hung", async () => {
@@ -68,7 +115,7 @@ it("speaks TLS to those whom its authority knows", async () => {
 
 it("leaves nothing when the test process is killed, not even a stopped server", async () => {
   const script = `
-    import { spawn } from "node:child_process";
+    import { spawn, spawnSync } from "node:child_process";
     import { mkdtempSync } from "node:fs";
     const folder = mkdtempSync(${JSON.stringify(join(tmpdir(), "carillon-afterlife-"))});
     const keeper = spawn(process.execPath, [${JSON.stringify(keeper)}], { stdio: ["pipe", "ignore", "inherit"], detached: true });

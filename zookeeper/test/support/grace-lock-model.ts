@@ -1,4 +1,4 @@
-import type { Holding, LockClock, LockPlace, LockRecord, Sight } from "../../src/recipes/grace-lock-place.ts";
+import type { Holding, LockClock, LockPlace, LockRecord, Sight } from "../../src/recipes/grace-lock/place.ts";
 
 /** Time that moves only when a test says so. */
 export class ModelClock implements LockClock {
@@ -91,6 +91,7 @@ export class ModelService {
 /** One process's way to the service; it can be cut. Its session lives as long as it proves its life now and then. */
 export class ModelPlace implements LockPlace {
   readonly name = "model";
+  readonly lives = new Set<string>();
   readonly #service: ModelService;
   readonly #listeners = new Set<() => void>();
   #cut = false;
@@ -170,14 +171,16 @@ export class ModelPlace implements LockPlace {
   async look(signal?: AbortSignal): Promise<Sight> {
     await this.#connected(signal);
     const { record, version, holder } = this.#service;
-    return { held: holder !== undefined, record, version: String(version), ...{ holder } } as Sight;
+    return { held: holder !== undefined, record, version: String(version), holder } as Sight;
   }
 
   async take(sight: Sight, record: LockRecord): Promise<Holding | undefined> {
     const session = this.#session;
     await this.#connected(session.end.signal);
     const service = this.#service;
-    if (session.end.signal.aborted || service.holder || String(service.version) !== sight.version) return undefined;
+    const { holder } = sight as Sight & { holder?: ModelHolding };
+    if (session.end.signal.aborted || service.holder !== holder || String(service.version) !== sight.version) return;
+    if (holder) service.vacate(holder);
     const holding = new ModelHolding(service, this, session.end.signal, service.nextFence());
     const vacantMs = service.record && !service.record.released ? service.vacantMs : undefined;
     const { owner, life } = record;

@@ -118,6 +118,27 @@ export interface JavaRecipes {
     };
     events: never;
   };
+  discovery: {
+    make: [path: string];
+    do: {
+      /** The instance as JSON. */
+      register: Operation<[json: string]>;
+      update: Operation<[json: string]>;
+      unregister: Operation<[name: string, id: string]>;
+      names: Operation<[], string[]>;
+      /** Each as JSON, in the order of their text. */
+      instances: Operation<[name: string], string[]>;
+      /** What Java reads, written again. */
+      again: Operation<[json: string, isEnabledWritten: boolean], [json: string]>;
+      uri: Operation<[json: string], [uri: string]>;
+      /** Starts a provider that goes round; `changed` comes when its instances change. */
+      provide: Operation<[name: string]>;
+      /** The id of the next instance of `provide`, or `-`. */
+      next: Operation<[], [id: string]>;
+      close: Operation;
+    };
+    events: "changed";
+  };
   queue: Queue<[]>;
   idQueue: Queue<[id: string]> & { do: { remove: Operation<[id: string], [removed: string]> } };
   /** Due at epoch milliseconds. */

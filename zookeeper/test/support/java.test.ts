@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Ensemble } from "./ensemble.ts";
-import { type Java, JavaFailure, startJava } from "./java.ts";
+import { Ensemble } from "../../src/testing/ensemble.ts";
+import { type Java, JavaFailure, onceCreated, startJava } from "./java.ts";
 import { ownPath, sharedServer } from "./servers.ts";
 
 const limit = 30_000;
@@ -137,7 +137,7 @@ describe("Curator's recipes in two processes", () => {
     await Promise.all([first.do("start"), second.do("start")]);
     const members = async () => (await first.do("members")).sort();
     await expect.poll(members, { timeout: limit }).toEqual(["one=data 1", "two="]);
-    await second.do("setData", "new");
+    await onceCreated(() => second.do("setData", "new"));
     await expect.poll(members, { timeout: limit }).toEqual(["one=data 1", "two=new"]);
     await second.do("close");
     await expect.poll(members, { timeout: limit }).toEqual(["one=data 1"]);

@@ -1,10 +1,11 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { mortal } from "./afterlife.ts";
+import { mortal } from "../../src/testing/afterlife.ts";
 import { javaClasses } from "./java-compiler.ts";
 import type { JavaRecipes, Word } from "./java-recipes.ts";
 import { curatorClasspath, javaProgram } from "./servers.ts";
+import { until } from "./until.ts";
 
 export interface JavaOptions {
   /** Milliseconds; default 10,000. */
@@ -243,4 +244,20 @@ export class JavaRecipe<K extends Kind> {
     this.#ended = reason;
     for (const { reject } of [...this.#waiting]) reject(reason);
   }
+}
+
+/**
+ * Does what Curator refuses to a member whose creation it has not heard the answer to: another may see the member's node before.
+ * @param act is tried again for as long
+ */
+export async function onceCreated(act: () => Promise<unknown>): Promise<void> {
+  await until("its node to be its own", () =>
+    act().then(
+      () => true,
+      (error) => {
+        if (!/initial create has not been processed/.test(String(error))) throw error;
+        return false;
+      },
+    ),
+  );
 }

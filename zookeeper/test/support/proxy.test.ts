@@ -1,6 +1,6 @@
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fourLetter } from "./four-letter.ts";
+import { fourLetter } from "../../src/testing/four-letter.ts";
 import { op, ZooKeeperProxy } from "./proxy.ts";
 import { sharedServer } from "./servers.ts";
 
@@ -79,6 +79,41 @@ it("cuts a reply in its middle", async () => {
   await Promise.all([cut, client.end]);
   expect(client.leftover).toBe(10);
 });
+
+it("passes nothing behind a cut reply, also when the next reply came with it", async () => {
+  // Answers the handshake, and then two requests in one piece.
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined); // the proxy resets it
+    socket.once("data", () => {
+      socket.write(replyTo(0));
+      let bytes = 0;
+      socket.on("data", (more) => {
+        bytes += more.length;
+        if (bytes === 2 * requestBytes) socket.write(Buffer.concat([replyTo(1), replyTo(2)]));
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await using its = await ZooKeeperProxy.before(`127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const other = await BareClient.connect(its.address);
+  const cut = its.swallowReply(op.exists, { bytes: 10 });
+  other.send(op.exists);
+  other.send(op.exists);
+  await Promise.all([cut, other.end]);
+  expect([other.received, other.leftover]).toEqual([0, 10]);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+/** Of `BareClient`'s exists, with its length. */
+const requestBytes = 18;
+
+/** A reply without an answer in it. */
+function replyTo(xid: number): Buffer {
+  const reply = Buffer.alloc(4 + 16);
+  reply.writeInt32BE(16, 0);
+  reply.writeInt32BE(xid, 4);
+  return reply;
+}
 
 it("resets and refuses, and accepts again", async () => {
   proxy.refuse();

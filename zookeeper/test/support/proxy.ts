@@ -1,4 +1,4 @@
-import { type Pair, TcpProxy } from "./tcp-proxy.ts";
+import { type Pair, TcpProxy } from "../../src/testing/tcp-proxy.ts";
 
 /** Numbers of requests that tests name; any other number may be given too. */
 export const op = {
@@ -26,7 +26,7 @@ export const op = {
   closeSession: -11,
 } as const;
 
-export type { Direction } from "./tcp-proxy.ts";
+export type { Direction } from "../../src/testing/tcp-proxy.ts";
 
 /**
  * What becomes of a connection whose reply was swallowed: reset at once; left open and silent about that one; or given

@@ -46,10 +46,6 @@ export function javaProgram(name: "java" | "javac"): string {
   return join(read(variables.java), name);
 }
 
-export function serverClasspath(): string {
-  return read(variables.server);
-}
-
 /** Curator's recipes and all they need, after these folders or jars. */
 export function curatorClasspath(...before: readonly string[]): string {
   return [...before, read(variables.curator)].join(delimiter);

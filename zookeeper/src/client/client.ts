@@ -1,0 +1,481 @@
+/**
+ * The client: keeps a connection up, and one session after the other on it.
+ *
+ * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So before the
+ * next one begins, the old one is taken up again and closed ("buried"): a new session never meets its predecessor's
+ * dying nodes, unless no server could be asked.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { isZooKeeperError, serverError, ZooKeeperError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { heardByMany } from "../base/signals.ts";
+import { tell } from "../base/tell.ts";
+import { parseConnectString } from "../connection/connect-string.ts";
+import {
+  Connection,
+  type Credentials,
+  maxConnectMs,
+  noCredentials,
+  type Progress,
+  Refused,
+} from "../connection/connection.ts";
+import { Hosts, type Server } from "../connection/hosts.ts";
+import { answerChallenge, parseChallenge, saslStep } from "../connection/sasl.ts";
+import type { Session, SessionState, ZooKeeper } from "../operations/session.ts";
+import { aborted, Call, type Question } from "../requests/call.ts";
+import { Questions } from "../requests/questions.ts";
+import { OperationsOf } from "../session/operations-of.ts";
+import { SessionCore } from "../session/session-core.ts";
+import { op } from "../wire/codes.ts";
+import { type ConnectOptions, checkOptions } from "./options.ts";
+
+/**
+ * @param servers `zk1:2181,zk2:2181,zk3:2181/chroot`
+ * @returns a client with a session
+ * @throws UNREACHABLE when no server answers in time, AUTH_FAILED, CONNECT_STRING_INVALID, OPTION_INVALID, ABORTED
+ */
+export async function connect(servers: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
+  const client = new Client(servers, options);
+  const { connectTimeoutMs } = checkOptions(options);
+  const late = AbortSignal.timeout(connectTimeoutMs);
+  try {
+    const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
+    await client.established(signal);
+    if (options.createChroot) await client.createChroot(signal);
+    return client;
+  } catch (error) {
+    await client.close();
+    if (!late.aborted || options.signal?.aborted) throw error;
+    throw new ZooKeeperError(
+      "UNREACHABLE",
+      `no server of ${servers} took us in within ${connectTimeoutMs} ms: ${client.trouble}`,
+      {
+        hint: "check that the servers run, have a quorum and can be reached",
+        cause: error,
+      },
+    );
+  }
+}
+
+class Client extends OperationsOf implements ZooKeeper {
+  readonly #options: ReturnType<typeof checkOptions>;
+  readonly #hosts: Hosts;
+  readonly #auth: { scheme: string; credentials: Uint8Array }[];
+  readonly #progress: Progress = { zxid: 0n };
+  readonly #controller = new AbortController();
+  readonly #listeners = new Set<(session: Session) => void>();
+  readonly #stateListeners = new Set<(state: SessionState, session: Session) => void>();
+  #session: SessionCore;
+  #connection: Connection | undefined;
+  /** Sessions that ended here and perhaps not yet at the servers. */
+  #unburied: Credentials[] = [];
+  #servedAt = performance.now();
+  /** See `#forgetProgress`. */
+  #rewoundFrom: bigint | undefined;
+  #forgotten: bigint | undefined;
+  #closing: Promise<void> | undefined;
+  /** A server has let this client in, now or before. */
+  #wasServed = false;
+  /** In this round, no server failed by anything but its certificate. */
+  #onlyCertificates = true;
+  /** The last thing that went wrong with a connection. */
+  trouble = "no attempt was made";
+
+  constructor(servers: string, options: ConnectOptions) {
+    const { hosts, chroot } = parseConnectString(servers);
+    const checked = checkOptions(options);
+    super(new Questions(chroot, checked.maxRequestBytes), chroot);
+    this.#options = checked;
+    this.#hosts = new Hosts(hosts, checked.random, checked.resolve);
+    this.#auth = this.#options.auth.map(({ scheme, credentials }) => ({
+      scheme,
+      credentials: Buffer.from(credentials),
+    }));
+    heardByMany(this.signal);
+    this.#session = this.#newSession();
+    void this.#keepUp();
+  }
+
+  protected override get target(): SessionCore {
+    return this.#session;
+  }
+
+  async createChroot(signal: AbortSignal): Promise<void> {
+    const rooted = new Questions("");
+    const names = this.chroot.split("/").slice(1);
+    for (let depth = 1; depth <= names.length; depth++) {
+      const path = `/${names.slice(0, depth).join("/")}`;
+      for (let there = false; !there; ) {
+        there = (await this.target.ask(rooted.exists(path, false), signal)) !== undefined;
+        if (there) break;
+        // Another client may be faster, or the answer be lost: it is looked at again.
+        await this.target.ask(rooted.create(path, "", {}), signal).catch((error: unknown) => {
+          if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
+        });
+      }
+    }
+  }
+
+  get session(): SessionCore {
+    return this.#session;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  onSession(listener: (session: Session) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  onState(listener: (state: SessionState, session: Session) => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => this.#stateListeners.delete(listener);
+  }
+
+  established(signal?: AbortSignal): Promise<Session> {
+    return new Promise((resolve, reject) => {
+      if (this.signal.aborted) return reject(this.signal.reason);
+      if (signal?.aborted) return reject(aborted("established", "", signal));
+      // A session of which anybody has heard that it is over must not come to life again by a late answer: whoever waits
+      // here waits for its successor.
+      this.#session.endIfOver();
+      if (this.#session.live) return resolve(this.#session);
+      const stop = this.onSession((session) => {
+        done();
+        resolve(session);
+      });
+      const closed = () => {
+        done();
+        reject(this.signal.reason);
+      };
+      const givenUp = () => {
+        done();
+        reject(aborted("established", "", signal as AbortSignal));
+      };
+      const done = () => {
+        stop();
+        this.signal.removeEventListener("abort", closed);
+        signal?.removeEventListener("abort", givenUp);
+      };
+      this.signal.addEventListener("abort", closed, { once: true });
+      if (signal) heardByMany(signal).addEventListener("abort", givenUp, { once: true });
+    });
+  }
+
+  async addAuth(scheme: string, credentials: string | Uint8Array): Promise<void> {
+    if (this.signal.aborted) throw this.signal.reason;
+    const auth = { scheme, credentials: Buffer.from(credentials) };
+    this.#auth.push(auth);
+    const connection = this.#connection;
+    if (!connection) return;
+    await new Promise<void>((resolve, reject) => {
+      connection.sendAuth(scheme, auth.credentials, (error) => {
+        // Accepted, or lost: the next connection sends it again.
+        if (!isZooKeeperError(error, "AUTH_FAILED", "CLOSED")) return resolve();
+        this.#auth.splice(this.#auth.indexOf(auth), 1);
+        reject(error);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const reason = new ZooKeeperError("CLOSED", "the client has been closed", { hint: "connect anew" });
+    const patience = AbortSignal.timeout(limits.closeMs);
+    const session = this.#session;
+    while (!patience.aborted && (session.state === "suspended" || session.state === "connected")) {
+      const connection = session.state === "connected" ? this.#connection : undefined;
+      if (connection) {
+        const closed = closeSession(connection, patience);
+        // The server would answer that the session has expired, as if nobody had wanted that.
+        connection.closing = reason;
+        if (await closed) break;
+      }
+      // Lost, perhaps before anyone noticed: the next one will do.
+      await new Promise<void>((resolve) => {
+        const stop = session.onState(done);
+        function done() {
+          stop();
+          patience.removeEventListener("abort", done);
+          resolve();
+        }
+        patience.addEventListener("abort", done, { once: true });
+        if (patience.aborted) done();
+      });
+    }
+    this.#controller.abort(reason);
+    this.#session.end(reason);
+    this.#connection?.end(reason);
+  }
+
+  #newSession(): SessionCore {
+    const session = new SessionCore(this.#options.sessionTimeoutMs, this.questions, this.chroot);
+    session.onState((state) => {
+      for (const listener of [...this.#stateListeners]) tell(listener, state, session);
+    });
+    // The first to hear of the end, so that nobody who hears later still finds the old session here.
+    session.signal.addEventListener("abort", () => {
+      if (!this.signal.aborted) this.#session = this.#newSession();
+      if (session.id !== 0n && session.signal.reason?.code === "SESSION_EXPIRED") {
+        this.#unburied = [...this.#unburied, session.credentials].slice(-limits.maxUnburied);
+      }
+    });
+    return session;
+  }
+
+  /** One connection after the other, until the client is closed. */
+  async #keepUp(): Promise<void> {
+    while (!this.signal.aborted) {
+      const session = this.#session;
+      const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
+      // Never so long that a session that lives could not be taken up again in time.
+      const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
+      if (soonMs === 0) continue;
+      const rest = sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+      await this.#whileCallsWait(this.#session, rest);
+    }
+  }
+
+  /** @returns when the connection is lost, ms to wait before the next @throws when there was none */
+  async #serve(session: SessionCore): Promise<number> {
+    const again = session.id !== 0n;
+    const connectMs = maxConnectMs(session.timeoutMs, this.#hosts.count, !again, this.#hosts.failedRounds);
+    const host = await this.#whileCallsWait(session, this.#hosts.take(connectMs, session.signal));
+    const open = (credentials: Credentials) =>
+      this.#whileCallsWait(
+        session,
+        Connection.open({
+          host,
+          tls: this.#options.tls,
+          credentials,
+          sessionTimeoutMs: this.#options.sessionTimeoutMs,
+          connectMs,
+          maxReplyBytes: this.#options.maxReplyBytes,
+          maxRequestBytes: this.#options.maxRequestBytes,
+          progress: this.#progress,
+          signal: session.signal,
+          notified: (type, path) => session.watches.deliver(type, path),
+        }),
+      );
+    await this.#bury(open);
+    // What happened since is told when the watches are set again; signs of life while it logs in say nothing of it.
+    const seen = this.#progress.zxid;
+    const connection = await open(again ? session.credentials : noCredentials);
+    // Until the session is attached nothing else would end a connection that is still being made ready for it.
+    const over = () => connection.end(session.signal.reason);
+    session.signal.addEventListener("abort", over);
+    if (session.signal.aborted) over();
+    try {
+      if (connection.welcome.timeoutMs <= 0) {
+        session.end(
+          new ZooKeeperError("SESSION_EXPIRED", "the servers have ended the session", {
+            hint: "use the client's new session; ephemeral nodes are gone",
+          }),
+        );
+        return 0;
+      }
+      this.#wasServed = true;
+      await this.#logIn(connection);
+      await this.#noticeRewind(connection, session);
+      // Some may be added while others are on their way.
+      for (let told = 0; told < this.#auth.length; ) told = await this.#sendAuth(connection, told);
+      if (connection.isLost) throw await connection.lost;
+      this.#connection = connection;
+      const began = performance.now();
+      this.#servedAt = began;
+      if (again) setWatchesAgain(connection, session, seen);
+      session.attach(connection);
+      if (!again) for (const listener of [...this.#listeners]) tell(listener, session);
+      const reason = await connection.lost;
+      this.trouble = `${nameOf(host)}: ${reason.message}`;
+      if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
+      // A server that lets us in only to drop us is hardly better than one that does not.
+      if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
+      this.#hosts.served();
+      return 0;
+    } finally {
+      session.signal.removeEventListener("abort", over);
+      connection.end(new Error("no longer used"));
+      this.#connection = undefined;
+      session.detach(await connection.lost);
+    }
+  }
+
+  #failed(session: SessionCore, error: Error): number {
+    if (error instanceof ZooKeeperError && error.code === "AUTH_FAILED") {
+      this.#controller.abort(error);
+      session.end(error);
+      return 0;
+    }
+    this.trouble = error.message || String(error);
+    if (!this.signal.aborted && session.state !== "ended") tell(this.#options.log, `connecting: ${this.trouble}`);
+    const silentMs = performance.now() - this.#servedAt;
+    this.#failWaiting(session);
+    const isSilent = session.id === 0n && silentMs > this.#options.sessionTimeoutMs;
+    if (error instanceof Refused && isSilent) this.#forgetProgress();
+    this.#onlyCertificates &&= certificateErrors.test((error as NodeJS.ErrnoException).code ?? "");
+    const waitMs = this.#hosts.failed();
+    if (waitMs === 0) return 0;
+    if (this.#onlyCertificates && !this.#wasServed) this.#untrusted(session, error);
+    this.#onlyCertificates = true;
+    return waitMs;
+  }
+
+  /** A client that no server has let in yet ends: no time mends what it was told of the authority. */
+  #untrusted(session: SessionCore, cause: Error): void {
+    const error = new ZooKeeperError("UNREACHABLE", `no server's certificate is trusted: ${this.trouble}`, {
+      hint: "give the certificate of the authority that signed the servers' as tls.ca, and the names that those bear",
+      cause,
+    });
+    this.#controller.abort(error);
+    session.end(error);
+  }
+
+  /** @returns what `work` does; meanwhile calls that have waited for too long are rejected */
+  async #whileCallsWait<T>(session: SessionCore, work: Promise<T>): Promise<T> {
+    const looking = setInterval(() => this.#failWaiting(session), limits.waitingLookMs);
+    try {
+      return await work;
+    } finally {
+      clearInterval(looking);
+    }
+  }
+
+  /** What waits for a session waits for a session's time at most. */
+  #failWaiting(session: SessionCore): void {
+    if (session.id !== 0n) return;
+    const { sessionTimeoutMs } = this.#options;
+    session.failWaitingSince(
+      performance.now() - sessionTimeoutMs,
+      () => `no server took us in within ${sessionTimeoutMs} ms: ${this.trouble}`,
+    );
+  }
+
+  async #bury(open: (credentials: Credentials) => Promise<Connection>): Promise<void> {
+    for (let old = this.#unburied[0]; old; old = this.#unburied[0]) {
+      const connection = await open(old);
+      try {
+        if (connection.welcome.timeoutMs > 0) {
+          await this.#logIn(connection);
+          // By taking it up again we have prolonged its life: so it is not left before we know that it is over.
+          const told = await closeSession(connection, AbortSignal.timeout(limits.closeMs));
+          if (!told) throw new Error("no answer to the end of the previous session");
+        }
+        this.#unburied.shift();
+      } finally {
+        connection.end(new Error("no longer used"));
+      }
+    }
+  }
+
+  async #logIn(connection: Connection): Promise<void> {
+    const { sasl } = this.#options;
+    if (!sasl) return;
+    const ask = (token: Uint8Array) =>
+      askOn(connection, saslStep(token)).catch((error: unknown) => {
+        // What a server that lets nobody in without a login answers to a wrong one; the others say AUTH_FAILED.
+        if (!isZooKeeperError(error, "SESSION_CLOSED_REQUIRE_SASL_AUTH")) throw error;
+        throw new ZooKeeperError("AUTH_FAILED", "SASL: the server refuses the credentials", {
+          hint: "check user and password",
+          cause: error,
+        });
+      });
+    const { answer, proof } = answerChallenge(sasl, await ask(Buffer.alloc(0)));
+    const last = parseChallenge((await ask(answer)).toString("utf8"));
+    if (last.rspauth !== proof) {
+      throw new ZooKeeperError("AUTH_FAILED", "SASL: the server does not know the password itself", {
+        hint: "check that these are the right servers",
+      });
+    }
+  }
+
+  /** @param from index of the first @returns how many have been told now @throws AUTH_FAILED */
+  async #sendAuth(connection: Connection, from: number): Promise<number> {
+    const sent = this.#auth.slice(from);
+    const told = sent.map(
+      ({ scheme, credentials }) =>
+        new Promise<Error | undefined>((resolve) => connection.sendAuth(scheme, credentials, resolve)),
+    );
+    for (const error of await Promise.all(told)) if (error) throw error;
+    return from + sent.length;
+  }
+
+  /**
+   * Servers refuse a client that has seen more than they hold. Should all refuse for longer than a session lasts, they
+   * were wiped or restored (or have no quorum, which looks the same): the next session begins without that knowledge,
+   * and says so if what it finds is really behind.
+   */
+  #forgetProgress(): void {
+    if (this.#progress.zxid === 0n) return;
+    if (this.#progress.zxid > (this.#forgotten ?? 0n)) this.#forgotten = this.#progress.zxid;
+    this.#progress.zxid = 0n;
+  }
+
+  async #noticeRewind(connection: Connection, session: SessionCore): Promise<void> {
+    if (this.#forgotten !== undefined && session.id === 0n) {
+      await connection.ping();
+      if (connection.isLost) return;
+      if (this.#progress.zxid < this.#forgotten) {
+        this.#rewoundFrom = (this.#rewoundFrom ?? 0n) + this.#forgotten + unseenTransactions;
+      }
+      this.#forgotten = undefined;
+    }
+    session.rewoundFrom = this.#rewoundFrom;
+  }
+}
+
+/**
+ * How far others may have been ahead of what this client had seen when the data was lost: the rest of a leader's epoch,
+ * which is the upper half of a transaction's number.
+ */
+const unseenTransactions = 1n << 32n;
+
+/** What Node's TLS says of a certificate that it does not accept. */
+const certificateErrors =
+  /^(UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|CERT_|CRL_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;
+
+const nothing = () => undefined;
+
+function nameOf({ name, host, port }: Server): string {
+  return name === host ? `${host}:${port}` : `${name} (${host}:${port})`;
+}
+
+/** Before any call, so that what is read afterwards is watched. Readers hear of the gap when nothing more can escape. */
+function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
+  const bodies = session.watches.setAgain(zxid);
+  bodies.forEach((body, index) => {
+    const isLast = index === bodies.length - 1;
+    connection.sendSetWatches(body, (code) => {
+      if (code !== 0) session.watches.refused(serverError(code, "setting the watches again", ""));
+      else if (isLast) session.watches.gap();
+    });
+  });
+}
+
+/** Asks outside of any session's queue. */
+function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const call = new Call(question, resolve, reject, undefined);
+    connection.send(call);
+    void connection.lost.then((reason) => call.fail(reason));
+  });
+}
+
+/** Resolves when the server has ended the session, the connection is lost, or patience ends. @returns whether it answered */
+async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
+  const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
+  const out = new Promise<false>((resolve) => {
+    patience.addEventListener("abort", () => resolve(false), { once: true });
+  });
+  const answered = askOn(connection, question).then(
+    () => true,
+    () => !connection.isLost, // a server that refuses will not do it the next time either
+  );
+  return Promise.race([answered, out]);
+}

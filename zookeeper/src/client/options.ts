@@ -1,0 +1,91 @@
+import type tls from "node:tls";
+import { ZooKeeperError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { checkNames } from "../base/options.ts";
+import { type Resolve, systemResolve } from "../connection/hosts.ts";
+import type { SaslOptions } from "../connection/sasl.ts";
+
+export interface ConnectOptions {
+  /** After so long without a sign of life the servers end the session. They may change it. Default 30,000. */
+  readonly sessionTimeoutMs?: number;
+  /** How long `connect` tries before it rejects with UNREACHABLE. Default: the session timeout. */
+  readonly connectTimeoutMs?: number;
+  /** Creates the chroot, and what is missing above it, as persistent nodes. Default: it has to exist. */
+  readonly createChroot?: boolean;
+  /** Gives `connect` up. */
+  readonly signal?: AbortSignal;
+  /** Credentials for ACLs, as addAuth takes them. */
+  readonly auth?: readonly { readonly scheme: string; readonly credentials: string | Uint8Array }[];
+  /** TLS to the servers' secure port; `{}` with the system's authorities, else as node:tls takes it (ca, cert, key, …). */
+  readonly tls?: tls.ConnectionOptions;
+  /** SASL DIGEST-MD5. */
+  readonly sasl?: SaslOptions;
+  /** An answer larger than this fails its own request. Default 128 MiB. */
+  readonly maxReplyBytes?: number;
+  /** A request larger than this is not sent, as a server would hang up: its jute.maxbuffer. Default 1,048,575. */
+  readonly maxRequestBytes?: number;
+  /** Is told in one line what goes wrong with connections. */
+  readonly log?: (line: string) => void;
+  /** Gives all addresses of a server's name; called anew for each round of attempts. Default: as the system resolves it. */
+  readonly resolve?: Resolve;
+  /** Order of hosts and jitter. Default Math.random. */
+  readonly random?: () => number;
+}
+
+const names: ReadonlySet<string> = new Set<keyof ConnectOptions>([
+  "sessionTimeoutMs",
+  "connectTimeoutMs",
+  "createChroot",
+  "signal",
+  "auth",
+  "tls",
+  "sasl",
+  "maxReplyBytes",
+  "maxRequestBytes",
+  "log",
+  "resolve",
+  "random",
+]);
+
+export function checkOptions(
+  options: ConnectOptions,
+): Required<
+  Pick<
+    ConnectOptions,
+    | "sessionTimeoutMs"
+    | "connectTimeoutMs"
+    | "maxReplyBytes"
+    | "maxRequestBytes"
+    | "auth"
+    | "log"
+    | "resolve"
+    | "random"
+  >
+> & { tls: tls.ConnectionOptions | undefined; sasl: SaslOptions | undefined } {
+  checkNames("connect", "", options, names);
+  type Numbers = "sessionTimeoutMs" | "connectTimeoutMs" | "maxReplyBytes" | "maxRequestBytes";
+  const number = (name: Numbers, usual: number, least: number) => {
+    const value = options[name] ?? usual;
+    if (Number.isInteger(value) && value >= least && value <= limits.maxSessionTimeoutMs) return value;
+    throw new ZooKeeperError(
+      "OPTION_INVALID",
+      `${name} is ${typeof value === "number" ? value : `a ${typeof value}`}`,
+      {
+        hint: `a whole number from ${least} to ${limits.maxSessionTimeoutMs}`,
+      },
+    );
+  };
+  const sessionTimeoutMs = number("sessionTimeoutMs", limits.defaultSessionTimeoutMs, limits.minSessionTimeoutMs);
+  return {
+    sessionTimeoutMs,
+    connectTimeoutMs: number("connectTimeoutMs", sessionTimeoutMs, 1),
+    maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, limits.minMaxReplyBytes),
+    maxRequestBytes: number("maxRequestBytes", limits.maxRequestBytes, limits.minMaxRequestBytes),
+    auth: options.auth ?? [],
+    tls: options.tls,
+    sasl: options.sasl,
+    log: options.log ?? (() => undefined),
+    resolve: options.resolve ?? systemResolve,
+    random: options.random ?? Math.random,
+  };
+}

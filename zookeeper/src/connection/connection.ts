@@ -1,0 +1,492 @@
+/**
+ * One connection to one server: it opens, shakes hands, carries calls and their answers in order, notices when the server
+ * falls silent, and is lost once. What a session is, and what becomes of calls without an answer, is its owner's affair.
+ */
+import net from "node:net";
+import tls from "node:tls";
+import { serverErrors, ZooKeeperError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import type { Call, Question } from "../requests/call.ts";
+import { requestTooLarge } from "../requests/questions.ts";
+import { ReadsTogether } from "../requests/reads-together.ts";
+import { Reader, Writer } from "../wire/bytes.ts";
+import { maxXid, op, xid } from "../wire/codes.ts";
+import { FrameReader } from "../wire/frames.ts";
+import type { Server } from "./hosts.ts";
+
+/** The highest transaction number seen, by whichever connection: a server that is behind it refuses us. */
+export interface Progress {
+  zxid: bigint;
+}
+
+export interface Credentials {
+  readonly id: bigint;
+  readonly password: Buffer;
+}
+
+export const noCredentials: Credentials = { id: 0n, password: Buffer.alloc(16) };
+
+export interface ConnectionOptions {
+  readonly host: Server;
+  readonly tls: tls.ConnectionOptions | undefined;
+  readonly credentials: Credentials;
+  readonly sessionTimeoutMs: number;
+  /** From the beginning to its welcome. */
+  readonly connectMs: number;
+  readonly maxReplyBytes: number;
+  readonly maxRequestBytes: number;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+  notified(type: number, path: string): void;
+}
+
+export interface Welcome extends Credentials {
+  /** 0 when the server has ended the session that was asked for. */
+  readonly timeoutMs: number;
+}
+
+/** A server that hung up during the handshake: it is behind us, has no quorum, or has too many connections. */
+export class Refused extends Error {}
+
+/** Where the system puts what came, one connection after the other: it is read before the next is. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
+
+export class Connection {
+  readonly host: Server;
+  /** What the server said in the handshake. */
+  welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
+  /** Why nothing may be sent any more: the end of the session was. */
+  closing: ZooKeeperError | undefined;
+  /** Monotonic ms at which the last request that was answered was sent: the session lived then, for sure. */
+  renewedAt: number;
+  /** Resolves with the reason when the connection is no more. */
+  readonly lost: Promise<Error>;
+  #resolveLost: (reason: Error) => void = () => undefined;
+  #over: Error | undefined;
+  readonly #socket: net.Socket;
+  readonly #progress: Progress;
+  readonly #maxReplyBytes: number;
+  readonly #maxRequestBytes: number;
+  readonly #notified: ConnectionOptions["notified"];
+  readonly #writer = new Writer();
+  readonly #reader = new Reader();
+  #welcomed: ((error: Error | undefined) => void) | undefined;
+  /** Sent and not answered, in order; those before #head are. */
+  #calls: (Call | ReadsTogether)[] = [];
+  #head = 0;
+  /** How many more calls these are than requests: of the reads that share one. */
+  #shared = 0;
+  /** Reads of this turn of the event loop that nothing has come after yet. */
+  #reads: Call[] = [];
+  /** The server can, and the answers together are not too large. */
+  #readsTogether = true;
+  #xid = 0;
+  #flushing = false;
+  #receivedAt: number;
+  /** When the last answer to a call came, or a part of one. */
+  #answeredAt = 0;
+  #sentAt: number;
+  #pingSentAt: number | undefined;
+  #pinged: (() => void)[] = [];
+  readonly #auths: ((error: Error | undefined) => void)[] = [];
+  readonly #watchesSet: ((code: number) => void)[] = [];
+  #pulse: NodeJS.Timeout | undefined;
+
+  /**
+   * @throws Refused; ZooKeeperError UNREACHABLE with the cause
+   * @returns a connection whose `welcome` says whether the session was accepted
+   */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const connection = new Connection(options);
+    await new Promise<void>((resolve, reject) => {
+      const late = setTimeout(() => connection.end(new Error("no answer in time")), options.connectMs);
+      const aborted = () => connection.end(new Error("given up"));
+      options.signal.addEventListener("abort", aborted, { once: true });
+      connection.#welcomed = (error) => {
+        clearTimeout(late);
+        options.signal.removeEventListener("abort", aborted);
+        connection.#welcomed = undefined;
+        if (error) reject(error);
+        else resolve();
+      };
+      if (options.signal.aborted) aborted();
+    });
+    return connection;
+  }
+
+  private constructor(options: ConnectionOptions) {
+    this.host = options.host;
+    this.#progress = options.progress;
+    this.#maxReplyBytes = options.maxReplyBytes;
+    this.#maxRequestBytes = options.maxRequestBytes;
+    this.#notified = options.notified;
+    this.renewedAt = this.#receivedAt = this.#sentAt = performance.now();
+    this.lost = new Promise((resolve) => {
+      this.#resolveLost = resolve;
+    });
+    const { name, host, port } = options.host;
+    const secure = options.tls;
+    const frames = new FrameReader(options.maxReplyBytes, {
+      frame: (buffer, start, end) => this.#frame(buffer, start, end),
+      oversized: (head, bytes) => this.#oversized(head, bytes),
+    });
+    const onread = {
+      buffer: readBuffer,
+      callback: (bytes: number) => {
+        this.#receivedAt = performance.now();
+        try {
+          frames.push(readBuffer.subarray(0, bytes));
+          if (frames.inside) this.#answeredAt = this.#receivedAt;
+        } catch (error) {
+          this.end(
+            new ZooKeeperError("PROTOCOL", `the server at ${host}:${port} sent nonsense: ${error}`, { cause: error }),
+          );
+        }
+        return !this.#rests(bytes);
+      },
+    };
+    const address = { host, port, onread };
+    this.#socket = secure
+      ? tls.connect({ servername: net.isIP(name) ? "" : name, ...secure, ...address })
+      : net.connect(address);
+    this.#socket.setNoDelay(true);
+    let open = false;
+    this.#socket.once(secure ? "secureConnect" : "connect", () => {
+      open = true;
+      this.#shakeHands(options);
+    });
+    this.#socket.on("error", (error) => this.end(open ? new Refused(error.message, { cause: error }) : error));
+    this.#socket.on("close", () => this.end(open ? new Refused("the server hung up") : new Error("closed")));
+  }
+
+  /**
+   * While the server has much to answer it answers a few at a time, and waking up for those costs more than reading
+   * them. So once all that came is read, the next is looked for `restMs` later: by then there is more of it, and
+   * the server cannot have run out of work. @returns whether reading is paused
+   */
+  #rests(bytes: number): boolean {
+    if (this.unanswered < limits.restUnanswered || bytes === readBuffer.length || this.#over) return false;
+    setTimeout(() => {
+      if (!this.#over) this.#socket.resume();
+    }, limits.restMs);
+    return true;
+  }
+
+  get isLost(): boolean {
+    return this.#over !== undefined;
+  }
+
+  /** Takes the calls that were sent and have no answer, oldest first. */
+  takeUnanswered(): Call[] {
+    const sent = this.#calls.slice(this.#head);
+    const unsent = this.#reads;
+    this.#calls = [];
+    this.#head = this.#shared = 0;
+    this.#reads = [];
+    return [...sent.flatMap((one) => (one instanceof ReadsTogether ? one.calls : one)), ...unsent];
+  }
+
+  /** @throws what the question's writing throws; then nothing was sent */
+  send(call: Call): void {
+    // One look at the clock for all that goes out together: too early is safe, it renews the session by less.
+    if (!this.#flushing) this.#sentAt = performance.now();
+    call.sentAt = this.#sentAt;
+    if (call.question.together && this.#readsTogether && this.unanswered >= limits.togetherUnanswered) {
+      this.#reads.push(call);
+      if (this.#reads.length === limits.mostTogether) this.#sendReads();
+      this.#flushLater();
+    } else this.#sendAlone(call);
+  }
+
+  #sendAlone(call: Call): void {
+    this.#sendReads();
+    call.xid = this.#nextXid();
+    const { question } = call;
+    call.bytes = this.#write(call.xid, question.op, (writer) => question.write(writer), question);
+    this.#calls.push(call);
+  }
+
+  #sendReads(): void {
+    const reads = this.#reads;
+    if (reads.length === 0) return;
+    this.#reads = [];
+    if (reads.length === 1) {
+      this.#sendAlone(reads[0] as Call);
+      return;
+    }
+    const together = new ReadsTogether(reads);
+    together.xid = this.#nextXid();
+    this.#write(together.xid, op.multiRead, (writer) => together.write(writer));
+    this.#calls.push(together);
+    this.#shared += reads.length - 1;
+  }
+
+  /** The server is too old for it, or the answers are too large together. Later than asked, as after a reconnect. */
+  #oneByOne({ calls }: ReadsTogether): void {
+    this.#readsTogether = false;
+    for (const call of calls) if (!call.settled) this.#sendAlone(call);
+  }
+
+  #nextXid(): number {
+    this.#xid = this.#xid >= maxXid ? 1 : this.#xid + 1;
+    return this.#xid;
+  }
+
+  /** How many calls are on their way. */
+  get unanswered(): number {
+    return this.#calls.length - this.#head + this.#shared + this.#reads.length;
+  }
+
+  /** Bytes that the server has not taken yet. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength + this.#writer.pending;
+  }
+
+  /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */
+  sendAuth(scheme: string, credentials: Uint8Array, told: (error: Error | undefined) => void): void {
+    if (this.#over) {
+      told(this.#over);
+      return;
+    }
+    this.#auths.push(told);
+    this.#write(xid.auth, op.auth, (writer) => {
+      writer.int(0);
+      writer.string(scheme);
+      writer.buffer(credentials);
+    });
+  }
+
+  /** @param told the server's answer, 0 when it has set them; never, if the connection is lost before */
+  sendSetWatches(write: (writer: Writer) => void, told: (code: number) => void): void {
+    this.#watchesSet.push(told);
+    this.#write(xid.setWatches, op.setWatches2, write);
+  }
+
+  /** Resolves with its answer, or when the connection is lost. */
+  ping(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#over) return resolve();
+      this.#pinged.push(resolve);
+      if (this.#pingSentAt === undefined) this.#sendPing();
+    });
+  }
+
+  #sendPing(): void {
+    this.#pingSentAt = this.#sentAt = performance.now();
+    this.#write(xid.ping, op.ping, () => undefined);
+  }
+
+  end(reason: Error): void {
+    if (this.#over) return;
+    this.#over = reason;
+    clearInterval(this.#pulse);
+    this.#socket.destroy();
+    this.#welcomed?.(reason);
+    for (const told of this.#auths.splice(0)) told(reason);
+    for (const told of this.#pinged.splice(0)) told();
+    this.#resolveLost(reason);
+  }
+
+  /** @throws DATA_TOO_LARGE */
+  #write(id: number, code: number, body: (writer: Writer) => void, about?: Question<unknown>): number {
+    this.#sendReads();
+    const writer = this.#writer;
+    writer.beginFrame();
+    try {
+      writer.int(id);
+      writer.int(code);
+      body(writer);
+    } catch (error) {
+      writer.dropFrame();
+      throw error;
+    }
+    const bytes = writer.endFrame();
+    if (about && bytes - 4 > this.#maxRequestBytes) {
+      writer.dropFrame();
+      throw requestTooLarge(about.what, about.path, bytes - 4, this.#maxRequestBytes);
+    }
+    this.#flushLater();
+    return bytes;
+  }
+
+  /** All that is asked in one turn of the event loop goes out in one write. */
+  #flushLater(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    setImmediate(() => {
+      this.#flushing = false;
+      if (this.#over) return;
+      this.#sendReads();
+      this.#socket.write(this.#writer.take());
+    });
+  }
+
+  #shakeHands({ credentials, sessionTimeoutMs, progress }: ConnectionOptions): void {
+    this.renewedAt = this.#sentAt = performance.now();
+    const writer = this.#writer;
+    writer.beginFrame();
+    writer.int(0);
+    writer.long(progress.zxid);
+    writer.int(sessionTimeoutMs);
+    writer.long(credentials.id);
+    writer.buffer(credentials.password);
+    writer.bool(false);
+    writer.endFrame();
+    this.#socket.write(writer.take());
+  }
+
+  #frame(buffer: Buffer, start: number, end: number): void {
+    if (this.#over) return;
+    const reader = this.#reader.over(buffer, start, end);
+    if (this.#welcomed) this.#readWelcome(reader, this.#welcomed);
+    else this.#readReply(reader);
+  }
+
+  #readReply(reader: Reader): void {
+    const id = reader.int();
+    const zxid = reader.long();
+    const code = reader.int();
+    this.#see(zxid);
+    if (id === xid.notification) {
+      const type = reader.int();
+      reader.int();
+      this.#notified(type, reader.string());
+    } else if (id === xid.ping) {
+      if (this.#pingSentAt !== undefined) this.#renew(this.#pingSentAt);
+      this.#pingSentAt = undefined;
+      for (const told of this.#pinged.splice(0)) told();
+    } else if (id === xid.auth) {
+      const error = new ZooKeeperError("AUTH_FAILED", "the server refuses the credentials", {
+        hint: "check scheme, user and password; for SASL, the server's configuration",
+      });
+      this.#auths.shift()?.(code === 0 ? undefined : error);
+    } else if (id === xid.setWatches) this.#watchesSet.shift()?.(code);
+    else this.#answer(id, code, reader);
+  }
+
+  /**
+   * Nothing counts as seen before all watches are set again: a connection lost in between must not keep the next one from
+   * asking what happened since.
+   */
+  #see(zxid: bigint): void {
+    if (this.#watchesSet.length === 0 && zxid > this.#progress.zxid) this.#progress.zxid = zxid;
+  }
+
+  #answer(id: number, code: number, reader: Reader): void {
+    const call = this.#next(id);
+    if (call instanceof ReadsTogether && code === serverErrors.UNIMPLEMENTED[0]) {
+      this.#oneByOne(call);
+      return;
+    }
+    try {
+      call.answer(code, reader);
+    } catch (error) {
+      const ofTheAnswer = error instanceof ZooKeeperError;
+      const { what, path } = call.question;
+      call.fail(
+        ofTheAnswer
+          ? error
+          : new ZooKeeperError("PROTOCOL", `${what}: the answer cannot be read`, { path, cause: error }),
+      );
+      if (!ofTheAnswer) throw error;
+    }
+  }
+
+  /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
+  #next(id: number): Call | ReadsTogether {
+    this.#answeredAt = this.#receivedAt;
+    const call = this.#calls[this.#head];
+    if (!call || call.xid !== id) throw new RangeError(`an answer to request ${id} instead of ${call?.xid}`);
+    this.#head += 1;
+    if (this.#head === this.#calls.length) {
+      this.#calls = [];
+      this.#head = 0;
+    } else if (this.#head === 1_024) {
+      this.#calls = this.#calls.slice(this.#head);
+      this.#head = 0;
+    }
+    if (call instanceof ReadsTogether) this.#shared -= call.calls.length - 1;
+    this.#renew(call.sentAt);
+    return call;
+  }
+
+  #renew(sentAt: number): void {
+    if (sentAt > this.renewedAt) this.renewedAt = sentAt;
+  }
+
+  #oversized(head: Buffer, bytes: number): void {
+    const reader = this.#reader.over(head, 0, head.length);
+    const id = reader.int();
+    const zxid = reader.long();
+    this.#see(zxid);
+    if (this.#welcomed || id < 0) throw new RangeError(`a message of ${bytes} bytes`);
+    const call = this.#next(id);
+    if (call instanceof ReadsTogether) {
+      this.#oneByOne(call);
+      return;
+    }
+    const { what, path } = call.question;
+    call.fail(
+      new ZooKeeperError(
+        "REPLY_TOO_LARGE",
+        `${what}: the answer has ${bytes} bytes, the limit is ${this.#maxReplyBytes}`,
+        {
+          path,
+          hint: "raise the option maxReplyBytes, or spread the children over several parents",
+        },
+      ),
+    );
+  }
+
+  #readWelcome(reader: Reader, welcomed: (error: Error | undefined) => void): void {
+    reader.int();
+    const timeoutMs = reader.int();
+    const id = reader.long();
+    const password = reader.buffer();
+    this.welcome = { timeoutMs, id, password };
+    if (timeoutMs > 0) this.#beat(timeoutMs);
+    welcomed(undefined);
+  }
+
+  /**
+   * Asks for a sign of life after a sixteenth of the session's timeout: the later the last one came before a pause of this
+   * process, the longer may the pause be. Gives up after two thirds without one; also when signs of life come, and for the
+   * whole timeout no answer to the call whose turn it is. A pause of this process counts as no silence of the server.
+   */
+  #beat(timeoutMs: number): void {
+    const quietMs = Math.min(timeoutMs / 16, 10_000);
+    const silentMs = (timeoutMs * 2) / 3;
+    let lookedAt = performance.now();
+    let awakeAt = lookedAt;
+    const isSilent = () => performance.now() - Math.max(this.#receivedAt, awakeAt) >= silentMs;
+    const isStuck = () => {
+      const oldest = this.#calls[this.#head];
+      const since = oldest && Math.max(oldest.sentAt, this.#answeredAt, awakeAt);
+      return since !== undefined && performance.now() - since >= timeoutMs;
+    };
+    this.#pulse = setInterval(
+      () => {
+        const now = performance.now();
+        if (now - lookedAt >= silentMs / 2) awakeAt = now;
+        lookedAt = now;
+        if (isSilent() || isStuck()) {
+          // After a pause of this process its answers may lie in the socket, unread: let it be read first.
+          setImmediate(() => {
+            if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
+            else if (isStuck()) this.end(new Error(`the server did not answer a call for ${timeoutMs} ms`));
+          });
+        } else if (now - this.#sentAt >= quietMs && this.#pingSentAt === undefined) this.#sendPing();
+      },
+      Math.max(5, timeoutMs / 48),
+    );
+  }
+}
+
+/**
+ * How long one server may take to let us in: so short that a session can be taken up again by another one in time. One that
+ * does not exist yet cannot be lost, so after each round in which nobody did all have twice as long.
+ */
+export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
+  const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));
+  return isNew ? Math.max(firstMs, Math.min(timeoutMs, firstMs * 2 ** rounds)) : firstMs;
+}

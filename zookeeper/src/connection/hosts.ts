@@ -1,0 +1,112 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { limits } from "../base/limits.ts";
+import type { Host } from "./connect-string.ts";
+
+/** Gives the addresses that a server's name stands for now. */
+export type Resolve = (name: string) => Promise<readonly string[]>;
+
+export const systemResolve: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
+
+/** A server to try: `host` is an address, `name` what the connect string calls it. */
+export interface Server extends Host {
+  readonly name: string;
+}
+
+/**
+ * In which order servers are tried, and how long to wait between rounds. Shuffled, so that the clients of a server that
+ * died spread over the others; jittered, so that they do not come in step. A name is resolved anew each time its turn
+ * comes, and all its addresses are tried: it may stand for a whole ensemble, whose servers move.
+ */
+export class Hosts {
+  readonly #hosts: readonly Host[];
+  readonly #random: () => number;
+  readonly #resolve: Resolve;
+  /** How many addresses each host had when it was resolved last. */
+  readonly #found = new Map<Host, number>();
+  /** Of the host whose turn it is, those not tried yet. */
+  #addresses: Server[] = [];
+  #next = 0;
+  #rounds = 0;
+  #sinceServed = 0;
+
+  /** @param random from 0 up to 1 */
+  constructor(hosts: readonly Host[], random: () => number, resolve: Resolve) {
+    this.#random = random;
+    this.#resolve = resolve;
+    this.#hosts = this.#shuffled(hosts);
+  }
+
+  /** How many addresses there are, as far as is known. */
+  get count(): number {
+    return this.#hosts.reduce((sum, host) => sum + (this.#found.get(host) ?? 1), 0);
+  }
+
+  /** In a row, in which none served. */
+  get failedRounds(): number {
+    return this.#rounds;
+  }
+
+  /** @throws what the name service says, or that it said nothing within `limitMs` or before the signal aborted */
+  async take(limitMs: number, signal: AbortSignal): Promise<Server> {
+    if (this.#addresses.length === 0) {
+      const host = this.#hosts[this.#next % this.#hosts.length] as Host;
+      this.#next += 1;
+      const addresses = isIP(host.host) ? [host.host] : await this.#resolved(host.host, limitMs, signal);
+      this.#found.set(host, addresses.length);
+      this.#addresses = this.#shuffled(addresses).map((address) => ({
+        name: host.host,
+        host: address,
+        port: host.port,
+      }));
+    }
+    return this.#addresses.shift() as Server;
+  }
+
+  /** The last one taken serves. */
+  served(): void {
+    this.#addresses = [];
+    this.#next %= this.#hosts.length;
+    this.#rounds = 0;
+    this.#sinceServed = 0;
+  }
+
+  /** The last one taken does not serve. @returns how long to wait, in ms, before the next: 0 within a round */
+  failed(): number {
+    if (this.#addresses.length > 0) return 0;
+    this.#sinceServed += 1;
+    if (this.#sinceServed % this.#hosts.length !== 0) return 0;
+    const full = Math.min(limits.maxBackoffMs, limits.firstBackoffMs * 2 ** this.#rounds);
+    this.#rounds = Math.min(this.#rounds + 1, 16);
+    return full * (0.5 + this.#random() / 2);
+  }
+
+  async #resolved(name: string, limitMs: number, signal: AbortSignal): Promise<readonly string[]> {
+    const addresses = await new Promise<readonly string[]>((resolve, reject) => {
+      const givenUp = () => done(() => reject(new Error(`finding the address of ${name} was given up`)));
+      const late = setTimeout(() => done(() => reject(new Error(`no address of ${name} in time`))), limitMs);
+      const done = (settle: () => void) => {
+        clearTimeout(late);
+        signal.removeEventListener("abort", givenUp);
+        settle();
+      };
+      signal.addEventListener("abort", givenUp, { once: true });
+      if (signal.aborted) return givenUp();
+      this.#resolve(name).then(
+        (found) => done(() => resolve(found)),
+        (error) => done(() => reject(error)),
+      );
+    });
+    if (addresses.length === 0) throw new Error(`${name} has no address`);
+    return addresses;
+  }
+
+  #shuffled<T>(all: readonly T[]): T[] {
+    const shuffled = [...all];
+    for (let last = shuffled.length - 1; last > 0; last--) {
+      const other = Math.floor(this.#random() * (last + 1));
+      [shuffled[last], shuffled[other]] = [shuffled[other] as T, shuffled[last] as T];
+    }
+    return shuffled;
+  }
+}

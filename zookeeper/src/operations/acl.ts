@@ -1,0 +1,44 @@
+import { createHash } from "node:crypto";
+import type { Reader, Writer } from "../wire/bytes.ts";
+
+export type Permission = "read" | "write" | "create" | "delete" | "admin";
+
+/** Who may do what with a node. Not inherited by its children. */
+export interface Acl {
+  /** `world` (id `anyone`), `auth` (whoever creates), `digest` (see `digestId`), `ip`, `x509`, `sasl`. */
+  readonly scheme: string;
+  readonly id: string;
+  readonly permissions: readonly Permission[];
+}
+
+const bits: Record<Permission, number> = { read: 1, write: 2, create: 4, delete: 8, admin: 16 };
+const all = Object.keys(bits) as Permission[];
+
+/** Everyone may do anything. */
+export const openAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: all }];
+/** Everyone may read. */
+export const readAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: ["read"] }];
+/** Whoever creates the node may do anything, nobody else. Needs addAuth first. */
+export const creatorAcl: readonly Acl[] = [{ scheme: "auth", id: "", permissions: all }];
+
+/** The id of the digest scheme, as ACLs hold it: user, colon, base64 of SHA-1 of `user:password`. */
+export function digestId(user: string, password: string): string {
+  return `${user}:${createHash("sha1").update(`${user}:${password}`).digest("base64")}`;
+}
+
+export function writeAcl(writer: Writer, acl: readonly Acl[]): void {
+  writer.int(acl.length);
+  for (const { scheme, id, permissions } of acl) {
+    writer.int(permissions.reduce((sum, permission) => sum | bits[permission], 0));
+    writer.string(scheme);
+    writer.string(id);
+  }
+}
+
+export function readAcls(reader: Reader): Acl[] {
+  return reader.list(() => {
+    const mask = reader.int();
+    const permissions = all.filter((permission) => mask & bits[permission]);
+    return { scheme: reader.string(), id: reader.string(), permissions };
+  });
+}

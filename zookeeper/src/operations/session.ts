@@ -1,0 +1,65 @@
+import type { Operations } from "./operations.ts";
+
+/**
+ * connecting: no server has given it an id yet. connected. suspended: the connection is lost or silent; the session may
+ * live on or not. ended: for good.
+ */
+export type SessionState = "connecting" | "connected" | "suspended" | "ended";
+
+/**
+ * A period in which the servers count this client as alive; ephemeral nodes hang from it. It ends when the servers say
+ * so, when the client closes, or, which is what makes it safe to rely on, by this process's own monotonic clock before
+ * any server can have expired it: a call or `live` after that moment already says no, even if no timer has run yet
+ * because the process was stopped. One server can mislead us: cut off from its leader it answers by itself for up to
+ * syncLimit × tickTime, while the leader may expire the session. What rises then too is the fence (docs/zookeeper.md).
+ *
+ * Its operations belong to it alone: once it has ended they reject, they never move on to the next session.
+ */
+export interface Session extends Operations {
+  /** 0n until a server gave one. */
+  readonly id: bigint;
+  readonly state: SessionState;
+  /** As negotiated with the server; as asked for before that. */
+  readonly timeoutMs: number;
+  /** Aborts when the session ends; the reason is a ZooKeeperError (SESSION_EXPIRED, CLOSED, AUTH_FAILED). */
+  readonly signal: AbortSignal;
+  /** Has an id, and no server can have expired it yet, asked of the clock now. True while suspended as well. */
+  readonly live: boolean;
+  /** ms left until the client gives it up unless a server answers before; 0 when ended, Infinity while connecting. */
+  readonly remainingMs: number;
+  /**
+   * A transaction number above all that anyone had seen before, as far as this client can tell, when the service that it
+   * found is behind: its data was wiped or restored (or this server lags). Otherwise undefined.
+   */
+  readonly rewoundFrom: bigint | undefined;
+  /** @returns a function that ends it. Listeners must not throw. */
+  onState(listener: (state: SessionState) => void): () => void;
+}
+
+/** A client: a connection that is kept up, and one session after the other on it. */
+export interface ZooKeeper extends Operations {
+  /** The newest one; when one ends, the next takes its place at once, before anyone is told. */
+  readonly session: Session;
+  /**
+   * The current session as soon as it has an id (it may be suspended again by then).
+   * @throws CLOSED; ABORTED by the signal
+   */
+  established(signal?: AbortSignal): Promise<Session>;
+  /** Tells each state of the current session and of all that follow. @returns a function that ends it. Listeners must not throw. */
+  onState(listener: (state: SessionState, session: Session) => void): () => void;
+  /** Tells each new session when it has an id. @returns a function that ends it. Listeners must not throw. */
+  onSession(listener: (session: Session) => void): () => void;
+  /**
+   * Adds credentials to this and all later connections.
+   * @param scheme `digest` @param credentials `user:password`
+   * @throws AUTH_FAILED
+   */
+  addAuth(scheme: string, credentials: string | Uint8Array): Promise<void>;
+  /** Aborts when the client is closed. */
+  readonly signal: AbortSignal;
+  /**
+   * Ends the session on the server, so that its ephemeral nodes go at once, as far as a server can be reached in a
+   * second. Calls that still wait reject with CLOSED. Never rejects.
+   */
+  close(): Promise<void>;
+}

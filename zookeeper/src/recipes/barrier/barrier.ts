@@ -1,0 +1,82 @@
+/**
+ * A barrier: processes wait while a node is there, and go on when it is removed. On the path of Java Curator's
+ * DistributedBarrier. The node is persistent: it stays when the process that raised it dies.
+ */
+
+import { isZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CallOptions } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { acrossSessions } from "../base/follow.ts";
+import { departure } from "../base/node-watch.ts";
+import { createContainers } from "../base/protect.ts";
+import type { WaitOptions } from "../base/waiting.ts";
+import { limited } from "../locks/acquisition.ts";
+import { checkLockPath } from "../locks/mutex.ts";
+
+const optionNames: ReadonlySet<string> = new Set(["acl"]);
+
+export class Barrier {
+  readonly path: string;
+  readonly #zk: ZooKeeper;
+  readonly #acl: readonly Acl[] | undefined;
+
+  /** @param options.acl of the node; default: everyone may do anything @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: { readonly acl?: readonly Acl[] } = {}) {
+    checkLockPath(path);
+    checkNames(`the barrier ${path}`, path, options, optionNames);
+    this.path = path;
+    this.#zk = zk;
+    this.#acl = options.acl;
+  }
+
+  /** Puts the node there, if it is not. (Curator: setBarrier.) @throws NO_AUTH */
+  async raise({ signal }: CallOptions = {}): Promise<void> {
+    for (;;) {
+      try {
+        await this.#zk.create(this.path, "", { acl: this.#acl, signal });
+        return;
+      } catch (error) {
+        if (isZooKeeperError(error, "NODE_EXISTS")) return;
+        if (isZooKeeperError(error, "CONNECTION_LOSS")) continue;
+        const parent = this.path.slice(0, this.path.lastIndexOf("/"));
+        if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
+        await createContainers(await this.#zk.established(signal), parent, signal, this.#acl);
+      }
+    }
+  }
+
+  /** Removes the node, so that all who wait go on. (Curator: removeBarrier.) @throws NO_AUTH */
+  async lower({ signal }: CallOptions = {}): Promise<void> {
+    for (;;) {
+      try {
+        await this.#zk.delete(this.path, { signal });
+        return;
+      } catch (error) {
+        if (isZooKeeperError(error, "NO_NODE")) return;
+        if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      }
+    }
+  }
+
+  /**
+   * Waits while the node is there, from session to session. (Curator: waitOnBarrier.)
+   * @param options.limitMs default: no limit; 0: only looks
+   * @returns false when the limit is over @throws ABORTED, CLOSED
+   */
+  async wait({ limitMs = Number.POSITIVE_INFINITY, signal }: WaitOptions = {}): Promise<boolean> {
+    const gone = await limited<true>(
+      `the barrier ${this.path}`,
+      { limitMs, signal },
+      ({ signal: givenUp, wait }) =>
+        acrossSessions(this.#zk, givenUp, async (session) => {
+          if (wait) await departure(session, this.path, givenUp);
+          else if (await session.exists(this.path, { signal: givenUp })) return undefined;
+          return true;
+        }),
+      () => undefined,
+    );
+    return gone ?? false;
+  }
+}

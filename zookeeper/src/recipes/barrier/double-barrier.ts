@@ -1,0 +1,251 @@
+/**
+ * A double barrier: all begin together, when so many have come, and all end together. Shares its paths with Java
+ * Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` is there from the
+ * moment that all are in. Who comes later, while some are in, goes through at once.
+ *
+ * In leaving, the member whose name is the smallest waits for the largest, and all others go and wait for the smallest,
+ * so a departure wakes few. Each waits for those that were in when it began to leave, and so never for the next round.
+ *
+ * When all members die inside, `ready` stays, and would let the next ones through one by one. So who enters takes it away
+ * when nobody is in. (Curator's does not.)
+ */
+import { randomUUID } from "node:crypto";
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { CallOptions, OnceEvent } from "../../operations/operations.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import { acrossSessions } from "../base/follow.ts";
+import { departure, unwatch, watchExistence } from "../base/node-watch.ts";
+import { createContainers, deleteSurely } from "../base/protect.ts";
+import { type WaitOptions, waitFor } from "../base/waiting.ts";
+import { limited } from "../locks/acquisition.ts";
+import { Hold } from "../locks/hold.ts";
+import { leave, leaveBehind, type TurnOptions } from "../locks/line.ts";
+
+/** One that is in. */
+export interface Inside {
+  /** Of its node. */
+  readonly path: string;
+  /** Aborts when it is in no more: it began to leave, its session ended, or somebody deleted its node. */
+  readonly signal: AbortSignal;
+  /**
+   * Leaves when all have; gone in any case when it returns.
+   * @returns false when the limit is over before all have left
+   * @throws NOT_HELD when it is in no more; SESSION_EXPIRED, ABORTED
+   */
+  leave(options?: WaitOptions): Promise<boolean>;
+}
+
+export class DoubleBarrier {
+  readonly path: string;
+  readonly members: number;
+  readonly #zk: ZooKeeper;
+
+  /**
+   * @param members must be the same for all that use the path
+   * @throws PATH_INVALID, OPTION_INVALID
+   */
+  constructor(zk: ZooKeeper, path: string, members: number) {
+    checkPath(path === "/" ? "//" : path);
+    if (!Number.isInteger(members) || members < 1) {
+      const options = { path, hint: "give a whole number from 1 on" };
+      throw new ZooKeeperError("OPTION_INVALID", `the barrier ${path} has ${members} members`, options);
+    }
+    this.path = path;
+    this.members = members;
+    this.#zk = zk;
+  }
+
+  /**
+   * Waits until all members have come. Where the session ends before, it enters again in the next one.
+   * @throws ABORTED, CLOSED
+   */
+  async enter(options: CallOptions = {}): Promise<Inside> {
+    const inside = await this.tryEnter({ ...options, limitMs: Number.POSITIVE_INFINITY });
+    if (!inside) throw new Error(`${this.path}: waited without a limit, and in vain`);
+    return inside;
+  }
+
+  /**
+   * @param options.limitMs default 0: goes in if it is the last, or all are in
+   * @returns undefined when the limit is over; it stands there no more then
+   * @throws as `enter`
+   */
+  tryEnter({ limitMs = 0, signal }: WaitOptions = {}): Promise<Inside | undefined> {
+    return limited<Member>(
+      `the barrier ${this.path}`,
+      { limitMs, signal },
+      (limits) => acrossSessions(this.#zk, limits.signal, (session) => this.#enter(session, limits)),
+      (member) => member.abandon(),
+    );
+  }
+
+  async #enter(session: Session, limits: Required<TurnOptions>): Promise<Member | undefined> {
+    const { signal } = limits;
+    await this.#clear(session, signal);
+    const path = `${this.path}/${randomUUID()}`;
+    try {
+      await this.#create(session, path);
+      if (!(await this.#allIn(session, limits))) {
+        await leave(session, path);
+        return undefined;
+      }
+      const hold = new Hold(session, path, `the place in the barrier ${this.path}`);
+      if (await hold.begin(Promise.resolve(0n), signal)) return new Member(this.path, hold);
+    } catch (error) {
+      leaveBehind(session, path);
+      throw error;
+    }
+    return this.#enter(session, limits); // somebody deleted our node meanwhile
+  }
+
+  /** Takes away what members left behind that died inside. */
+  async #clear(session: Session, signal: AbortSignal): Promise<void> {
+    const { names } = await listed(session, this.path, signal);
+    // Should the next round have begun since, its members were told already; only latecomers will wait.
+    if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
+  }
+
+  /** Not to be given up half-way: see line.ts. */
+  async #create(session: Session, path: string): Promise<void> {
+    for (;;) {
+      try {
+        await session.create(path, undefined, { ephemeral: true });
+        return;
+      } catch (error) {
+        if (isZooKeeperError(error, "NODE_EXISTS")) return; // the name is random: it is ours, the answer was lost
+        if (isZooKeeperError(error, "NO_NODE")) await createContainers(session, this.path);
+        else if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      }
+    }
+  }
+
+  /** Until `ready` is there; whoever sees that all have come makes it. */
+  async #allIn(session: Session, { signal, wait }: Required<TurnOptions>): Promise<boolean> {
+    const ready = `${this.path}/ready`;
+    for (;;) {
+      const type = await waitFor<OnceEvent["type"] | "none">(
+        `the barrier ${this.path}`,
+        { signal },
+        (resolve, reject) => {
+          const listener = (event: OnceEvent) => resolve(event.type);
+          const look = async () => {
+            if (await watchExistence(session, ready, listener, signal)) return resolve("created");
+            const { members } = await listed(session, this.path, signal);
+            if (members.length < this.members) return wait || resolve("none");
+            await this.#makeReady(session, ready, signal);
+            return resolve("created");
+          };
+          look().catch(reject);
+          return () => unwatch(session, ready, listener);
+        },
+      );
+      if (type === "none") return false;
+      if (type === "created") return true;
+      // The watch was taken away, or ended with the session: look again, which tells.
+    }
+  }
+
+  async #makeReady(session: Session, ready: string, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        await session.create(ready, undefined, { signal });
+        return;
+      } catch (error) {
+        if (isZooKeeperError(error, "NODE_EXISTS")) return;
+        if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      }
+    }
+  }
+}
+
+class Member implements Inside {
+  readonly #barrier: string;
+  readonly #hold: Hold;
+
+  constructor(barrier: string, hold: Hold) {
+    this.#barrier = barrier;
+    this.#hold = hold;
+  }
+
+  get path(): string {
+    return this.#hold.path;
+  }
+
+  get signal(): AbortSignal {
+    return this.#hold.signal;
+  }
+
+  abandon(): void {
+    this.#hold.abandon();
+  }
+
+  async leave(options: WaitOptions = {}): Promise<boolean> {
+    if (!this.#hold.held) throw this.#hold.notHeld();
+    this.#hold.end();
+    try {
+      const what = `leaving the barrier ${this.#barrier}`;
+      return (
+        (await limited(
+          what,
+          options,
+          (limits) => this.#leave(limits),
+          () => undefined,
+        )) ?? false
+      );
+    } finally {
+      await this.#hold.leave();
+    }
+  }
+
+  async #leave({ signal, wait }: Required<TurnOptions>): Promise<boolean> {
+    const { session, path } = this.#hold;
+    const own = path.slice(this.#barrier.length + 1);
+    let round: ReadonlySet<string> | undefined;
+    for (;;) {
+      const { names, members } = await listed(session, this.#barrier, signal);
+      if (names.length === 1 && names[0] === "ready") await leave(session, `${this.#barrier}/ready`);
+      round ??= new Set(members);
+      const left = members.filter((name) => round?.has(name)).sort();
+      const [smallest, largest] = [left[0], left.at(-1)];
+      if (smallest === undefined || largest === undefined) return true;
+      if (left.length === 1 && smallest === own) {
+        await this.#last(session, path);
+        return true;
+      }
+      if (!wait) return false;
+      if (smallest !== own) await leave(session, path);
+      await departure(session, `${this.#barrier}/${smallest === own ? largest : smallest}`, signal);
+    }
+  }
+
+  /** With the last of a round goes `ready`, in one step, so that nobody comes in between and goes through. */
+  async #last(session: Session, path: string): Promise<void> {
+    try {
+      await session.multi([
+        { type: "delete", path: `${this.#barrier}/ready` },
+        { type: "delete", path },
+      ]);
+    } catch (error) {
+      // `ready` is gone already, or the answer was lost: what is left to do is sure to be done one by one.
+      if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS")) throw error;
+      await leave(session, path);
+      const { names } = await listed(session, this.#barrier);
+      if (names.length === 1 && names[0] === "ready") await leave(session, `${this.#barrier}/ready`);
+    }
+  }
+}
+
+async function listed(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ names: string[]; members: string[] }> {
+  try {
+    const { names } = await session.children(path, { signal });
+    return { names, members: names.filter((name) => name !== "ready") };
+  } catch (error) {
+    if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    return { names: [], members: [] };
+  }
+}

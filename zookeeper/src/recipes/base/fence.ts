@@ -1,0 +1,56 @@
+/**
+ * Fences that only go up. A node's czxid does, as long as the service keeps its data; a service that was wiped or
+ * restored starts again below. A client that lived before notices (`session.rewoundFrom`) and raises a base, kept beside
+ * the lock in `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
+ *
+ * What it cannot do: when every client is new after a wipe, nobody knows how high the old fences were. Who needs that
+ * too takes numbers from a store that is not wiped, as the scheduler's terms do.
+ */
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import type { Session } from "../../operations/session.ts";
+import { createPersistent } from "./protect.ts";
+
+/**
+ * @param path of the lock; the base lies beside it, so that those who list the lock's nodes do not see it
+ * @param czxid of the node that holds the lock
+ */
+export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
+  const at = `${path}-fence`;
+  for (;;) {
+    const held = await readBase(session, at);
+    const wanted = session.rewoundFrom ?? 0n;
+    if (held.base >= wanted) return held.base + czxid;
+    try {
+      if (held.version === undefined) {
+        await createPersistent(session, path.slice(0, path.lastIndexOf("/")) || "/");
+        await session.create(at, String(wanted));
+      } else {
+        await session.set(at, String(wanted), { version: held.version });
+      }
+    } catch (error) {
+      // Someone else raised it, or perhaps we did: read again.
+      if (!isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION", "NO_NODE", "CONNECTION_LOSS")) throw error;
+    }
+  }
+}
+
+async function readBase(session: Session, at: string): Promise<{ base: bigint; version?: number }> {
+  try {
+    const { data, stat } = await session.get(at);
+    const text = data.toString("latin1");
+    if (!/^\d{1,30}$/.test(text)) {
+      throw new ZooKeeperError(
+        "DATA_INVALID",
+        `${at} does not hold a number but ${JSON.stringify(text.slice(0, 40))}`,
+        {
+          path: at,
+          hint: "write the highest fence ever given out there, in decimal digits",
+        },
+      );
+    }
+    return { base: BigInt(text), version: stat.version };
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return { base: 0n };
+    throw error;
+  }
+}

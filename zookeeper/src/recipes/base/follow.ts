@@ -1,0 +1,92 @@
+/**
+ * Staying in place from session to session: what a recipe does in one session is one call of `serve`, and when that
+ * session has ended, or something passing went wrong, it is called again, with the session there is then.
+ */
+import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import { pause } from "./waiting.ts";
+
+/** What goes away by itself; everything else a person has to mend. */
+const passing: readonly ZooKeeperErrorCode[] = [
+  "CONNECTION_LOSS",
+  "SESSION_EXPIRED",
+  "SESSION_MOVED",
+  "OPERATION_TIMEOUT",
+  "REQUEST_TIMEOUT",
+  "THROTTLED",
+  "NOT_READ_ONLY",
+  "UNREACHABLE",
+  "OVERLOADED",
+  "SYSTEM_ERROR",
+];
+
+export function isPassing(error: unknown): boolean {
+  return isZooKeeperError(error, ...passing);
+}
+
+const shortestPauseMs = 20;
+const longestPauseMs = 2_000;
+
+/**
+ * How long to wait after so many failures in a row: doubling, and each client a different part of it.
+ * @param chance from 0 to 1
+ */
+export function backOffMs(failures: number, chance: number): number {
+  const most = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 16));
+  return most * (0.5 + chance / 2);
+}
+
+/**
+ * Runs `take` in the client's session, and again in the next one where that session ends under it.
+ * @throws what `take` throws while its session lives; CLOSED, ABORTED
+ */
+export async function acrossSessions<T>(
+  zk: ZooKeeper,
+  signal: AbortSignal,
+  take: (session: Session) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const session = await zk.established(signal);
+    try {
+      return await take(session);
+    } catch (error) {
+      if (session.live || signal.aborted || zk.signal.aborted) throw error;
+      await pause(0, signal); // lets timers run, as in `follow`
+    }
+  }
+}
+
+/**
+ * Calls `serve` again and again until the signal aborts or it returns "done". It resolves then.
+ * @param trouble is told what went wrong, passing or not, save what belongs to a session's end; may decide by throwing
+ * that it shall end here
+ * @throws CLOSED when the client is closed; what `trouble` throws
+ */
+export async function follow(
+  zk: ZooKeeper,
+  signal: AbortSignal,
+  serve: (session: Session) => Promise<"again" | "done">,
+  trouble: (error: unknown) => void,
+): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    let session: Session | undefined;
+    try {
+      session = await zk.established(signal);
+      if ((await serve(session)) === "done") return;
+      failures = 0;
+    } catch (error) {
+      if (zk.signal.aborted) throw error;
+      if (signal.aborted) return;
+      if (session && !session.live) {
+        // The session ended under it: the next one is on its way, and `established` waits for it. The pause lets timers
+        // run, should a stopped process have found out by the clock before its client did.
+        failures = 0;
+        await pause(0, signal);
+        continue;
+      }
+      trouble(error);
+      await pause(backOffMs(failures++, Math.random()), signal);
+    }
+  }
+}

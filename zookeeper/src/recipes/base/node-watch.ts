@@ -1,0 +1,123 @@
+/**
+ * Waiting for one node to change, by a watch that fires once, shared by all in this process that look at the same node
+ * in the same session. Who gives up takes the watch along if nobody else needs it: a lock that is tried every second
+ * while another holds it for days must not gather watches.
+ */
+import { isZooKeeperError } from "../../base/errors.ts";
+import type { OnceEvent } from "../../operations/operations.ts";
+import type { Session } from "../../operations/session.ts";
+import type { Stat } from "../../operations/stat.ts";
+import { waitFor } from "./waiting.ts";
+
+type Listener = (event: OnceEvent) => void;
+
+/** The watch of one path until it fires. */
+interface Entry {
+  readonly listeners: Set<Listener>;
+  /** One function for all: the client keeps it once, however often it is set. */
+  readonly fire: Listener;
+}
+
+const watched = new WeakMap<Session, Map<string, Entry>>();
+
+/**
+ * Reads the node and has the listener told its next change, once. By get, not exists: on a node that is gone no watch is
+ * left that would wait for its name to come back.
+ * @returns undefined when there is no node; then nobody is told
+ */
+export function watchNode(
+  session: Session,
+  path: string,
+  listener: Listener,
+  signal?: AbortSignal,
+): Promise<{ data: Buffer; stat: Stat } | undefined> {
+  return listen(session, path, listener, async (watch) => {
+    try {
+      return await session.get(path, { watch, signal });
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      drop(session, path, listener);
+      return undefined;
+    }
+  });
+}
+
+/** The same for a node that need not be there: its creation is told as well. Not for a path that `watchNode` watches. */
+export function watchExistence(
+  session: Session,
+  path: string,
+  listener: Listener,
+  signal?: AbortSignal,
+): Promise<Stat | undefined> {
+  return listen(session, path, listener, (watch) => session.exists(path, { watch, signal }));
+}
+
+async function listen<T>(
+  session: Session,
+  path: string,
+  listener: Listener,
+  read: (fire: Listener) => Promise<T>,
+): Promise<T> {
+  let entries = watched.get(session);
+  if (!entries) {
+    entries = new Map();
+    watched.set(session, entries);
+  }
+  const entry = entries.get(path) ?? newEntry(entries, path);
+  entry.listeners.add(listener);
+  try {
+    return await read(entry.fire);
+  } catch (error) {
+    unwatch(session, path, listener);
+    throw error;
+  }
+}
+
+function newEntry(entries: Map<string, Entry>, path: string): Entry {
+  const listeners = new Set<Listener>();
+  const entry: Entry = {
+    listeners,
+    fire: (event) => {
+      if (entries.get(path) === entry) entries.delete(path);
+      const all = [...listeners];
+      listeners.clear();
+      for (const one of all) one(event);
+    },
+  };
+  entries.set(path, entry);
+  return entry;
+}
+
+/** The listener wants to know no more; nothing happens if it was told already. */
+export function unwatch(session: Session, path: string, listener: Listener): void {
+  if (!drop(session, path, listener) || !session.live) return;
+  // Sent before whatever is asked next in this session, so a watch that is set after this stays. When it is not known
+  // any more, having fired or gone down with its connection, or the request is lost, no more than one watch is left.
+  session.removeWatches(path).catch(() => undefined);
+}
+
+/** @returns whether the last listener went */
+function drop(session: Session, path: string, listener: Listener): boolean {
+  const entries = watched.get(session);
+  const entry = entries?.get(path);
+  if (!entry?.listeners.delete(listener) || entry.listeners.size > 0) return false;
+  entries?.delete(path);
+  return true;
+}
+
+/**
+ * Waits until the node is gone; at once if it is not there.
+ * @throws SESSION_EXPIRED and the like when the session ends before; ABORTED
+ */
+export async function departure(session: Session, path: string, signal?: AbortSignal): Promise<void> {
+  for (;;) {
+    const change = await waitFor<OnceEvent["type"]>(`the end of ${path}`, { signal }, (resolve, reject) => {
+      const listener = (event: OnceEvent) => resolve(event.type);
+      watchNode(session, path, listener, signal).then((node) => node ?? resolve("deleted"), reject);
+      return () => unwatch(session, path, listener);
+    });
+    if (change === "deleted") return;
+    // Its data changed, as when it is asked to give up the lock, or the watch was taken away: look again, which also
+    // tells of a session that has ended.
+  }
+}

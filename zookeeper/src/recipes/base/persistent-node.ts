@@ -1,0 +1,298 @@
+/**
+ * A node that stays in place: created at the start, again when somebody deletes it, and again in each new session, with the
+ * data given last. The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md has states and events.
+ */
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath, parentOf } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CreateOptions, Data } from "../../operations/operations.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import type { Stat } from "../../operations/stat.ts";
+import { acrossSessions, follow, isPassing } from "./follow.ts";
+import { Listeners } from "./listeners.ts";
+import { unwatch, watchExistence } from "./node-watch.ts";
+import { createContainers, deleteSurely, protectedCreate } from "./protect.ts";
+
+export interface PersistentNodeOptions {
+  /** Default: ephemeral. A container is removed by the server once it has been empty; then it is created again. */
+  readonly mode?: "ephemeral" | "persistent" | "container";
+  /**
+   * The server appends a number. The name also carries a random token, as with Curator's `useProtection`, so that a lost
+   * answer makes no second node. The node keeps its name from session to session.
+   */
+  readonly sequential?: boolean;
+  /** Only with mode `persistent`: the server removes the node after this time without a change; then it is created again. */
+  readonly ttlMs?: number;
+  /** Of the node and of parents that are created. Default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+  /**
+   * What happens where the node exists and this session did not create it. `write` (the default, and what Curator does)
+   * sets this node's data on it. `wait` leaves it alone until it is deleted, and creates the node then; only for
+   * ephemeral nodes.
+   */
+  readonly existing?: "write" | "wait";
+}
+
+const names: ReadonlySet<string> = new Set<keyof PersistentNodeOptions>([
+  "mode",
+  "sequential",
+  "ttlMs",
+  "acl",
+  "existing",
+]);
+
+/** Must not throw; what they throw becomes an uncaught exception. */
+export interface PersistentNodeListener {
+  /** The node is in place with the data: for the first time, or again. */
+  created?(path: string): void;
+  /** Something went wrong that is tried again. For a log. */
+  trouble?(error: unknown): void;
+}
+
+/** What this client wrote last, and to which node. */
+interface Written {
+  readonly data: Data;
+  readonly czxid: bigint;
+}
+
+export class PersistentNode {
+  readonly #zk: ZooKeeper;
+  readonly #given: string;
+  readonly #options: PersistentNodeOptions;
+  readonly #ephemeral: boolean;
+  readonly #listeners = new Listeners<PersistentNodeListener>();
+  readonly #closing = new AbortController();
+  /** The node's path; undefined while a sequential node has no number yet. */
+  #at: string | undefined;
+  #data: Data;
+  #written: Written | undefined;
+  #session: Session | undefined;
+  /** The session in which the node may have been created or written. */
+  #touched: Session | undefined;
+  /** Where the node is in place: its session and which node it is. */
+  #placed: { readonly session: Session; readonly czxid: bigint } | undefined;
+  #wake: () => void = () => undefined;
+  #running: Promise<void> | undefined;
+  #started: Promise<void> | undefined;
+  #failure: unknown;
+
+  /** @param path of the node; with `sequential` the part before the number @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, data: Data = "", options: PersistentNodeOptions = {}) {
+    checkPath(path === "/" ? "//" : path);
+    checkNames(`the persistent node ${path}`, path, options, names);
+    const { mode = "ephemeral", sequential = false, ttlMs, existing = "write" } = options;
+    const invalid = (problem: string, hint: string) => {
+      return new ZooKeeperError("OPTION_INVALID", `the persistent node ${path}: ${problem}`, { path, hint });
+    };
+    if (!["ephemeral", "persistent", "container"].includes(mode))
+      throw invalid(`mode is ${JSON.stringify(mode)}`, "give ephemeral, persistent or container");
+    if (existing !== "write" && existing !== "wait")
+      throw invalid(`existing is ${JSON.stringify(existing)}`, "give write or wait");
+    if (existing === "wait" && mode !== "ephemeral")
+      throw invalid("only an ephemeral node can wait", "leave out `existing`");
+    if (ttlMs !== undefined && mode !== "persistent")
+      throw invalid(`ttlMs with mode ${mode}`, "only persistent nodes have a time to live");
+    if (sequential && mode === "container") throw invalid("a container cannot be sequential", "choose one of them");
+    this.#zk = zk;
+    this.#given = path;
+    this.#at = sequential ? undefined : path;
+    this.#data = data;
+    this.#options = options;
+    this.#ephemeral = mode === "ephemeral";
+  }
+
+  /** With the number once the node of a sequential path has been created. */
+  get path(): string {
+    return this.#at ?? this.#given;
+  }
+
+  /**
+   * Creates the node, and keeps it in place from then on.
+   * @returns when it is in place for the first time
+   * @throws CLOSED; and what keeps it from being created at first, as NO_AUTH: then it is closed
+   */
+  start(): Promise<void> {
+    if (this.#closing.signal.aborted) return Promise.reject(this.#endedError());
+    this.#started ??= new Promise<void>((resolve, reject) => {
+      this.#running = this.#run(resolve).finally(() => reject(this.#endedError()));
+    });
+    return this.#started;
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: PersistentNodeListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Changes the data, now if the node is in place, and for each time that it is created again.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later. NO_AUTH
+   */
+  async setData(data: Data): Promise<void> {
+    this.#data = data;
+    if (!this.#placed) return;
+    try {
+      await this.#write(this.#placed.session, this.path);
+    } catch (error) {
+      this.#wake();
+      throw error;
+    }
+  }
+
+  /** Deletes the node. @returns when it is gone, at the latest with its session (ephemeral) or the client. Never rejects. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#started?.catch(() => undefined); // who waits for the start receives it
+    await this.#running;
+    this.#listeners.clear();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #endedError(): unknown {
+    if (this.#failure !== undefined) return this.#failure;
+    const options = { path: this.path, hint: "make a new one" };
+    return new ZooKeeperError("CLOSED", `the node ${this.path} is not kept any more: it has been closed`, options);
+  }
+
+  async #run(placed: () => void): Promise<void> {
+    let wasPlaced = false;
+    try {
+      await follow(
+        this.#zk,
+        this.#closing.signal,
+        async (session) => {
+          await this.#keep(session, () => {
+            wasPlaced = true;
+            placed();
+          });
+          return "again";
+        },
+        (error) => {
+          if (!wasPlaced && !isPassing(error)) throw error;
+          this.#trouble(error);
+        },
+      );
+    } catch (error) {
+      if (!this.#zk.signal.aborted) this.#failure = error;
+    } finally {
+      this.#closing.abort();
+    }
+    await this.#leave();
+  }
+
+  #trouble(error: unknown): void {
+    this.#listeners.tell((one) => one.trouble?.(error));
+  }
+
+  /** Returns when the session has ended or this node closes. */
+  async #keep(session: Session, placed: () => void): Promise<void> {
+    const onChange = () => this.#wake();
+    const { signal } = this.#closing;
+    if (this.#session !== session) {
+      this.#session = session;
+      this.#written = undefined;
+      if (this.#ephemeral) this.#touched = undefined; // what the former session created goes with it
+    }
+    signal.addEventListener("abort", onChange);
+    try {
+      while (!signal.aborted && session.state !== "ended") {
+        const woken = new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        const at = this.#at;
+        const stat = at === undefined ? undefined : await watchExistence(session, at, onChange);
+        if (at === undefined || !stat) {
+          await this.#create(session);
+          continue;
+        }
+        const foreign = this.#ephemeral && stat.ephemeralOwner !== session.id;
+        if (!foreign || this.#options.existing !== "wait") {
+          if (!(await this.#refresh(session, at, stat))) continue;
+          placed();
+        }
+        await woken;
+      }
+    } finally {
+      this.#placed = undefined;
+      signal.removeEventListener("abort", onChange);
+      if (this.#at !== undefined) unwatch(session, this.#at, onChange);
+    }
+  }
+
+  /** Sets the data if the node does not have it from here. @returns false when it has to be looked at again */
+  async #refresh(session: Session, at: string, stat: Stat): Promise<boolean> {
+    if (this.#written?.czxid !== stat.czxid) this.#written = undefined; // another node than the one that was written
+    try {
+      if (this.#written?.data !== this.#data) await this.#write(session, at);
+    } catch (error) {
+      if (isZooKeeperError(error, "CONNECTION_LOSS")) return false;
+      throw error;
+    }
+    if (this.#written?.data !== this.#data) return false;
+    const isNew = this.#placed?.czxid !== stat.czxid;
+    this.#placed = { session, czxid: stat.czxid };
+    if (!isNew || this.#closing.signal.aborted) return true;
+    this.#listeners.tell((one) => one.created?.(at));
+    if (this.#ephemeral === (stat.ephemeralOwner !== 0n)) return true;
+    const kinds = this.#ephemeral ? "persistent and was to be ephemeral" : "ephemeral and was to be persistent";
+    const hint = "another program created it: delete it, or choose another path";
+    this.#trouble(new ZooKeeperError("NODE_EXISTS", `the node ${at} is ${kinds}`, { path: at, hint }));
+    return true;
+  }
+
+  /** A node that is gone is left to the loop, which creates it with this data. */
+  async #write(session: Session, at: string): Promise<void> {
+    const data = this.#data;
+    try {
+      const { czxid } = await session.set(at, data);
+      this.#written = { data, czxid };
+      this.#touched = session;
+    } catch (error) {
+      this.#written = undefined;
+      if (isZooKeeperError(error, "CONNECTION_LOSS")) this.#touched = session;
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    }
+  }
+
+  async #create(session: Session): Promise<void> {
+    const data = this.#data;
+    const { ttlMs, acl, mode } = this.#options;
+    const options: CreateOptions = { ephemeral: this.#ephemeral, ttlMs, acl };
+    const parent = parentOf(this.#given);
+    try {
+      const { path, stat } =
+        this.#at === undefined
+          ? await protectedCreate(session, parent, this.#given.slice(this.#given.lastIndexOf("/") + 1), data, options)
+          : await session.create(this.#at, data, { ...options, container: mode === "container" });
+      this.#at = path;
+      this.#written = { data, czxid: stat.czxid };
+      this.#touched = session;
+    } catch (error) {
+      const noParent = isZooKeeperError(error, "NO_NODE") && parent !== "/";
+      if (noParent) await createContainers(session, parent, undefined, acl);
+      else if (isZooKeeperError(error, "CONNECTION_LOSS")) this.#touched = session;
+      else if (!isZooKeeperError(error, "NODE_EXISTS")) throw error;
+    }
+  }
+
+  async #leave(): Promise<void> {
+    const [at, session] = [this.#at, this.#touched];
+    if (at === undefined || !session || this.#zk.signal.aborted) return;
+    const remove = async (one: Session) => {
+      // With `wait` the node may by now be another session's.
+      const stat = this.#options.existing === "wait" ? await one.exists(at) : undefined;
+      if (!stat || stat.ephemeralOwner === one.id) await deleteSurely(one, at);
+    };
+    try {
+      if (this.#ephemeral) await remove(session);
+      else await acrossSessions(this.#zk, this.#zk.signal, remove);
+    } catch (error) {
+      // An ephemeral node goes with its session.
+      if (!this.#zk.signal.aborted && (session.live || !this.#ephemeral)) this.#trouble(error);
+    }
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Creating sequential nodes without ever making two. When the connection is lost before the answer, the node may exist,
+ * under a number that nobody knows; so its name carries a random token (`_c_<uuid>-`, the form that Curator uses and
+ * looks for), by which it is found again. A node with our token that another session owns is the dying session's: not
+ * ours, whatever its name says.
+ */
+import { randomUUID } from "node:crypto";
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { childOf } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { Created, CreateOptions, Data } from "../../operations/operations.ts";
+import type { Session } from "../../operations/session.ts";
+import { backOffMs, isPassing } from "./follow.ts";
+import { pause } from "./waiting.ts";
+
+/** Creates the path and what is missing above it as containers: the server removes them once they have been empty. */
+export async function createContainers(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+  acl?: readonly Acl[],
+): Promise<void> {
+  try {
+    await session.create(path, undefined, { container: true, acl, signal });
+  } catch (error) {
+    if (isZooKeeperError(error, "NODE_EXISTS")) return;
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createContainers(session, path, signal, acl);
+    // Servers before 3.5 have no containers; a chroot's user may not create them either way.
+    if (isZooKeeperError(error, "UNIMPLEMENTED")) return createPersistent(session, path, signal, acl);
+    const parent = path.slice(0, path.lastIndexOf("/"));
+    if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
+    await createContainers(session, parent, signal, acl);
+    return createContainers(session, path, signal, acl);
+  }
+}
+
+/** Creates the path and what is missing above it as persistent nodes, which nobody removes. */
+export async function createPersistent(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+  acl?: readonly Acl[],
+): Promise<void> {
+  try {
+    await session.create(path, undefined, { acl, signal });
+  } catch (error) {
+    if (isZooKeeperError(error, "NODE_EXISTS")) return;
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return createPersistent(session, path, signal, acl);
+    const parent = path.slice(0, path.lastIndexOf("/"));
+    if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
+    await createPersistent(session, parent, signal, acl);
+    return createPersistent(session, path, signal, acl);
+  }
+}
+
+/**
+ * Creates `<parent>/_c_<uuid>-<suffix><number>`, once, whatever happens to the connection; makes the parent if it is
+ * missing (a container, under the same ACL: else anybody could stand in the line).
+ * @param suffix as in `latch-` or `lock-`
+ * @throws SESSION_EXPIRED when the session ended meanwhile: then the node, if it came to be, went with it
+ */
+export async function protectedCreate(
+  session: Session,
+  parent: string,
+  suffix: string,
+  data: Data | undefined,
+  options: Pick<CreateOptions, "ephemeral" | "ttlMs" | "acl" | "signal"> = {},
+): Promise<Created> {
+  const token = `_c_${randomUUID()}-`;
+  try {
+    for (;;) {
+      const made = await createOnce(session, { parent, token, suffix, data }, options);
+      if (made) return made;
+    }
+  } catch (error) {
+    if (isZooKeeperError(error, "ABORTED") || isPassing(error)) removeLater(session, parent, token);
+    throw error;
+  }
+}
+
+/** The node to be created, `<parent>/<token><suffix><number>`. */
+interface ProtectedNode {
+  readonly parent: string;
+  readonly token: string;
+  readonly suffix: string;
+  readonly data: Data | undefined;
+}
+
+/** @returns undefined when it has to be tried again */
+async function createOnce(
+  session: Session,
+  { parent, token, suffix, data }: ProtectedNode,
+  options: CreateOptions,
+): Promise<Created | undefined> {
+  try {
+    return await session.create(childOf(parent, `${token}${suffix}`), data, {
+      ...options,
+      sequential: true,
+    });
+  } catch (error) {
+    if (isZooKeeperError(error, "CONNECTION_LOSS")) return findProtected(session, parent, token, options);
+    if (!isZooKeeperError(error, "NO_NODE") || parent === "/") throw error;
+    await createContainers(session, parent, options.signal, options.acl);
+    return undefined;
+  }
+}
+
+/** The node with this token, if our own session owns it. */
+async function findProtected(
+  session: Session,
+  parent: string,
+  token: string,
+  { ephemeral, signal }: CreateOptions,
+): Promise<Created | undefined> {
+  try {
+    // Our write may still be on its way to the server that we are connected to now: it has to catch up first.
+    await session.sync(parent, { signal });
+    const { names } = await session.children(parent, { signal });
+    const name = names.find((one) => one.startsWith(token));
+    if (name === undefined) return undefined;
+    const path = childOf(parent, name);
+    const stat = await session.exists(path, { signal });
+    return stat && (!ephemeral || stat.ephemeralOwner === session.id) ? { path, stat } : undefined;
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return undefined;
+    throw error;
+  }
+}
+
+/** A failed create may have made the node; nobody waits for it, so it must not be left to block those behind it. */
+function removeLater(session: Session, parent: string, token: string): void {
+  const remove = async () => {
+    const found = await findProtected(session, parent, token, {});
+    if (found) await deleteSurely(session, found.path);
+  };
+  // Its failure for good is the session's end, which removes the node as well, or a permission that was taken away.
+  surely(session, remove).catch(() => undefined);
+}
+
+/** Does what may be done twice until it is done, whatever goes wrong in passing, while the session lives. */
+export async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isPassing(error) || !session.live) throw error;
+      await pause(backOffMs(failures, Math.random()));
+    }
+  }
+}
+
+/**
+ * Deletes a node of one's own, also across lost connections and what else goes wrong in passing: one that stayed would
+ * hold up everyone behind it for as long as the session lives.
+ * @throws SESSION_EXPIRED and the like, when it is gone anyway if it was ephemeral; never NO_NODE
+ */
+export async function deleteSurely(session: Session, path: string): Promise<void> {
+  try {
+    await surely(session, () => session.delete(path));
+  } catch (error) {
+    if (!isZooKeeperError(error, "NO_NODE")) throw error;
+  }
+}
+
+/**
+ * A name's place in the queue: the text after the last `marker`, as Curator compares it; the whole name where it is not
+ * found. Ten digits compare as text, and so do negative numbers' signs: a counter past 2^31 − 1 is beyond both.
+ */
+export function placeOf(name: string, marker: string): string {
+  const at = name.lastIndexOf(marker);
+  return at < 0 ? name : name.slice(at + marker.length);
+}
+
+/** Names that hold the marker, first come first. */
+export function inOrder(names: readonly string[], marker: string): string[] {
+  return names
+    .filter((name) => name.includes(marker))
+    .sort((a, b) => (placeOf(a, marker) < placeOf(b, marker) ? -1 : 1));
+}
+
+/** @throws ZooKeeperError SESSION_EXPIRED unless the session is alive by the clock of this moment */
+export function requireLive(session: Session, what: string): void {
+  if (session.live) return;
+  throw new ZooKeeperError("SESSION_EXPIRED", `${what}: the session has ended`, { hint: "take it anew" });
+}

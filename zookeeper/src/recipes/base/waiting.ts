@@ -1,0 +1,65 @@
+/** Waiting that always ends: by its time, its signal, or what was waited for. */
+import { ZooKeeperError } from "../../base/errors.ts";
+import { heardByMany } from "../../base/signals.ts";
+
+const longestTimerMs = 2 ** 31 - 1;
+
+/** Resolves after `ms`, or at once when the signal aborts: the caller looks at the signal. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.min(ms, longestTimerMs));
+    if (signal) heardByMany(signal).addEventListener("abort", end, { once: true });
+  });
+}
+
+export interface WaitOptions {
+  /** How long to wait at most; default: for ever. */
+  readonly limitMs?: number;
+  /** Gives the waiting up; it rejects with ABORTED. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Waits for one call of `resolve` or `reject`.
+ * @param begin arranges for it, and returns what undoes the arrangement
+ * @returns undefined when the limit is over
+ * @throws ABORTED by the signal
+ */
+export function waitFor<T>(
+  what: string,
+  { limitMs = Number.POSITIVE_INFINITY, signal }: WaitOptions,
+  begin: (resolve: (value: T) => void, reject: (error: unknown) => void) => () => void,
+): Promise<T | undefined> {
+  if (Number.isNaN(limitMs) || limitMs < 0) {
+    const hint = "give a number of milliseconds from 0 on";
+    return Promise.reject(new ZooKeeperError("OPTION_INVALID", `${what}: limitMs is ${limitMs}`, { hint }));
+  }
+  return new Promise((resolve, reject) => {
+    let undo: (() => void) | undefined;
+    let settled = false;
+    const end = (settle: () => void) => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      undo?.();
+      settle();
+    };
+    const abort = () =>
+      end(() => reject(new ZooKeeperError("ABORTED", `${what}: given up by its signal`, { cause: signal?.reason })));
+    const timer = limitMs <= longestTimerMs ? setTimeout(() => end(() => resolve(undefined)), limitMs) : undefined;
+    if (signal?.aborted) return abort();
+    if (signal) heardByMany(signal).addEventListener("abort", abort, { once: true });
+    undo = begin(
+      (value) => end(() => resolve(value)),
+      (error) => end(() => reject(error)),
+    );
+    if (settled) undo();
+  });
+}

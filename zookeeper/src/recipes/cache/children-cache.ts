@@ -1,0 +1,68 @@
+/**
+ * A children cache: the children of one node with their data, kept current by a recursive watch (3.6 and later). The
+ * parent need not exist. What is deeper costs events, but is neither read nor told; so a child's `stat` tells its own
+ * data's version for certain, but not how many children it has by now.
+ */
+import type { ZooKeeper } from "../../operations/session.ts";
+import { type CachedNode, type CacheEvent, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
+
+export class ChildrenCache {
+  readonly path: string;
+  readonly #mirror: Mirror;
+  readonly #prefix: string;
+
+  /** Begins to read at once. @throws PATH_INVALID */
+  constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
+    this.path = path;
+    this.#prefix = path === "/" ? "/" : `${path}/`;
+    this.#mirror = new Mirror(zk, path, 1, options);
+  }
+
+  /**
+   * Resolves once all children have been read.
+   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH or CACHE_FULL
+   */
+  get ready(): Promise<void> {
+    return this.#mirror.ready;
+  }
+
+  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  get fresh(): boolean {
+    return this.#mirror.fresh;
+  }
+
+  /** Names in the order of their text. */
+  get names(): string[] {
+    const paths = [...this.#mirror.nodes.keys()].filter((path) => path !== this.path);
+    return paths.map((path) => path.slice(this.#prefix.length)).sort();
+  }
+
+  get(name: string): CachedNode | undefined {
+    return name === "" ? undefined : this.#mirror.nodes.get(this.#prefix + name);
+  }
+
+  /** Hears of the children, not of the parent itself. @returns a function that ends it */
+  listen(listener: CacheListener): () => void {
+    return this.#mirror.listen({
+      ...listener,
+      event: (event) => {
+        if (pathOf(event) !== this.path) listener.event?.(event);
+      },
+      trouble: (error) => listener.trouble?.(error),
+    });
+  }
+
+  /** What it holds stays readable, as it was last. Never rejects. */
+  close(): Promise<void> {
+    return this.#mirror.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+function pathOf(event: CacheEvent): string | undefined {
+  if (event.type === "stale" || event.type === "fresh") return undefined;
+  return event.type === "removed" ? event.before.path : event.node.path;
+}

@@ -1,0 +1,46 @@
+/** A node cache: one node's data at hand, kept current by a persistent watch (3.6 and later), whether it exists or not. */
+import type { ZooKeeper } from "../../operations/session.ts";
+import { type CachedNode, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
+
+export class NodeCache {
+  readonly path: string;
+  readonly #mirror: Mirror;
+
+  /** Begins to read at once. @throws PATH_INVALID */
+  constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
+    this.path = path;
+    this.#mirror = new Mirror(zk, path, 0, options);
+  }
+
+  /**
+   * Resolves once the node has been read, or found missing.
+   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH: then the cache is closed
+   */
+  get ready(): Promise<void> {
+    return this.#mirror.ready;
+  }
+
+  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  get fresh(): boolean {
+    return this.#mirror.fresh;
+  }
+
+  /** The node as last read; undefined when it does not exist. */
+  get node(): CachedNode | undefined {
+    return this.#mirror.nodes.get(this.path);
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: CacheListener): () => void {
+    return this.#mirror.listen(listener);
+  }
+
+  /** What it holds stays readable, as it was last. Never rejects. */
+  close(): Promise<void> {
+    return this.#mirror.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * A persistent watch that goes on from session to session (3.6 and later). Each session after the first begins with a `gap`:
+ * what changed in between is not known, so the listener reads again.
+ */
+
+import { ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { NodeEvent } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { follow, isPassing } from "../base/follow.ts";
+import { Listeners } from "../base/listeners.ts";
+
+export interface WatcherOptions {
+  /** Also everything below the path. */
+  readonly recursive?: boolean;
+}
+
+/** Must not throw; what they throw becomes an uncaught exception. */
+export interface WatcherListener {
+  event?(event: NodeEvent): void;
+  /** Something went wrong that the watcher tries again. For a log. */
+  trouble?(error: unknown): void;
+}
+
+const optionNames: ReadonlySet<string> = new Set<keyof WatcherOptions>(["recursive"]);
+
+export class PersistentWatcher {
+  readonly path: string;
+  /**
+   * Resolves once the watch is set for the first time.
+   * @throws CLOSED when closed before; what makes it impossible, as UNIMPLEMENTED: then the watcher is closed
+   */
+  readonly ready: Promise<void>;
+  readonly #listeners = new Listeners<WatcherListener>();
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+
+  /** Begins to watch at once. @throws PATH_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: WatcherOptions = {}) {
+    checkPath(path);
+    checkNames(`the watcher of ${path}`, path, options, optionNames);
+    const { recursive = false } = options;
+    this.path = path;
+    let become: () => void = () => undefined;
+    let giveUp: (reason: unknown) => void = () => undefined;
+    this.ready = new Promise((resolve, reject) => {
+      become = resolve;
+      giveUp = reject;
+    });
+    this.ready.catch(() => undefined); // whoever does not wait for it learns of it by `trouble`
+    this.#running = this.#run(zk, recursive, become).then(
+      () => giveUp(new ZooKeeperError("CLOSED", `the watcher of ${path} has been closed`, { path })),
+      giveUp,
+    );
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: WatcherListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /** Never rejects. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#listeners.clear();
+    await this.#running;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #run(zk: ZooKeeper, recursive: boolean, ready: () => void): Promise<void> {
+    const { signal } = this.#closing;
+    let wasSet = false;
+    const trouble = (error: unknown) => this.#listeners.tell((one) => one.trouble?.(error));
+    try {
+      await follow(
+        zk,
+        signal,
+        async (session) => {
+          const watch = await session.watch(this.path, { recursive, signal });
+          if (wasSet) this.#tell({ type: "gap", path: this.path });
+          wasSet = true;
+          ready();
+          for await (const event of watch) this.#tell(event);
+          return "again"; // `removeWatches` ended it: it is set anew
+        },
+        (error) => {
+          if (!wasSet && !isPassing(error)) throw error;
+          trouble(error);
+        },
+      );
+    } catch (error) {
+      if (zk.signal.aborted) return;
+      trouble(error);
+      throw error;
+    }
+  }
+
+  #tell(event: NodeEvent): void {
+    this.#listeners.tell((one) => one.event?.(event));
+  }
+}

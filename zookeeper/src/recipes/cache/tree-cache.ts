@@ -1,0 +1,61 @@
+/**
+ * A tree cache: a node and all below it with their data, kept current by a recursive watch (3.6 and later). The node
+ * need not exist. A node's `stat` is as of the last change of its own data.
+ */
+import { parentOf } from "../../base/paths.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { type CachedNode, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
+
+export class TreeCache {
+  readonly path: string;
+  readonly #mirror: Mirror;
+
+  /** Begins to read at once. @throws PATH_INVALID */
+  constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
+    this.path = path;
+    this.#mirror = new Mirror(zk, path, Number.POSITIVE_INFINITY, options);
+  }
+
+  /**
+   * Resolves once the whole tree has been read.
+   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH or CACHE_FULL
+   */
+  get ready(): Promise<void> {
+    return this.#mirror.ready;
+  }
+
+  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  get fresh(): boolean {
+    return this.#mirror.fresh;
+  }
+
+  /** By full path; in no order. */
+  get nodes(): ReadonlyMap<string, CachedNode> {
+    return this.#mirror.nodes;
+  }
+
+  get(path: string): CachedNode | undefined {
+    return this.#mirror.nodes.get(path);
+  }
+
+  /** Names in the order of their text. Looks through the whole cache. */
+  children(path: string): string[] {
+    const start = path === "/" ? 1 : path.length + 1;
+    const below = [...this.#mirror.nodes.keys()].filter((one) => one !== "/" && parentOf(one) === path);
+    return below.map((one) => one.slice(start)).sort();
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: CacheListener): () => void {
+    return this.#mirror.listen(listener);
+  }
+
+  /** What it holds stays readable, as it was last. Never rejects. */
+  close(): Promise<void> {
+    return this.#mirror.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

@@ -1,0 +1,188 @@
+/** A shared count: one 32-bit number that many watch and set, stored as Java Curator's SharedCount does: 4 bytes, high first. */
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkPath, parentOf } from "../../base/paths.ts";
+import type { CallOptions } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import type { Stat } from "../../operations/stat.ts";
+import { decodeCount, encodeCount } from "../base/count.ts";
+import { Listeners } from "../base/listeners.ts";
+import { createContainers } from "../base/protect.ts";
+import { NodeCache } from "../cache/node-cache.ts";
+
+export interface VersionedCount {
+  readonly count: number;
+  /** Of the node: goes up by one with each setting. */
+  readonly version: number;
+}
+
+/** None of them may throw; what they throw becomes an uncaught exception. */
+export interface CountListener {
+  /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is told. */
+  changed?(count: VersionedCount): void;
+  /** The connection is in doubt: the count may be another by now. */
+  stale?(): void;
+  /** Something went wrong that is tried again, or others wrote what is no count: for a log. */
+  trouble?(error: unknown): void;
+}
+
+export class SharedCount {
+  readonly path: string;
+  readonly #zk: ZooKeeper;
+  readonly #seed: Buffer;
+  readonly #listeners = new Listeners<CountListener>();
+  #cache: NodeCache | undefined;
+  #started: Promise<void> | undefined;
+  #closed = false;
+  #last: (VersionedCount & { readonly mzxid: bigint; readonly czxid: bigint }) | undefined;
+
+  /**
+   * @param seed what it is set to when it does not exist
+   * @throws PATH_INVALID, OPTION_INVALID
+   */
+  constructor(zk: ZooKeeper, path: string, seed = 0) {
+    checkPath(path);
+    this.path = path;
+    this.#zk = zk;
+    this.#seed = encodeCount(seed, path);
+  }
+
+  /**
+   * Creates the count if it is missing, reads it and keeps reading.
+   * @throws DATA_INVALID, CLOSED; what makes it impossible, as NO_AUTH, or NO_NODE without the client's chroot: then it is
+   * closed
+   */
+  start(): Promise<void> {
+    if (this.#closed) return Promise.reject(new ZooKeeperError("CLOSED", `the count ${this.path} has been closed`));
+    this.#started ??= this.#start().catch(async (error: unknown) => {
+      await this.close();
+      throw error;
+    });
+    return this.#started;
+  }
+
+  /**
+   * As last read or set here.
+   * @throws NOT_HELD before `start` has resolved
+   */
+  get versioned(): VersionedCount {
+    const last = this.#last;
+    if (last) return { count: last.count, version: last.version };
+    const options = { path: this.path, hint: "wait for start()" };
+    throw new ZooKeeperError("NOT_HELD", `the count ${this.path} has not been read yet`, options);
+  }
+
+  /** As last read or set here. @throws NOT_HELD before `start` has resolved */
+  get count(): number {
+    return this.versioned.count;
+  }
+
+  /** Nothing can be missing now; false while the connection is in doubt. */
+  get fresh(): boolean {
+    return this.#cache?.fresh ?? false;
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: CountListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Sets it, whatever it is; creates it again if somebody deleted it.
+   * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: it may be set or not
+   */
+  async set(count: number, options: CallOptions = {}): Promise<void> {
+    const data = encodeCount(count, this.path);
+    for (;;) {
+      try {
+        return this.#take(count, await this.#zk.set(this.path, data, options));
+      } catch (error) {
+        if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      }
+      const stat = await this.#create(data, options);
+      if (stat) return this.#take(count, stat);
+    }
+  }
+
+  /**
+   * Sets it if nobody else has set it since.
+   * @param before as `versioned` told it
+   * @returns false when it has been set since: `versioned` tells to what
+   * @throws OPTION_INVALID; NO_NODE when somebody deleted it; CONNECTION_LOSS: it may be set or not
+   */
+  async trySet(before: VersionedCount, count: number, options: CallOptions = {}): Promise<boolean> {
+    const data = encodeCount(count, this.path);
+    try {
+      this.#take(count, await this.#zk.set(this.path, data, { ...options, version: before.version }));
+      return true;
+    } catch (error) {
+      if (!isZooKeeperError(error, "BAD_VERSION")) throw error;
+      await this.#read(options);
+      return false;
+    }
+  }
+
+  /** What was read stays readable. Never rejects. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+    await this.#cache?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #start(): Promise<void> {
+    await this.#create(this.#seed, {});
+    if (this.#closed) throw new ZooKeeperError("CLOSED", `the count ${this.path} has been closed`);
+    const cache = new NodeCache(this.#zk, this.path);
+    this.#cache = cache;
+    cache.listen({
+      event: (event) => {
+        if (event.type === "stale") this.#listeners.tell((one) => one.stale?.());
+        if (event.type !== "added" && event.type !== "changed") return;
+        try {
+          this.#take(decodeCount(event.node.data, this.path), event.node.stat);
+        } catch (error) {
+          this.#listeners.tell((one) => one.trouble?.(error));
+        }
+      },
+      trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)),
+    });
+    await cache.ready;
+    // Again and by itself, for the error that what is there may be none of ours.
+    if (!this.#last) await this.#read({});
+  }
+
+  /** @returns undefined when it exists */
+  async #create(data: Buffer, options: CallOptions): Promise<Stat | undefined> {
+    for (;;) {
+      try {
+        const session = await this.#zk.established(options.signal);
+        const parent = parentOf(this.path);
+        if (parent !== "/") await createContainers(session, parent, options.signal);
+        return (await session.create(this.path, data, options)).stat;
+      } catch (error) {
+        if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
+        // What has no other node above it can be missing its root alone: the client's chroot does not exist.
+        if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
+        // The parent went meanwhile, or it is not known whether the node came to be: the next try finds it, or makes it.
+        if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
+      }
+    }
+  }
+
+  async #read(options: CallOptions): Promise<void> {
+    const { data, stat } = await this.#zk.get(this.path, options);
+    this.#take(decodeCount(data, this.path), stat);
+  }
+
+  /** Answers and events may cross: what is older changes nothing, unless the data was wiped and counts anew. */
+  #take(count: number, { version, mzxid, czxid }: Stat): void {
+    const last = this.#last;
+    const wiped = last?.czxid !== czxid && this.#zk.session.rewoundFrom !== undefined;
+    if (last && mzxid <= last.mzxid && !wiped) return;
+    this.#last = { count, version, mzxid, czxid };
+    this.#listeners.tell((one) => one.changed?.({ count, version }));
+  }
+}

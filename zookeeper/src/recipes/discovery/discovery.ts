@@ -1,0 +1,181 @@
+/**
+ * Service discovery on the layout of Java's curator-x-discovery: `<path>/<service>/<id>` holds an instance as JSON. Parents
+ * are containers. A registration stays from session to session.
+ */
+import { isZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath, childOf } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CallOptions } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { Listeners } from "../base/listeners.ts";
+import { PersistentNode } from "../base/persistent-node.ts";
+import {
+  checkServiceName,
+  decodeInstance,
+  encodeInstance,
+  instanceOf,
+  type NewInstance,
+  type ServiceInstance,
+} from "./instance.ts";
+import { type ProviderOptions, ServiceProvider } from "./provider.ts";
+import { ServiceCache } from "./service-cache.ts";
+
+export interface DiscoveryOptions {
+  /** Of the nodes of instances and their parents. Default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+}
+
+/** Must not throw; what they throw becomes an uncaught exception. */
+export interface DiscoveryListener {
+  /** A registration has to be made again and meets something that is tried again. For a log. */
+  trouble?(error: unknown): void;
+}
+
+const optionNames: ReadonlySet<string> = new Set<keyof DiscoveryOptions>(["acl"]);
+type Changeable = Exclude<keyof NewInstance, "name" | "id" | "serviceType">;
+const changes: Changeable[] = ["address", "port", "sslPort", "payload", "registrationTimeUTC", "uriSpec", "enabled"];
+const changeNames: ReadonlySet<string> = new Set(changes);
+const instanceNames: ReadonlySet<string> = new Set<keyof NewInstance>([...changes, "name", "id", "serviceType"]);
+
+/** An instance that is registered. */
+export interface Registration<Payload = unknown> {
+  readonly instance: ServiceInstance<Payload>;
+  /**
+   * Changes parts of it.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later
+   */
+  update(changes: Partial<Pick<NewInstance<Payload>, Changeable>>): Promise<void>;
+  /** Removes it. Never rejects. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export class ServiceDiscovery<Payload = unknown> {
+  readonly path: string;
+  readonly #zk: ZooKeeper;
+  readonly #acl: readonly Acl[] | undefined;
+  readonly #listeners = new Listeners<DiscoveryListener>();
+  /** Nodes of registrations, and caches, those of providers too. */
+  readonly #open = new Set<{ close(): Promise<void> }>();
+
+  /** @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: DiscoveryOptions = {}) {
+    checkPath(path);
+    checkNames(`the discovery at ${path}`, path, options, optionNames);
+    this.path = path;
+    this.#zk = zk;
+    this.#acl = options.acl;
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: DiscoveryListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Registers an instance until it is closed. One that is there under the same id is replaced.
+   * @throws PATH_INVALID, OPTION_INVALID; CLOSED; what makes it impossible, as NO_AUTH
+   */
+  async register(given: NewInstance<Payload>): Promise<Registration<Payload>> {
+    checkNames(`the registration of ${given?.name}`, this.path, given, instanceNames);
+    let instance = instanceOf(given);
+    const { name, id, registrationTimeUTC, address, serviceType } = instance;
+    let current: NewInstance<Payload> = { ...given, id, registrationTimeUTC, address: address ?? undefined };
+    const node = new PersistentNode(this.#zk, this.#pathOf(name, id), encodeInstance(instance), {
+      mode: serviceType === "DYNAMIC" ? "ephemeral" : "persistent",
+      acl: this.#acl,
+    });
+    node.listen({ trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)) });
+    this.#open.add(node);
+    const close = () => {
+      this.#open.delete(node);
+      return node.close();
+    };
+    try {
+      await node.start();
+    } catch (error) {
+      await close();
+      throw error;
+    }
+    return {
+      get instance() {
+        return instance;
+      },
+      update: async (changes) => {
+        checkNames(`the update of ${name}`, this.path, changes, changeNames);
+        instance = instanceOf({ ...current, ...changes });
+        current = { ...current, ...changes };
+        await node.setData(encodeInstance(instance));
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+  }
+
+  /** Names of the services, in the order of their text. */
+  async names(options: CallOptions = {}): Promise<string[]> {
+    return this.#children(this.path, options);
+  }
+
+  /**
+   * Reads the instances of a service now, in the order of their ids; none where there is no such service.
+   * @throws DATA_INVALID for a node that is no instance
+   */
+  async instances(name: string, options: CallOptions = {}): Promise<ServiceInstance<Payload>[]> {
+    const ids = await this.#children(this.#pathOf(name), options);
+    const found = await Promise.all(ids.map((id) => this.instance(name, id, options)));
+    return found.filter((one) => one !== undefined); // some may be gone meanwhile
+  }
+
+  /** @returns undefined when it is not there @throws DATA_INVALID */
+  async instance(name: string, id: string, options: CallOptions = {}): Promise<ServiceInstance<Payload> | undefined> {
+    const path = this.#pathOf(name, id);
+    try {
+      return decodeInstance<Payload>((await this.#zk.get(path, options)).data, path);
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined;
+      throw error;
+    }
+  }
+
+  /** The instances of a service, kept current. */
+  cache(name: string): ServiceCache<Payload> {
+    const cache: ServiceCache<Payload> = new ServiceCache(this.#zk, this.#pathOf(name), () => this.#open.delete(cache));
+    this.#open.add(cache);
+    return cache;
+  }
+
+  /** Gives one instance of a service at a time. @throws OPTION_INVALID */
+  provider(name: string, options?: ProviderOptions<Payload>): ServiceProvider<Payload> {
+    return new ServiceProvider(() => this.cache(name), name, options);
+  }
+
+  /** Closes its registrations, caches and providers. Never rejects. */
+  async close(): Promise<void> {
+    const open = [...this.#open];
+    this.#open.clear();
+    await Promise.all(open.map((one) => one.close()));
+    this.#listeners.clear();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #children(path: string, options: CallOptions): Promise<string[]> {
+    try {
+      return (await this.#zk.children(path, options)).names.sort();
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return [];
+      throw error;
+    }
+  }
+
+  /** @throws PATH_INVALID */
+  #pathOf(name: string, id?: string): string {
+    for (const one of id === undefined ? [name] : [name, id]) checkServiceName(one);
+    const service = childOf(this.path, name);
+    return id === undefined ? service : childOf(service, id);
+  }
+}

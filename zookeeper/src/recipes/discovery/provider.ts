@@ -1,0 +1,92 @@
+/** Gives one instance of a service at a time, and passes over those that failed. Curator: ServiceProvider. */
+import { ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import type { ServiceInstance } from "./instance.ts";
+import type { ServiceCache } from "./service-cache.ts";
+import { type ProviderStrategy, roundRobin } from "./strategies.ts";
+
+export interface ProviderOptions<Payload = unknown> {
+  /** Default: `roundRobin()`. */
+  readonly strategy?: ProviderStrategy<Payload>;
+  /** Only instances for which it returns true are given. */
+  readonly filter?: (instance: ServiceInstance<Payload>) => boolean;
+  /** An instance is passed over after this number of errors (`noteError`). Default 2. */
+  readonly downAfter?: number;
+  /** Errors count for this time from the first of them on. Default 30,000. */
+  readonly downMs?: number;
+}
+
+const names: ReadonlySet<string> = new Set<keyof ProviderOptions>(["strategy", "filter", "downAfter", "downMs"]);
+
+/** Errors of one instance. */
+interface Errors {
+  count: number;
+  /** By the monotonic clock. */
+  readonly since: number;
+}
+
+export class ServiceProvider<Payload = unknown> {
+  readonly #cache: ServiceCache<Payload>;
+  readonly #strategy: ProviderStrategy<Payload>;
+  readonly #filter: (instance: ServiceInstance<Payload>) => boolean;
+  readonly #downAfter: number;
+  readonly #downMs: number;
+  readonly #errors = new Map<string, Errors>();
+
+  /** @param open begins to read the instances @throws OPTION_INVALID */
+  constructor(open: () => ServiceCache<Payload>, name: string, options: ProviderOptions<Payload> = {}) {
+    checkNames(`the provider of ${name}`, "", options, names);
+    const { strategy = roundRobin(), filter = () => true, downAfter = 2, downMs = 30_000 } = options;
+    if (!Number.isInteger(downAfter) || downAfter < 1 || !(downMs >= 0)) {
+      const hint = "give a whole number of errors from 1 on, and milliseconds from 0 on";
+      const message = `the provider of ${name}: downAfter is ${downAfter}, downMs is ${downMs}`;
+      throw new ZooKeeperError("OPTION_INVALID", message, { hint });
+    }
+    this.#cache = open();
+    this.#strategy = strategy;
+    this.#filter = filter;
+    this.#downAfter = downAfter;
+    this.#downMs = downMs;
+  }
+
+  /** As of a `ServiceCache`. */
+  get ready(): Promise<void> {
+    return this.#cache.ready;
+  }
+
+  /** The enabled instances that pass the filter and are not down, in the order of their ids. */
+  get instances(): readonly ServiceInstance<Payload>[] {
+    return this.#cache.instances.filter((one) => one.enabled && !this.#isDown(one) && this.#filter(one));
+  }
+
+  /** The instance to be used next; undefined when there is none. */
+  get(): ServiceInstance<Payload> | undefined {
+    const { instances } = this;
+    return instances.length === 0 ? undefined : this.#strategy(instances);
+  }
+
+  /** Counts an error of the instance. */
+  noteError({ id }: ServiceInstance<Payload>): void {
+    const now = performance.now();
+    for (const [one, { since }] of this.#errors) {
+      if (now - since >= this.#downMs) this.#errors.delete(one);
+    }
+    const errors = this.#errors.get(id);
+    if (errors) errors.count++;
+    else this.#errors.set(id, { count: 1, since: now });
+  }
+
+  /** Never rejects. */
+  close(): Promise<void> {
+    return this.#cache.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #isDown({ id }: ServiceInstance<Payload>): boolean {
+    const errors = this.#errors.get(id);
+    return errors !== undefined && errors.count >= this.#downAfter && performance.now() - errors.since < this.#downMs;
+  }
+}

@@ -1,0 +1,93 @@
+/** The instances of one service at hand, kept current by a children cache (servers from 3.6). Curator: ServiceCache. */
+import type { ZooKeeper } from "../../operations/session.ts";
+import { Listeners } from "../base/listeners.ts";
+import { ChildrenCache } from "../cache/children-cache.ts";
+import type { CachedNode } from "../cache/mirror.ts";
+import { decodeInstance, type ServiceInstance } from "./instance.ts";
+
+/** Must not throw; what they throw becomes an uncaught exception. */
+export interface ServiceCacheListener {
+  /** An instance came, went or changed: `instances` is another list now. */
+  changed?(): void;
+  /** A node that is no instance and is left out, or something that is tried again. For a log. */
+  trouble?(error: unknown): void;
+}
+
+export class ServiceCache<Payload = unknown> {
+  readonly #cache: ChildrenCache;
+  readonly #closed: () => void;
+  readonly #listeners = new Listeners<ServiceCacheListener>();
+  readonly #byPath = new Map<string, ServiceInstance<Payload>>();
+  #instances: readonly ServiceInstance<Payload>[] | undefined;
+
+  /** @param path of the service @param closed is called as it closes */
+  constructor(zk: ZooKeeper, path: string, closed: () => void) {
+    this.#closed = closed;
+    this.#cache = new ChildrenCache(zk, path);
+    this.#cache.listen({
+      event: (event) => {
+        if (event.type === "added" || event.type === "changed") this.#keep(event.node);
+        else if (event.type === "removed") this.#drop(event.before.path);
+      },
+      trouble: (error) => this.#trouble(error),
+    });
+  }
+
+  /**
+   * Resolves once all instances have been read.
+   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH: then the cache is closed
+   */
+  get ready(): Promise<void> {
+    return this.#cache.ready;
+  }
+
+  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  get fresh(): boolean {
+    return this.#cache.fresh;
+  }
+
+  /** In the order of their ids, as last read. */
+  get instances(): readonly ServiceInstance<Payload>[] {
+    this.#instances ??= [...this.#byPath].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, instance]) => instance);
+    return this.#instances;
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: ServiceCacheListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /** What it holds stays readable, as it was last. Never rejects. */
+  close(): Promise<void> {
+    this.#listeners.clear();
+    this.#closed();
+    return this.#cache.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #keep({ path, data }: CachedNode): void {
+    try {
+      this.#byPath.set(path, decodeInstance<Payload>(data, path));
+      this.#changed();
+    } catch (error) {
+      this.#trouble(error);
+      this.#drop(path);
+    }
+  }
+
+  #drop(path: string): void {
+    if (this.#byPath.delete(path)) this.#changed();
+  }
+
+  #changed(): void {
+    this.#instances = undefined;
+    this.#listeners.tell((one) => one.changed?.());
+  }
+
+  #trouble(error: unknown): void {
+    this.#listeners.tell((one) => one.trouble?.(error));
+  }
+}

@@ -1,0 +1,21 @@
+/** How an instance is reached, as Java Curator's UriSpec has it: text with variables, as in `{scheme}://{address}:{port}`. */
+import { ZooKeeperError } from "../../base/errors.ts";
+
+export interface UriSpec {
+  readonly parts: readonly { readonly value: string; readonly variable: boolean }[];
+}
+
+/** @param spec `{[}` and `{]}` stand for braces @throws OPTION_INVALID for braces that do not match */
+export function parseUriSpec(spec: string): UriSpec {
+  const parts = spec
+    .split(/(\{[^{}]*\})/)
+    .filter((part) => part !== "")
+    .map((part) =>
+      part.startsWith("{") && part.endsWith("}")
+        ? { value: part.slice(1, -1).trim(), variable: true }
+        : { value: part, variable: false },
+    );
+  if (!parts.some(({ value, variable }) => !variable && /[{}]/.test(value))) return { parts };
+  const hint = "a variable is a name in braces: {address}; {[} and {]} stand for braces themselves";
+  throw new ZooKeeperError("OPTION_INVALID", `the URI ${JSON.stringify(spec)} has braces that do not match`, { hint });
+}

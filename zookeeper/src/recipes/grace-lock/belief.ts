@@ -1,0 +1,64 @@
+/** How long this process may believe that nobody else has a grace lock: while it holds it, and for most of the grace after. */
+import type { Holding, LockClock } from "./place.ts";
+
+/** Of the grace that a cut-off owner leaves unused: two monotonic clocks differ by far less. */
+const driftShare = 0.05;
+/** The end of the holding is read this often within the time that is left of it, at least every so many ms. */
+const samplesPerLapse = 4;
+const shortestSampleMs = 20;
+
+export class Belief {
+  readonly #clock: LockClock;
+  readonly #graceMs: number;
+  readonly #holding: () => Holding | undefined;
+  readonly #over: () => void;
+  #untilMono = Number.NEGATIVE_INFINITY;
+  #cancel: () => void = () => undefined;
+
+  /** @param holding the present one @param over is called once the belief has ended, see `watch` */
+  constructor(clock: LockClock, graceMs: number, holding: () => Holding | undefined, over: () => void) {
+    this.#clock = clock;
+    this.#graceMs = graceMs;
+    this.#holding = holding;
+    this.#over = over;
+  }
+
+  /** Asked of the clock now. */
+  get stands(): boolean {
+    this.#renew();
+    return this.#leftMs > 0;
+  }
+
+  /** Follows the holding, and its end, until the belief ends or `stop` is called. */
+  watch(): void {
+    this.stop();
+    const holdingMs = this.#renew();
+    const nextMs = holdingMs > 0 ? Math.max(shortestSampleMs, holdingMs / samplesPerLapse) : this.#leftMs;
+    if (nextMs > 0) this.#cancel = this.#clock.after(nextMs, () => this.watch());
+    else this.#over();
+  }
+
+  /** The holding ended, perhaps before its time: the others' grace runs from now at the latest. */
+  lapse(): void {
+    this.#untilMono = Math.min(this.#untilMono, this.#clock.monotonic() + this.#ownGraceMs);
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  get #ownGraceMs(): number {
+    return this.#graceMs * (1 - driftShare);
+  }
+
+  get #leftMs(): number {
+    return Math.max(0, this.#untilMono - this.#clock.monotonic());
+  }
+
+  /** @returns ms left of the holding */
+  #renew(): number {
+    const holdingMs = this.#holding()?.remainingMs ?? 0;
+    if (holdingMs > 0) this.#untilMono = this.#clock.monotonic() + holdingMs + this.#ownGraceMs;
+    return holdingMs;
+  }
+}

@@ -1,0 +1,479 @@
+/**
+ * A lock for long work that is done by one of several processes, again and again: a nightly run of two hours. Whoever
+ * has it keeps it between uses. When its holder vanishes, everyone else waits a grace, because the holder is often
+ * only cut off for a moment and is the one who can go on best; it gets the lock back first.
+ *
+ * How a newcomer knows of a grace that began before it came: it does not. It sees that the last holder did not release
+ * the lock, and waits a whole grace from the moment when it first saw that. Nobody compares two machines' clocks: each
+ * contender measures on its own, from a moment that cannot lie before the vacancy, and the take is a compare-and-set
+ * on the very vacancy that it watched. So nobody takes early, and of all who take in the end, one does.
+ *
+ * The same bound serves the holder: a session that ended here by the clock cannot have ended earlier at the place, so
+ * nobody else has the lock before the grace has passed from there. Until then the use that is running may go on and
+ * the lock is taken back under it, with a new fence; after it the use must stop, and is told.
+ */
+import { randomUUID } from "node:crypto";
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import type { CallOptions } from "../../operations/operations.ts";
+import { isPassing } from "../base/follow.ts";
+import { Belief } from "./belief.ts";
+import type { Holding, LastUse, LockClock, LockPlace, LockRecord, Sight } from "./place.ts";
+import { lockClock } from "./place.ts";
+import type { GraceLockAct, GraceLockEvent, GraceLockState, Situation } from "./states.ts";
+import { nextStep, stateOf } from "./states.ts";
+import { Turns } from "./turns.ts";
+import { RunningUse, type TakenOver, type Use } from "./use.ts";
+
+const defaultGraceMs = 10_000;
+/** A look that failed while a use waits to get the lock back is repeated after this. */
+const retryMs = 250;
+
+export interface GraceLockOptions {
+  /** Who contends: the same after a restart, and no other process's. It is how a previous owner is known. */
+  readonly owner: string;
+  /** Default 10,000 ms. Each contender waits for the longer of its own and the vanished holder's. */
+  readonly graceMs?: number;
+  /**
+   * The lock was taken over from a holder that vanished or gave it up in the midst of a use; also from this owner's former
+   * life. Called before `tryLock` resolves. With this option a contender that `tryLock` refused takes the lock over by itself
+   * at the grace's end: it holds it then, and `tryLock` uses it.
+   */
+  readonly onTakenOver?: (from: TakenOver) => void;
+  /** The running use has lost the lock and must stop; its signal aborts with the same error (NOT_HELD). */
+  readonly onLost?: (why: ZooKeeperError) => void;
+  readonly onState?: (state: GraceLockState) => void;
+  readonly clock?: LockClock;
+}
+
+export class GraceLock {
+  readonly owner: string;
+  readonly #place: LockPlace;
+  readonly #options: GraceLockOptions;
+  readonly #graceMs: number;
+  readonly #clock: LockClock;
+  readonly #life = randomUUID();
+  readonly #unwatch: () => void;
+  readonly #turns: Turns;
+  #situation: Situation = "CREATED";
+  #holding: Holding | undefined;
+  /** As it stands at the place, while we hold it; the last one seen otherwise. */
+  #record: LockRecord | undefined;
+  #vacancy: { version: string; sinceMono: number } | undefined;
+  #takenOver: TakenOver | undefined;
+  #use: RunningUse | undefined;
+  #asking = false;
+  #closing = false;
+  /** Another process had it when this one asked; it has not had it since. */
+  #refused = false;
+  readonly #belief: Belief;
+  #attending = false;
+  #cancelTakeover: () => void = () => undefined;
+  #unhear: () => void = () => undefined;
+
+  /** @throws OPTION_INVALID */
+  constructor(place: LockPlace, options: GraceLockOptions) {
+    this.#graceMs = options.graceMs ?? defaultGraceMs;
+    if (typeof options.owner !== "string" || options.owner === "") {
+      throw invalid("owner", options.owner, "a name that is this process's own and stays the same when it restarts");
+    }
+    if (!Number.isFinite(this.#graceMs) || this.#graceMs < 0) throw invalid("graceMs", options.graceMs, "0 or more");
+    this.owner = options.owner;
+    this.#place = place;
+    this.#options = options;
+    this.#clock = options.clock ?? lockClock;
+    this.#turns = new Turns(place.name, this.#clock);
+    const over = () => void this.#step("grace over");
+    this.#belief = new Belief(this.#clock, this.#graceMs, () => this.#holding, over);
+    place.lives.add(this.#life);
+    this.#unwatch = place.watch(() => this.#onChange());
+  }
+
+  get state(): GraceLockState {
+    return stateOf(this.#situation);
+  }
+
+  /** While this process holds the lock by the clock of this moment. */
+  get fence(): bigint | undefined {
+    return this.#holding && this.#holding.remainingMs > 0 ? this.#holding.fence : undefined;
+  }
+
+  /** Aborts once it is closed. */
+  get closed(): AbortSignal {
+    return this.#turns.closed;
+  }
+
+  /**
+   * Takes the lock, or uses it again where it is held already, which asks the place. Waits for a connection, and where
+   * a holder vanished for the end of the grace (not if it was this owner).
+   * @returns undefined when another holds it, or another caller of this process uses it
+   * @throws CLOSED, ABORTED, what the place cannot do (NO_AUTH, …)
+   */
+  async tryLock({ signal }: CallOptions = {}): Promise<Use | undefined> {
+    this.#requireOpen();
+    if (this.#use || this.#asking) return undefined;
+    this.#asking = true;
+    try {
+      for (;;) {
+        this.#requireOpen();
+        const seen = this.#turns.changes;
+        const outcome = await this.#turns.inLine(() => this.#attempt(signal), signal);
+        if (outcome === "held") {
+          this.#refused = true;
+          return undefined;
+        }
+        if (typeof outcome === "object") return outcome;
+        await this.#turns.change(seen, signal, outcome);
+      }
+    } catch (error) {
+      this.#turns.wake(); // another caller of this process may wait behind this one
+      throw error;
+    } finally {
+      this.#asking = false;
+    }
+  }
+
+  /** The same, and waits as long as another has it. */
+  async lock(options: CallOptions = {}): Promise<Use> {
+    for (;;) {
+      const seen = this.#turns.changes;
+      const use = await this.tryLock(options);
+      if (use) return use;
+      await this.#turns.change(seen, options.signal);
+    }
+  }
+
+  /**
+   * Gives the lock up for good, so that the next one need not wait. A use that still runs ends with it.
+   * @returns false, and nothing is changed, when it was not held
+   */
+  async release(): Promise<boolean> {
+    this.#requireOpen();
+    return this.#release();
+  }
+
+  /** The last use as the place has it now, of whatever owner. */
+  async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
+    this.#requireOpen();
+    // In the line: a look that is given up takes its watch along, which must not be what another one relies on.
+    const { record } = await this.#turns.inLine(() => this.#place.look(this.#turns.withClose(signal)), signal);
+    return record?.use ?? undefined;
+  }
+
+  /** Releases the lock if it is held, and contends no more. */
+  async close(): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    try {
+      await this.#release();
+    } finally {
+      this.#turns.close();
+      this.#unwatch();
+      this.#belief.stop();
+      this.#cancelTakeover();
+      this.#place.lives.delete(this.#life);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** @returns the use; "held"; or how long to wait before the next attempt, ms */
+  async #attempt(signal?: AbortSignal): Promise<Use | "held" | number> {
+    if (this.#holding) {
+      const use = await this.#begin(this.#holding, signal);
+      if (use !== undefined) return use;
+    }
+    const sight = await this.#place.look(this.#turns.withClose(signal));
+    const found = this.#find(sight);
+    if (found === "held") return "held";
+    if (found === "ours") return 0;
+    const waitMs = this.#graceLeftMs(sight);
+    if (waitMs > 0) return waitMs;
+    const holding = await this.#take(sight);
+    if (!holding) return 0;
+    if (this.#isUnwanted(signal)) {
+      await this.#release(true);
+      return 0;
+    }
+    return (await this.#begin(holding, signal)) ?? 0;
+  }
+
+  /** Nobody waits for it any more, and an owner who does not know must not keep it. */
+  #isUnwanted(signal?: AbortSignal): boolean {
+    return signal?.aborted || this.#closing;
+  }
+
+  /** Reads a sight: what we know now, and the state. */
+  #find(sight: Sight): "free" | "held" | "vacant" | "ours" {
+    const holding = this.#holding;
+    if (holding && holding.remainingMs > 0 && holding.seenIn(sight)) {
+      this.#step("found ours");
+      return "ours";
+    }
+    this.#hold(undefined);
+    if (sight.record && sight.record.life !== this.#life) this.#step("overtaken");
+    this.#record = sight.record ?? (sight.forgetful ? this.#record : undefined);
+    const lingers = sight.record ? !sight.record.released : sight.forgetful === true;
+    // A holder of ours that is not our holding is what our last session or our last process left behind.
+    const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
+    if (found !== "vacant") this.#vacancy = undefined;
+    // The place answered after the holder was gone, so the vacancy is at least as old as this moment says.
+    else if (this.#vacancy?.version !== sight.version) {
+      this.#vacancy = { version: sight.version, sinceMono: this.#clock.monotonic() };
+    }
+    this.#step(`found ${found}`);
+    return found;
+  }
+
+  /** Of this life, or of a former process of this owner. */
+  #isOurs(record: LockRecord | undefined): boolean {
+    if (record?.owner !== this.owner) return false;
+    return record.life === this.#life || !this.#place.lives.has(record.life);
+  }
+
+  /** For how long this contender must not take what it found vacant or free. */
+  #graceLeftMs(sight: Sight): number {
+    if (!this.#vacancy || this.#isOurs(this.#record)) return 0;
+    const graceMs = Math.max(this.#graceMs, sight.record?.graceMs ?? 0);
+    return Math.max(0, this.#vacancy.sinceMono + graceMs - this.#clock.monotonic());
+  }
+
+  async #take(sight: Sight): Promise<Holding | undefined> {
+    const previous = sight.record ?? this.#record;
+    const use = previous?.use ?? null;
+    const record = { owner: this.owner, life: this.#life, graceMs: this.#graceMs, released: false, use };
+    const holding = await this.#place.take(sight, record);
+    if (!holding || holding.signal.aborted) return undefined;
+    const vanished = this.#vacancy !== undefined;
+    this.#hold(holding);
+    this.#record = record;
+    this.#vacancy = undefined;
+    this.#refused = false;
+    this.#step("took");
+    this.#belief.watch();
+    if (previous && previous.life !== this.#life) {
+      this.#takenOver = vanished ? { owner: previous.owner, use: use ?? undefined } : cutOff(previous);
+      if (this.#takenOver) this.#options.onTakenOver?.(this.#takenOver);
+    }
+    return holding;
+  }
+
+  /** @returns undefined when it is not held any more; 0 when its caller gave up, and it was released */
+  async #begin(holding: Holding, signal?: AbortSignal): Promise<Use | 0 | undefined> {
+    const before = this.#record;
+    const beganMs = this.#clock.wall();
+    const lastUse = { owner: this.owner, fence: String(holding.fence), beganMs, endedMs: null, note: null };
+    if (!(await this.#write(holding, lastUse))) return undefined;
+    if (this.#isUnwanted(signal)) {
+      this.#record = before; // a use that nobody was given never was
+      await this.#release(true);
+      return 0;
+    }
+    const use = new RunningUse(holding.fence, this.#takenOver, {
+      held: () => this.#use === use && this.#belief.stands,
+      note: (note) => this.#recordUse(use, () => ({ note })),
+      end: () => this.#endUse(use),
+    });
+    this.#takenOver = undefined;
+    this.#use = use;
+    this.#step("began");
+    return use;
+  }
+
+  /** @returns whether the holding stood, and stands */
+  async #write(holding: Holding, use: LastUse): Promise<boolean> {
+    const record = { ...(this.#record as LockRecord), use };
+    try {
+      if (this.#holding !== holding || !(await holding.write(record))) return false;
+    } catch (error) {
+      if (holding.signal.aborted) return false;
+      throw error;
+    }
+    this.#record = record;
+    return this.#holding === holding && !holding.signal.aborted;
+  }
+
+  async #endUse(use: RunningUse): Promise<boolean> {
+    try {
+      return await this.#recordUse(use, () => ({ endedMs: this.#clock.wall() }));
+    } finally {
+      if (this.#use === use) {
+        this.#use = undefined;
+        this.#step("finished");
+      }
+      this.#turns.wake();
+    }
+  }
+
+  /** A use that was cut off takes the lock back first: work that was done must not be recorded as cut off. */
+  async #recordUse(use: RunningUse, change: () => Partial<LastUse>): Promise<boolean> {
+    const work = async () => {
+      while (this.#use === use) {
+        const seen = this.#turns.changes;
+        if (!this.#holding) await this.#attend();
+        const [holding, record] = [this.#holding, this.#record];
+        if (!holding || !record?.use) await this.#turns.change(seen, use.signal);
+        else if (await this.#write(holding, { ...record.use, ...change() })) return true;
+        else if (this.#holding === holding) this.#hold(undefined);
+      }
+      return false;
+    };
+    if (this.#use !== use) return false;
+    try {
+      return await this.#turns.inLine(work, use.signal);
+    } catch (error) {
+      if (use.signal.aborted) return false;
+      throw error;
+    }
+  }
+
+  async #release(lined = false): Promise<boolean> {
+    this.#stopUse();
+    if (!this.#holding) return false;
+    const work = async () => {
+      this.#stopUse(); // one that was on its way when the release was asked for, before it in the line
+      const [holding, record] = [this.#holding, this.#record];
+      if (!holding || !record) return false;
+      // A use that was stopped stays recorded as one without an end: whoever takes the lock next is told of it.
+      const released = await this.#giveUp(holding, { ...record, released: true });
+      this.#hold(undefined);
+      this.#belief.stop();
+      this.#step(released ? "released" : "session ended");
+      return released;
+    };
+    try {
+      return await (lined ? work() : this.#turns.inLine(work));
+    } finally {
+      this.#onChange();
+    }
+  }
+
+  #stopUse(): void {
+    const use = this.#use;
+    if (!use) return;
+    this.#use = undefined;
+    this.#step("finished");
+    use.stop(this.#notHeld("has been released"));
+  }
+
+  /** @returns false when the holding ended before */
+  async #giveUp(holding: Holding, record: LockRecord): Promise<boolean> {
+    this.#unhear(); // a place may end the holding with its release, which is no loss of the session
+    try {
+      return await holding.release(record);
+    } catch (error) {
+      // Its session ended first: the others wait for the grace, which is all that is lost.
+      if (holding.signal.aborted) return false;
+      this.#hold(holding);
+      throw error;
+    }
+  }
+
+  #hold(holding: Holding | undefined): void {
+    this.#unhear();
+    if (this.#holding && !holding) this.#belief.lapse();
+    this.#holding = holding;
+    if (!holding) return;
+    const onEnd = () => this.#onEnd(holding);
+    holding.signal.addEventListener("abort", onEnd, { once: true });
+    this.#unhear = () => holding.signal.removeEventListener("abort", onEnd);
+  }
+
+  #onEnd(holding: Holding): void {
+    if (this.#holding !== holding) return;
+    this.#hold(undefined);
+    this.#step("session ended");
+    this.#belief.watch();
+    this.#onChange();
+  }
+
+  #step(event: GraceLockEvent): GraceLockAct | undefined {
+    const before = this.state;
+    const { to, act } = nextStep(this.#situation, event);
+    if (act === "refuse") throw new Error(`grace lock: ${event} in ${this.#situation}`);
+    this.#situation = to;
+    if (act === "lose") this.#lose(event);
+    if (this.state !== before) this.#options.onState?.(this.state);
+    return act;
+  }
+
+  #lose(event: GraceLockEvent): void {
+    const why = event === "grace over" ? "could not be taken back within the grace" : "is another's now";
+    const error = this.#notHeld(why);
+    const use = this.#use;
+    this.#use = undefined;
+    use?.stop(error);
+    this.#options.onLost?.(error);
+    this.#turns.wake();
+  }
+
+  #notHeld(why: string): ZooKeeperError {
+    return new ZooKeeperError("NOT_HELD", `the grace lock ${this.#place.name} ${why}`, {
+      path: this.#place.name,
+      hint: "stop what was done under it; writes must carry the fence, so that late ones are refused",
+    });
+  }
+
+  /** Something may have changed: whoever waits looks again, and if nobody does, we do. */
+  #onChange(): void {
+    this.#turns.wake();
+    if (this.#attending || this.#turns.closed.aborted) return;
+    this.#attending = true;
+    this.#turns
+      .inLine(async () => {
+        this.#attending = false;
+        await this.#attend();
+      })
+      .catch((error: unknown) => {
+        this.#attending = false;
+        // A caller that tries meets the same error. A running use needs the next look; if none succeeds, the grace ends it.
+        // So does a contender that would take over, if waiting can mend the error.
+        if (isZooKeeperError(error, "CLOSED") || !(this.#use || (this.#refused && isPassing(error)))) return;
+        this.#clock.after(retryMs, () => this.#onChange());
+      });
+  }
+
+  /**
+   * Keeps the state true, takes back for the running use what was its own, and takes over for a contender that was refused
+   * what its holder left undone.
+   */
+  async #attend(): Promise<void> {
+    for (;;) {
+      const sight = await this.#place.look(this.#turns.closed);
+      const found = this.#find(sight);
+      this.#cancelTakeover();
+      if (found === "held" || found === "ours") return;
+      if (!this.#use) {
+        if (!this.#refused || !this.#options.onTakenOver || !(this.#vacancy || cutOff(sight.record))) return;
+        const waitMs = this.#graceLeftMs(sight);
+        if (waitMs > 0) {
+          this.#cancelTakeover = this.#clock.after(waitMs, () => this.#onChange());
+          return;
+        }
+      }
+      const holding = await this.#take(sight);
+      if (holding && this.#closing) await this.#release(true);
+      const use = this.#use as RunningUse | undefined;
+      if (!holding || !use || !this.#record?.use) continue;
+      use.fence = holding.fence;
+      await this.#write(holding, { ...this.#record.use, fence: String(holding.fence) });
+    }
+  }
+
+  #requireOpen(): void {
+    if (this.#closing) throw this.#turns.closedError();
+  }
+}
+
+/** Of a lock that was given up in order: the use that it was given up in the midst of. */
+function cutOff(record: LockRecord | undefined): TakenOver | undefined {
+  const use = record?.use;
+  return use && use.endedMs === null ? { owner: use.owner, use } : undefined;
+}
+
+function invalid(option: string, value: unknown, right: string): ZooKeeperError {
+  return new ZooKeeperError("OPTION_INVALID", `the grace lock's ${option} is ${JSON.stringify(value)}`, {
+    hint: `it is ${right}`,
+  });
+}

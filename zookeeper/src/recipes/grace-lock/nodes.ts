@@ -1,0 +1,305 @@
+/**
+ * A grace lock in ZooKeeper: at `path` a persistent node with the record (JSON), below it the ephemeral node `holder`.
+ * A take creates the one and sets the other in one transaction on the record's version, so the server decides between
+ * two who take the same vacancy, and the record never names anyone who did not get the lock.
+ */
+import { randomUUID } from "node:crypto";
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkPath, parentOf } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { Operation } from "../../operations/operations.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import type { Stat } from "../../operations/stat.ts";
+import { fenceOf } from "../base/fence.ts";
+import { unwatch, watchExistence } from "../base/node-watch.ts";
+import { createPersistent } from "../base/protect.ts";
+import { pause } from "../base/waiting.ts";
+import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
+import type { Holding, LockPlace, LockRecord, Sight } from "./place.ts";
+
+export interface GraceLockNodesOptions extends GraceLockOptions {
+  /** Of all its nodes; default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+}
+
+/** A grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
+export function graceLock(client: ZooKeeper, path: string, { acl, ...options }: GraceLockNodesOptions): GraceLock {
+  return new GraceLock(new LockNodes(client, path, acl), options);
+}
+
+/** The lives that contend through each client. */
+const livesOf = new WeakMap<ZooKeeper, Set<string>>();
+
+/** Which session read it, and the record node's numbers. */
+interface NodeSight extends Sight {
+  readonly session: Session;
+  readonly recordStat: Stat | undefined;
+  readonly holderStat: Stat | undefined;
+}
+
+/** The holder node's number, and the record's version. */
+interface Taken {
+  readonly czxid: bigint;
+  readonly version: number;
+}
+
+class LockNodes implements LockPlace {
+  readonly name: string;
+  readonly lives: Set<string>;
+  readonly #client: ZooKeeper;
+  readonly #listeners = new Set<() => void>();
+  /** The session in which a watch on the holder waits to fire; one at a time. */
+  #watching: Session | undefined;
+
+  readonly #acl: readonly Acl[] | undefined;
+
+  constructor(client: ZooKeeper, path: string, acl?: readonly Acl[]) {
+    checkPath(path);
+    if (path === "/") {
+      throw new ZooKeeperError("PATH_INVALID", "a grace lock cannot be at /", { path, hint: "give it a path below" });
+    }
+    this.#client = client;
+    this.#acl = acl;
+    this.name = path;
+    this.lives = livesOf.get(client) ?? new Set();
+    livesOf.set(client, this.lives);
+  }
+
+  get #holder(): string {
+    return `${this.name}/holder`;
+  }
+
+  async look(signal?: AbortSignal): Promise<NodeSight> {
+    for (;;) {
+      const session = await this.#client.established(signal);
+      try {
+        return await this.#lookIn(session, signal);
+      } catch (error) {
+        if (signal?.aborted || this.#client.signal.aborted) throw error;
+        if (!isZooKeeperError(error, "CONNECTION_LOSS") && session.live) throw error;
+        // Lets timers run, should a stopped process have found out by the clock before its client did.
+        await pause(0, signal);
+      }
+    }
+  }
+
+  async take(sight: Sight, record: LockRecord): Promise<Holding | undefined> {
+    const { session, recordStat, holderStat } = sight as NodeSight;
+    const token = `${record.owner}\n${randomUUID()}`;
+    const data = JSON.stringify(record);
+    const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
+    put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
+    // Whichever node it is: the record's version says that it is the one that was seen.
+    if (holderStat) put.push({ type: "delete", path: this.#holder });
+    try {
+      for (;;) {
+        const taken = await this.#tryTake(session, put, token);
+        if (taken === "lost") return undefined;
+        if (taken === "again") continue;
+        return new HeldNodes(session, this.name, taken, await this.#fence(session, taken, record));
+      }
+    } catch (error) {
+      // The holder node, if it came to be, goes with its session.
+      if (!session.live) return undefined;
+      throw error;
+    }
+  }
+
+  watch(changed: () => void): () => void {
+    this.#listeners.add(changed);
+    const stop = this.#client.onSession(changed);
+    return () => {
+      stop();
+      this.#listeners.delete(changed);
+      if (this.#watching && this.#listeners.size === 0) unwatch(this.#watching, this.#holder, this.#fired);
+    };
+  }
+
+  async #lookIn(session: Session, signal?: AbortSignal): Promise<NodeSight> {
+    // The record first: found vacant after it was read, the lock was vacant under this version or this version is old,
+    // and then the take on it fails. The other way round a later holder's version could pass for that of a vacancy.
+    const reading = readRecord(session, this.name, signal);
+    const isWatched = this.#watching === session;
+    this.#watching = session;
+    const looking = isWatched
+      ? session.exists(this.#holder, { signal })
+      : watchExistence(session, this.#holder, this.#fired, signal);
+    const [read, found] = await Promise.allSettled([reading, looking]);
+    if (found.status === "rejected") {
+      if (!isWatched && this.#watching === session) this.#watching = undefined;
+      throw found.reason;
+    }
+    if (read.status === "rejected") throw read.reason;
+    const { record, stat } = read.value ?? {};
+    return {
+      held: found.value !== undefined,
+      record,
+      version: stat ? `${stat.czxid}:${stat.version}` : "none",
+      forgetful: session.rewoundFrom !== undefined,
+      session,
+      recordStat: stat,
+      holderStat: found.value,
+    };
+  }
+
+  /** Also when the session has ended, before there is another. */
+  readonly #fired = (): void => {
+    this.#watching = undefined;
+    for (const changed of [...this.#listeners]) changed();
+  };
+
+  async #tryTake(session: Session, put: readonly Operation[], token: string): Promise<Taken | "lost" | "again"> {
+    try {
+      const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true, acl: this.#acl };
+      const set = (await session.multi([...put, holder])).find(({ type }) => type === "set");
+      if (set?.type !== "set") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
+      // All parts of a multi are one transaction, with one number: the holder node's is the record's.
+      return { czxid: set.stat.mzxid, version: set.stat.version };
+    } catch (error) {
+      if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
+      if (isZooKeeperError(error, "NO_NODE")) {
+        if (put[0]?.type !== "create") return "lost"; // the record was deleted by someone's hand, or the holder went
+        await createPersistent(session, parentOf(this.name), undefined, this.#acl);
+        return "again";
+      }
+      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      return (await this.#findTaken(session, token)) ?? "again";
+    }
+  }
+
+  /** Whoever cannot know the fence must not keep the lock. */
+  async #fence(session: Session, taken: Taken, record: LockRecord): Promise<bigint> {
+    try {
+      return await fenceOf(session, this.name, taken.czxid);
+    } catch (error) {
+      if (session.live) await new HeldNodes(session, this.name, taken, 0n).release({ ...record, released: true });
+      throw error;
+    }
+  }
+
+  /** After a lost answer: our token in a holder node of our session says that it was carried out. */
+  async #findTaken(session: Session, token: string): Promise<Taken | undefined> {
+    await session.sync(this.name);
+    try {
+      const [{ data, stat }, record] = await Promise.all([session.get(this.#holder), session.get(this.name)]);
+      if (stat.ephemeralOwner !== session.id || data.toString() !== token) return undefined;
+      return { czxid: stat.czxid, version: record.stat.version };
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined;
+      throw error;
+    }
+  }
+}
+
+class HeldNodes implements Holding {
+  readonly fence: bigint;
+  readonly #session: Session;
+  readonly #path: string;
+  readonly #czxid: bigint;
+  #version: number;
+
+  constructor(session: Session, path: string, taken: Taken, fence: bigint) {
+    this.#session = session;
+    this.#path = path;
+    this.#czxid = taken.czxid;
+    this.#version = taken.version;
+    this.fence = fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#session.signal;
+  }
+
+  get remainingMs(): number {
+    return this.#session.live ? this.#session.remainingMs : 0;
+  }
+
+  seenIn(sight: Sight): boolean {
+    return (sight as NodeSight).holderStat?.czxid === this.#czxid;
+  }
+
+  write(record: LockRecord): Promise<boolean> {
+    return this.#put(record, { type: "check", path: this.#holderPath, version: 0 });
+  }
+
+  release(record: LockRecord): Promise<boolean> {
+    return this.#put(record, { type: "delete", path: this.#holderPath, version: 0 });
+  }
+
+  get #holderPath(): string {
+    return `${this.#path}/holder`;
+  }
+
+  /** The record and the holder node in one transaction: who no longer holds it changes nothing. */
+  async #put(record: LockRecord, holder: Operation): Promise<boolean> {
+    const data = JSON.stringify(record);
+    for (;;) {
+      try {
+        await this.#session.multi([holder, { type: "set", path: this.#path, data, version: this.#version }]);
+        this.#version += 1;
+        return true;
+      } catch (error) {
+        if (!isZooKeeperError(error, "NO_NODE", "BAD_VERSION", "CONNECTION_LOSS")) throw error;
+        const done = await this.#find(data, holder.type === "delete");
+        if (done !== undefined) return done;
+      }
+    }
+  }
+
+  /** @returns whether it was done, or undefined: it was not, and can still be */
+  async #find(data: string, released: boolean): Promise<boolean | undefined> {
+    await this.#session.sync(this.#path);
+    const [held, read] = await Promise.all([
+      this.#session.exists(this.#holderPath),
+      this.#session.get(this.#path).catch((error: unknown) => {
+        if (isZooKeeperError(error, "NO_NODE")) return undefined;
+        throw error;
+      }),
+    ]);
+    if (!read) return false; // deleted by someone's hand; the next look finds out
+    const done = read.data.toString() === data && read.stat.version === this.#version + 1;
+    const ours = held?.czxid === this.#czxid;
+    if (done && ours !== released) {
+      this.#version += 1;
+      return true;
+    }
+    if (!ours) return false;
+    // Still ours: a record that moved was changed by someone's hand, and we have the last word on it.
+    this.#version = read.stat.version;
+    return undefined;
+  }
+}
+
+async function readRecord(
+  session: Session,
+  path: string,
+  signal?: AbortSignal,
+): Promise<{ record: LockRecord | undefined; stat: Stat } | undefined> {
+  try {
+    const { data, stat } = await session.get(path, { signal });
+    return { record: data.length === 0 ? undefined : parseRecord(path, data.toString()), stat };
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return undefined;
+    throw error;
+  }
+}
+
+function parseRecord(path: string, text: string): LockRecord {
+  let record: Partial<LockRecord> | null;
+  try {
+    record = JSON.parse(text);
+  } catch {
+    record = null; // told below, like any other text that is none of ours
+  }
+  const { owner, life, graceMs, released } = record ?? {};
+  const right = typeof owner === "string" && typeof life === "string";
+  if (right && typeof graceMs === "number" && typeof released === "boolean") return record as LockRecord;
+  throw new ZooKeeperError(
+    "DATA_INVALID",
+    `${path} holds no grace lock's record: ${JSON.stringify(text.slice(0, 60))}`,
+    {
+      path,
+      hint: "use another path, or delete the node if nobody holds the lock",
+    },
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * The port of the grace lock: where it is held. ZooKeeper's nodes are one place (grace-lock-nodes.ts); a row in a
+ * database with a heartbeat can be another. A place decides nothing but by compare-and-set: the version of a sight is
+ * what the next write on it rests on.
+ */
+
+/** The last time that the lock was used: for people, and to decide whether the work must be done again. */
+export interface LastUse {
+  readonly owner: string;
+  /** Decimal, because JSON has no large numbers. */
+  readonly fence: string;
+  /** Epoch ms by the owner's clock. */
+  readonly beganMs: number;
+  /** null: it did not end, it was stopped by a release, or its end could not be recorded any more. */
+  readonly endedMs: number | null;
+  /** What the use left behind, see `Use.note`. */
+  readonly note: string | null;
+}
+
+/** What the place keeps about the lock, also when nobody holds it. */
+export interface LockRecord {
+  /** Who held it last: a name that stays the same over sessions and restarts. */
+  readonly owner: string;
+  /** Which life of that owner: another one each time the program starts. */
+  readonly life: string;
+  /** Everyone else waits at least this long when the holder vanishes. */
+  readonly graceMs: number;
+  /** Given up in order: then there is no grace. */
+  readonly released: boolean;
+  /** Perhaps of an earlier owner, when the last one vanished before it did anything. */
+  readonly use: LastUse | null;
+}
+
+/** The lock at one moment. */
+export interface Sight {
+  /** Someone holds it, perhaps we. */
+  readonly held: boolean;
+  /** undefined when it was never held. */
+  readonly record: LockRecord | undefined;
+  /** Changes with every change of the record: equal versions of a vacant lock are one and the same vacancy. */
+  readonly version: string;
+  /**
+   * The place lost its memory (wiped, restored) while this process lived: no record does not mean that nobody held it.
+   */
+  readonly forgetful?: boolean;
+}
+
+/** The lock, held by this process, until `signal` aborts. It never comes back: a reclaim is a new holding. */
+export interface Holding {
+  readonly fence: bigint;
+  /** Aborts when it is over by this process's own clock, which is before anyone else can find it vacant. */
+  readonly signal: AbortSignal;
+  /** ms until it is over unless its life is proved again; asked of the monotonic clock at the call, 0 once over. */
+  readonly remainingMs: number;
+  /** Is this sight of what we hold? */
+  seenIn(sight: Sight): boolean;
+  /** @returns false, and nothing is changed, when it is not held any more */
+  write(record: LockRecord): Promise<boolean>;
+  /** Gives it up, with a last record. @returns false, and nothing is changed, when it was not held any more */
+  release(record: LockRecord): Promise<boolean>;
+}
+
+export interface LockPlace {
+  /** For messages. */
+  readonly name: string;
+  /**
+   * The lives that contend from this process now. A holder of the same owner with another life than these is what a
+   * former process of this owner left behind.
+   */
+  readonly lives: Set<string>;
+  /**
+   * Looks. Waits for a connection as long as that takes.
+   * @throws CLOSED, ABORTED, or what will not mend by itself
+   */
+  look(signal?: AbortSignal): Promise<Sight>;
+  /**
+   * Takes it where nothing changed since `sight`. A holder that the sight shows is replaced in the same step: it belongs to
+   * an earlier session of this process, or to a former process of the same owner. An outcome that was unknown is known when
+   * this settles, or the session is over and the holding with it.
+   * @returns undefined when it was not to be had: look again
+   */
+  take(sight: Sight, record: LockRecord): Promise<Holding | undefined>;
+  /** Calls back whenever a look may find something else. It may be called too often. @returns ends it */
+  watch(changed: () => void): () => void;
+}
+
+/** Time arrives as an argument. */
+export interface LockClock {
+  /** ms from an arbitrary zero; never steps. */
+  monotonic(): number;
+  /** Epoch ms; only ever recorded. */
+  wall(): number;
+  /** Calls once, `ms` from now at the earliest. @returns cancels it */
+  after(ms: number, fire: () => void): () => void;
+}
+
+export const lockClock: LockClock = {
+  monotonic: () => performance.now(),
+  wall: () => Date.now(),
+  after(ms, fire) {
+    const timer = setTimeout(fire, Math.min(ms, 2 ** 31 - 1));
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,104 @@
+/**
+ * Callers of one lock in one process: their steps at the place come one after the other, and between two attempts they
+ * wait for a change.
+ */
+import { setMaxListeners } from "node:events";
+import { ZooKeeperError } from "../../base/errors.ts";
+import type { LockClock } from "./place.ts";
+
+export class Turns {
+  readonly #name: string;
+  readonly #clock: LockClock;
+  readonly #closed = new AbortController();
+  readonly #wakes = new Set<() => void>();
+  #line: Promise<unknown> = Promise.resolve();
+  #changes = 0;
+
+  /** @param name for messages */
+  constructor(name: string, clock: LockClock) {
+    this.#name = name;
+    this.#clock = clock;
+    // As many callers wait as the process has; Node would take more than ten for a leak.
+    setMaxListeners(0, this.#closed.signal);
+  }
+
+  /** How many changes there were; see `change`. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** Does `work` once all that was asked for before it is done. @throws ABORTED, CLOSED, what the work throws */
+  async inLine<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const run = this.#line.then(() => {
+      if (signal?.aborted) throw this.#given(signal);
+      return work();
+    });
+    this.#line = run.catch(() => undefined); // whoever asked for the work hears of it
+    return this.#abortable(run, signal);
+  }
+
+  /** Resolves once there were more changes than `seen`, or after so long. @throws ABORTED, CLOSED */
+  async change(seen: number, signal?: AbortSignal, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
+    if (this.#changes !== seen || withinMs === 0) return;
+    let wake: () => void = () => undefined;
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    this.#wakes.add(wake);
+    const cancel = withinMs < Number.POSITIVE_INFINITY ? this.#clock.after(withinMs, wake) : undefined;
+    try {
+      await this.#abortable(woken, signal);
+    } finally {
+      cancel?.();
+      this.#wakes.delete(wake);
+    }
+  }
+
+  async #abortable<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+    const either = this.withClose(signal);
+    let stop: () => void = () => undefined;
+    const aborted = new Promise<void>((resolve) => {
+      stop = resolve;
+      if (either.aborted) resolve();
+      either.addEventListener("abort", stop, { once: true });
+    });
+    try {
+      return await Promise.race([promise, aborted.then(() => Promise.reject(this.#given(signal)))]);
+    } finally {
+      either.removeEventListener("abort", stop);
+    }
+  }
+
+  #given(signal?: AbortSignal): ZooKeeperError {
+    if (this.#closed.signal.aborted) return this.#closed.signal.reason as ZooKeeperError;
+    return new ZooKeeperError("ABORTED", `waiting for the grace lock ${this.#name} was given up`, {
+      path: this.#name,
+      cause: signal?.reason,
+    });
+  }
+
+  /** A signal that aborts with either. */
+  withClose(signal?: AbortSignal): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
+  }
+
+  /** There was a change. */
+  wake(): void {
+    this.#changes++;
+    for (const wake of [...this.#wakes]) wake();
+  }
+
+  /** Whoever waits is told: CLOSED. */
+  close(): void {
+    this.#closed.abort(this.closedError());
+    this.wake();
+  }
+
+  closedError(): ZooKeeperError {
+    return new ZooKeeperError("CLOSED", `the grace lock ${this.#name} is closed`, { path: this.#name });
+  }
+}

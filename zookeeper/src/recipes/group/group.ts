@@ -1,0 +1,122 @@
+/**
+ * Group membership: while a member is in, there is an ephemeral node `<path>/<id>` with its data, as Java Curator's
+ * GroupMember makes it; who is in is seen through a children cache. The node is made again when somebody deletes it and
+ * in each new session. A node with our id that another session owns, our own last one's or that of a second program with
+ * this id, is left alone until it goes: then the place is ours.
+ */
+import { ZooKeeperError } from "../../base/errors.ts";
+import { checkPath, childOf } from "../../base/paths.ts";
+import type { Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { Listeners } from "../base/listeners.ts";
+import { PersistentNode } from "../base/persistent-node.ts";
+import { ChildrenCache } from "../cache/children-cache.ts";
+
+/** None of them may throw; what they throw becomes an uncaught exception. */
+export interface GroupListener {
+  /** A member came, went, or changed its data. */
+  joined?(id: string, data: Buffer): void;
+  left?(id: string): void;
+  changed?(id: string, data: Buffer): void;
+  /** Something went wrong that is tried again: for a log. */
+  trouble?(error: unknown): void;
+}
+
+export class GroupMember {
+  readonly path: string;
+  readonly id: string;
+  readonly #zk: ZooKeeper;
+  readonly #node: PersistentNode;
+  readonly #listeners = new Listeners<GroupListener>();
+  #cache: ChildrenCache | undefined;
+  #started: Promise<void> | undefined;
+
+  /** @throws PATH_INVALID, also when the id is no name */
+  constructor(zk: ZooKeeper, path: string, id: string, data: Data = "") {
+    checkPath(path);
+    const at = childOf(path, id);
+    if (id.includes("/")) {
+      const options = { path: at, hint: "an id is one name, without slashes" };
+      throw new ZooKeeperError("PATH_INVALID", `the member's id ${JSON.stringify(id)} has a slash in it`, options);
+    }
+    this.#zk = zk;
+    this.path = path;
+    this.id = id;
+    this.#node = new PersistentNode(zk, at, data, { existing: "wait" });
+  }
+
+  /**
+   * Joins, and stays in from session to session.
+   * @returns when it is in and all members have been read
+   * @throws CLOSED; and what keeps it from joining at first, as NO_AUTH: then it is closed
+   */
+  start(): Promise<void> {
+    this.#started ??= this.#start();
+    return this.#started.then(() => this.#node.start()); // rejects once it is closed
+  }
+
+  /** Ids and data of those that are in, as last read; empty before `start`. */
+  get members(): ReadonlyMap<string, Buffer> {
+    const found = new Map<string, Buffer>();
+    for (const name of this.#cache?.names ?? []) {
+      const node = this.#cache?.get(name);
+      if (node) found.set(name, node.data);
+    }
+    return found;
+  }
+
+  /** False while the connection is in doubt: the members may be others by now. */
+  get fresh(): boolean {
+    return this.#cache?.fresh ?? false;
+  }
+
+  /** @returns a function that ends it */
+  listen(listener: GroupListener): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Changes this member's data, now if it is in, else as it joins, and for each time that it joins again.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later
+   */
+  setData(data: Data): Promise<void> {
+    return this.#node.setData(data);
+  }
+
+  /** Leaves. @returns when its node is gone, at the latest with the session. Never rejects. */
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    this.#started?.catch(() => undefined); // who waits for the start receives it
+    await Promise.all([this.#node.close(), this.#cache?.close()]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #start(): Promise<void> {
+    const cache = new ChildrenCache(this.#zk, this.path);
+    this.#cache = cache;
+    cache.listen({
+      event: (event) => {
+        if (event.type === "added") this.#tell("joined", event.node.path, event.node.data);
+        else if (event.type === "changed") this.#tell("changed", event.node.path, event.node.data);
+        else if (event.type === "removed") this.#tell("left", event.before.path, event.before.data);
+      },
+      trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)),
+    });
+    this.#node.listen({ trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)) });
+    try {
+      await this.#node.start();
+      await cache.ready;
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  #tell(what: "joined" | "changed" | "left", path: string, data: Buffer): void {
+    const id = path.slice(path.lastIndexOf("/") + 1);
+    this.#listeners.tell((one) => one[what]?.(id, data));
+  }
+}

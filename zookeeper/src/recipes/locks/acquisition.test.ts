@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { ZooKeeperError } from "../../base/errors.ts";
+import type { Session, SessionState } from "../../operations/session.ts";
+import { Acquisition, limited } from "./acquisition.ts";
+import { Hold } from "./hold.ts";
+
+/** A session as far as a hold that was not begun looks at it. */
+function aSession() {
+  const listeners = new Set<(state: SessionState) => void>();
+  const session = {
+    live: true,
+    state: "connected",
+    signal: new AbortController().signal,
+    onState: (listener: (state: SessionState) => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    delete: async () => undefined,
+  };
+  return { session: session as unknown as Session, raw: session, listeners };
+}
+
+function aPromise<T>() {
+  let settle: { resolve: (value: T) => void; reject: (error: unknown) => void } | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, resolve: (value: T) => settle?.resolve(value), reject: (error: unknown) => settle?.reject(error) };
+}
+
+const turns = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("limited", () => {
+  it("gives back what comes when nobody waits any more", async () => {
+    const late = aPromise<string>();
+    const back: string[] = [];
+    let told: AbortSignal | undefined;
+    const result = limited(
+      "it",
+      { limitMs: 1 },
+      ({ signal }) => {
+        told = signal;
+        return late.promise;
+      },
+      (value) => back.push(value),
+    );
+    expect(await result).toBeUndefined();
+    expect(told?.aborted).toBe(true);
+    late.resolve("held");
+    await turns();
+    expect(back).toEqual(["held"]);
+  });
+
+  it("hands over what comes in time, and leaves failures that come too late alone", async () => {
+    const back: string[] = [];
+    const giveBack = (value: string) => back.push(value);
+    expect(await limited("it", { limitMs: 30_000 }, async () => "held", giveBack)).toBe("held");
+    const abort = new AbortController();
+    const late = aPromise<string>();
+    const given = limited("it", { signal: abort.signal }, () => late.promise, giveBack);
+    abort.abort();
+    await expect(given).rejects.toMatchObject({ code: "ABORTED" });
+    late.reject(new ZooKeeperError("ABORTED", "as it was asked to"));
+    await turns();
+    expect(back).toEqual([]);
+  });
+
+  it("says not to wait when the limit is 0, and sets no time for the server then", async () => {
+    const slow = aPromise<string>();
+    let wait: boolean | undefined;
+    const result = limited(
+      "it",
+      { limitMs: 0 },
+      (options) => {
+        wait = options.wait;
+        return slow.promise;
+      },
+      () => undefined,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    slow.resolve("free");
+    expect(await result).toBe("free");
+    expect(wait).toBe(false);
+  });
+});
+
+describe("an owner", () => {
+  it("that asks twice at once makes one attempt, and the second its own when that fails", async () => {
+    const attempts: ReturnType<typeof aPromise<Hold | undefined>>[] = [];
+    const acquisition = new Acquisition("it", () => {
+      const attempt = aPromise<Hold | undefined>();
+      attempts.push(attempt);
+      return attempt.promise;
+    });
+    const first = acquisition.acquire({ owner: "me" });
+    const second = acquisition.acquire({ owner: "me" });
+    expect(await acquisition.tryAcquire({ owner: "me" })).toBeUndefined();
+    expect(attempts).toHaveLength(1);
+    const failed = expect(first).rejects.toMatchObject({ code: "SESSION_EXPIRED" });
+    attempts[0]?.reject(new ZooKeeperError("SESSION_EXPIRED", "gone"));
+    await failed;
+    await turns();
+    expect(attempts).toHaveLength(2);
+    const { session, listeners } = aSession();
+    attempts[1]?.resolve(new Hold(session, "/it/1", "it"));
+    const held = await second;
+    expect(acquisition.of("me")?.path).toBe("/it/1");
+    await held.release();
+    expect(acquisition.of("me")).toBeUndefined();
+    expect(listeners.size).toBe(0);
+  });
+
+  it("holds no more once the session is not live, before anything was told of its end", async () => {
+    const { session, raw, listeners } = aSession();
+    const acquisition = new Acquisition("it", async () => new Hold(session, "/it/1", "it"));
+    const held = await acquisition.acquire({ owner: "me" });
+    raw.live = false;
+    expect([held.held, held.signal.aborted, acquisition.of("me")]).toEqual([false, false, undefined]);
+    await expect(held.release()).rejects.toMatchObject({ code: "NOT_HELD", path: "/it/1" });
+    for (const listener of listeners) listener("ended");
+    expect(held.signal.reason).toMatchObject({ code: "NOT_HELD" });
+    expect(listeners.size).toBe(0);
+  });
+});

@@ -1,0 +1,216 @@
+/** How locks are asked for: with a limit or without, and again by an owner that holds one already. */
+import type { CallOptions } from "../../operations/operations.ts";
+import type { Session } from "../../operations/session.ts";
+import { fenceOf } from "../base/fence.ts";
+import { waitFor } from "../base/waiting.ts";
+import { type Held, Hold } from "./hold.ts";
+import { type Line, type TurnOptions, takeTurn } from "./line.ts";
+
+export interface AcquireOptions extends CallOptions {
+  /**
+   * Whoever asks with the same owner again (any value, compared as a Map's key) gets the lock that it holds once more,
+   * and has to release it as often. Without an owner every call stands in line for itself.
+   */
+  readonly owner?: unknown;
+}
+
+export interface TryOptions extends AcquireOptions {
+  /** How long to wait at most; 0, the default, is for as long as the server takes to say that nobody is in the way. */
+  readonly limitMs?: number;
+}
+
+/** What can be acquired: a mutex, and each side of a read-write lock. */
+export interface Lock {
+  /**
+   * Waits for its turn. Where the session ends before, it gets in line again in the next one, at the end.
+   * @throws ABORTED, CLOSED, NO_AUTH
+   */
+  acquire(options?: AcquireOptions): Promise<Held>;
+  /** @returns undefined when the limit is over. @throws as `acquire` */
+  tryAcquire(options?: TryOptions): Promise<Held | undefined>;
+  /** Paths of the nodes in line, holders first. `revoke` takes them. */
+  participants(options?: CallOptions): Promise<string[]>;
+}
+
+/**
+ * Runs something that takes hold of something, for no longer than the limit. What it gets hold of when nobody waits for
+ * it any more is given back.
+ */
+export function limited<T>(
+  what: string,
+  { limitMs, signal }: { limitMs?: number; signal?: AbortSignal },
+  run: (options: Required<TurnOptions>) => Promise<T | undefined>,
+  giveBack: (value: T) => void,
+): Promise<T | undefined> {
+  const givenUp = new AbortController();
+  const limit = limitMs === 0 ? undefined : limitMs;
+  return waitFor<T | undefined>(what, { limitMs: limit, signal }, (resolve, reject) => {
+    run({ signal: givenUp.signal, wait: limitMs !== 0 }).then((value) => {
+      if (!givenUp.signal.aborted) resolve(value);
+      else if (value !== undefined) giveBack(value);
+    }, reject);
+    return () => givenUp.abort();
+  });
+}
+
+/**
+ * Stands in line until it holds.
+ * @param fence default: by the node's czxid
+ * @returns undefined when it should not wait and would have to
+ */
+export async function takeHold(
+  session: Session,
+  line: Line,
+  what: string,
+  options: TurnOptions,
+  fence?: bigint,
+): Promise<Hold | undefined> {
+  for (;;) {
+    const node = await takeTurn(session, line, options);
+    if (!node) return undefined;
+    const hold = new Hold(session, node.path, what);
+    try {
+      const its = fence === undefined ? fenceOf(session, line.path, node.stat.czxid) : Promise.resolve(fence);
+      if (await hold.begin(its, options.signal)) return hold;
+    } catch (error) {
+      hold.abandon();
+      throw error;
+    }
+  }
+}
+
+/** One hold and how often its owner has it. */
+interface Share {
+  readonly hold: Hold;
+  count: number;
+}
+
+/** Holds by owner. */
+export class Acquisition {
+  readonly #what: string;
+  readonly #take: (options: Required<TurnOptions>, owner: unknown) => Promise<Hold | undefined>;
+  readonly #giveUp: (hold: Hold, owner: unknown) => Promise<void>;
+  readonly #shares = new Map<unknown, Share>();
+  readonly #pending = new Map<unknown, Promise<unknown>>();
+
+  /**
+   * @param take gets hold of it for the first time
+   * @param giveUp lets go of it when its owner has released it as often as it acquired it
+   */
+  constructor(
+    what: string,
+    take: (options: Required<TurnOptions>, owner: unknown) => Promise<Hold | undefined>,
+    giveUp: (hold: Hold, owner: unknown) => Promise<void> = (hold) => hold.release(),
+  ) {
+    this.#what = what;
+    this.#take = take;
+    this.#giveUp = giveUp;
+  }
+
+  /** What this owner holds now. */
+  of(owner: unknown): Hold | undefined {
+    const share = owner === undefined ? undefined : this.#shares.get(owner);
+    return share?.hold.held ? share.hold : undefined;
+  }
+
+  async acquire({ owner, signal }: AcquireOptions): Promise<Held> {
+    const held = await this.tryAcquire({ owner, signal, limitMs: Number.POSITIVE_INFINITY });
+    // Nothing but a limit ends the waiting without a lock and without an error.
+    if (!held) throw new Error(`${this.#what}: waited without a limit, and in vain`);
+    return held;
+  }
+
+  tryAcquire({ owner, signal, limitMs = 0 }: TryOptions): Promise<Held | undefined> {
+    return limited<Held>(
+      this.#what,
+      { limitMs, signal },
+      (options) => this.#acquire(options, owner),
+      // Not held any more, or about to end with its session: either way nobody is kept from it.
+      (held) => held.release().catch(() => undefined),
+    );
+  }
+
+  async #acquire(options: Required<TurnOptions>, owner: unknown): Promise<Held | undefined> {
+    if (owner === undefined) {
+      const hold = await this.#take(options, owner);
+      return hold && this.#grip({ hold, count: 0 }, owner);
+    }
+    for (;;) {
+      const share = this.#shares.get(owner);
+      if (share?.hold.held) return this.#grip(share, owner);
+      const pending = this.#pending.get(owner);
+      if (!pending) break;
+      if (!options.wait) return undefined;
+      // Our own attempt is made afterwards if that one fails.
+      await waitFor(this.#what, options, (resolve) => {
+        pending.then(resolve, resolve);
+        return () => undefined;
+      });
+    }
+    const taking = this.#take(options, owner);
+    this.#pending.set(owner, taking);
+    try {
+      const hold = await taking;
+      if (!hold) return undefined;
+      const share = { hold, count: 0 };
+      this.#shares.set(owner, share);
+      hold.signal.addEventListener("abort", () => {
+        if (this.#shares.get(owner) === share) this.#shares.delete(owner);
+      });
+      return this.#grip(share, owner);
+    } finally {
+      this.#pending.delete(owner);
+    }
+  }
+
+  #grip(share: Share, owner: unknown): Held {
+    share.count++;
+    return new Grip(share, () => this.#giveUp(share.hold, owner));
+  }
+}
+
+/** One of the times that an owner has acquired it. */
+class Grip implements Held {
+  readonly #share: Share;
+  readonly #giveUp: () => Promise<void>;
+  #released = false;
+
+  constructor(share: Share, giveUp: () => Promise<void>) {
+    this.#share = share;
+    this.#giveUp = giveUp;
+  }
+
+  get path(): string {
+    return this.#share.hold.path;
+  }
+
+  get session(): Session {
+    return this.#share.hold.session;
+  }
+
+  get fence(): bigint {
+    return this.#share.hold.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#share.hold.signal;
+  }
+
+  get revocation(): AbortSignal {
+    return this.#share.hold.revocation;
+  }
+
+  get held(): boolean {
+    return !this.#released && this.#share.hold.held;
+  }
+
+  async release(): Promise<void> {
+    if (!this.held) throw this.#share.hold.notHeld();
+    this.#released = true;
+    if (--this.#share.count === 0) await this.#giveUp();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.held) await this.release();
+  }
+}

@@ -1,0 +1,168 @@
+/** What is held: a node of our session that is first in its line, or counts as a lease, and that nobody has deleted. */
+import { ZooKeeperError } from "../../base/errors.ts";
+import type { OnceEvent } from "../../operations/operations.ts";
+import type { Session } from "../../operations/session.ts";
+import { unwatch, watchNode } from "../base/node-watch.ts";
+import { requireLive } from "../base/protect.ts";
+import { leave } from "./line.ts";
+
+/** What Curator's Revoker writes into a holder's node to ask for it. */
+export const revokeRequest = Buffer.from("__REVOKE__");
+
+/** A lock or lease as its holder has it. */
+export interface Held {
+  /** Of the node that holds it. */
+  readonly path: string;
+  /** The session that it hangs from. */
+  readonly session: Session;
+  /**
+   * Larger than that of every holder before: hand it to what the lock protects, and let that refuse smaller ones. It
+   * is the only protection against a process that goes on, not knowing that it was stopped for too long.
+   */
+  readonly fence: bigint;
+  /** Aborts when it is held no more: released, the session ended, or somebody deleted the node. */
+  readonly signal: AbortSignal;
+  /** Aborts when somebody asks for it (`revoke`, or Curator's Revoker). To give it up is the holder's decision. */
+  readonly revocation: AbortSignal;
+  /** Asked of the clock at this moment, so it is right in a process that was stopped and has not noticed yet. */
+  readonly held: boolean;
+  /**
+   * Held no more from the call on.
+   * @returns when others can have it
+   * @throws NOT_HELD when it is held no more, and changes nothing then; what keeps the node from being deleted, as NO_AUTH
+   */
+  release(): Promise<void>;
+  /** Releases it if it is still held. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export class Hold implements Held {
+  readonly session: Session;
+  readonly path: string;
+  readonly #what: string;
+  readonly #over = new AbortController();
+  readonly #revocation = new AbortController();
+  readonly #stopListening: () => void;
+  #fence = 0n;
+  #left: Promise<void> | undefined;
+
+  /** @param what as messages name it */
+  constructor(session: Session, path: string, what: string) {
+    this.session = session;
+    this.path = path;
+    this.#what = what;
+    this.#stopListening = session.onState((state) => {
+      if (state === "ended") this.#lose("its session has ended", session.signal.reason);
+    });
+  }
+
+  get fence(): bigint {
+    return this.#fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  get revocation(): AbortSignal {
+    return this.#revocation.signal;
+  }
+
+  get held(): boolean {
+    return !this.#over.signal.aborted && this.session.live;
+  }
+
+  /**
+   * Looks after the node from now on.
+   * @returns false when the node is gone, or was never this session's: then nothing is held
+   * @throws SESSION_EXPIRED; ABORTED by the signal
+   */
+  async begin(fence: Promise<bigint>, signal?: AbortSignal): Promise<boolean> {
+    const [there, value] = await Promise.all([this.#look(signal), fence]);
+    requireLive(this.session, this.#what);
+    if (!there || this.#over.signal.aborted) {
+      this.end();
+      return false;
+    }
+    this.#fence = value;
+    return true;
+  }
+
+  async release(): Promise<void> {
+    if (!this.held) throw this.notHeld();
+    this.end();
+    await this.leave();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.held) await this.release();
+  }
+
+  /** Held no more; the node is still there, so nobody else can have it until `leave`. */
+  end(): void {
+    this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} has been released`, { path: this.path }));
+  }
+
+  leave(): Promise<void> {
+    this.#left ??= leave(this.session, this.path);
+    return this.#left;
+  }
+
+  /** For one that nobody was told of. */
+  abandon(): void {
+    this.end();
+    this.#leaveBehind();
+  }
+
+  notHeld(): ZooKeeperError {
+    return new ZooKeeperError("NOT_HELD", `${this.#what} is not held`, {
+      path: this.path,
+      hint: "it was released or lost before: someone else may have it now",
+      cause: this.#over.signal.reason,
+    });
+  }
+
+  async #look(signal?: AbortSignal): Promise<boolean> {
+    const seen = await watchNode(this.session, this.path, this.#changed, signal);
+    if (this.#over.signal.aborted) {
+      unwatch(this.session, this.path, this.#changed);
+      return false;
+    }
+    if (seen?.stat.ephemeralOwner !== this.session.id) return false;
+    if (revokeRequest.equals(seen.data)) {
+      this.#revocation.abort(new ZooKeeperError("NOT_HELD", `${this.#what} is asked for`, { path: this.path }));
+    }
+    return true;
+  }
+
+  readonly #changed = (event: OnceEvent): void => {
+    if (this.#over.signal.aborted || (event.type === "ended" && this.session.state === "ended")) return;
+    if (event.type === "deleted") {
+      this.#lose("somebody deleted its node");
+      return;
+    }
+    this.#look().then(
+      (there) => there || this.#lose("somebody deleted its node"),
+      // Without sight of the node we cannot know whether we hold it: rather not.
+      (error: unknown) => {
+        this.#lose("its node cannot be read", error);
+        this.#leaveBehind();
+      },
+    );
+  };
+
+  #leaveBehind(): void {
+    // See line.ts: whoever could be told has been told something worse.
+    this.leave().catch(() => undefined);
+  }
+
+  #lose(why: string, cause?: unknown): void {
+    const hint = "stop what it protects, and take it anew";
+    this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} is lost: ${why}`, { path: this.path, hint, cause }));
+  }
+
+  #end(reason: ZooKeeperError): void {
+    this.#stopListening();
+    this.#over.abort(reason);
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * A mutex: of all that stand in line at a path the first holds it. Shares its paths with Java Curator's
+ * InterProcessMutex: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address (nothing, where Java's is
+ * revocable), or `__REVOKE__` when somebody asks for it.
+ *
+ * Why there are never two holders: one acquisition is one session's, from its node to its end; the node must be the
+ * session's own; and it holds only while that session lives by this process's clock, which gives up before a server
+ * can pass the place on. What was stopped between looking at `held` and acting is caught by the fence alone.
+ */
+
+import { networkInterfaces } from "node:os";
+import { isZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { acrossSessions } from "../base/follow.ts";
+import { type AcquireOptions, Acquisition, type Lock, type TryOptions, takeHold } from "./acquisition.ts";
+import { type Held, revokeRequest } from "./hold.ts";
+import { placeIn } from "./line.ts";
+
+export interface LockOptions {
+  /** Of the nodes in line, for people who look at them; default: this host's address. */
+  readonly data?: Data;
+  /** Of the nodes in line; default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+}
+
+const marker = "lock-";
+
+export const lockOptionNames: ReadonlySet<string> = new Set<keyof LockOptions>(["data", "acl"]);
+
+export class Mutex implements Lock {
+  readonly path: string;
+  readonly #zk: ZooKeeper;
+  readonly #acquisition: Acquisition;
+
+  /** @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: LockOptions = {}) {
+    checkLockPath(path);
+    checkNames(`the lock at ${path}`, path, options, lockOptionNames);
+    const { data = localAddress(), acl } = options;
+    this.path = path;
+    this.#zk = zk;
+    const what = `the lock at ${path}`;
+    const line = { path, marker, data, acl, blockedBy: [marker] };
+    this.#acquisition = new Acquisition(what, (turn) =>
+      acrossSessions(zk, turn.signal, (session) => takeHold(session, line, what, turn)),
+    );
+  }
+
+  acquire(options: AcquireOptions = {}): Promise<Held> {
+    return this.#acquisition.acquire(options);
+  }
+
+  tryAcquire(options: TryOptions = {}): Promise<Held | undefined> {
+    return this.#acquisition.tryAcquire(options);
+  }
+
+  /** Whether this owner holds it now, through this object. */
+  heldBy(owner: unknown): boolean {
+    return this.#acquisition.of(owner) !== undefined;
+  }
+
+  participants(options?: CallOptions): Promise<string[]> {
+    return nodesInLine(this.#zk, this.path, [marker], options);
+  }
+}
+
+/**
+ * Asks a holder, of any program, to give up what it holds; it learns of it by `revocation`, and does as it likes.
+ * @param path of its node: see `participants`
+ * @returns false when the node is gone already
+ */
+export async function revoke(zk: ZooKeeper, path: string, options: CallOptions = {}): Promise<boolean> {
+  for (;;) {
+    try {
+      await zk.set(path, revokeRequest, options);
+      return true;
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return false;
+      // Asking twice does no harm.
+      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+    }
+  }
+}
+
+/** Paths in line's order. */
+export async function nodesInLine(
+  zk: ZooKeeper,
+  path: string,
+  markers: readonly string[],
+  options: CallOptions = {},
+): Promise<string[]> {
+  try {
+    const { names } = await zk.children(path, options);
+    return names
+      .flatMap((name) => {
+        const place = placeIn(name, markers);
+        return place === undefined ? [] : [{ name, place }];
+      })
+      .sort((a, b) => (a.place < b.place ? -1 : 1))
+      .map(({ name }) => `${path}/${name}`);
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return [];
+    throw error;
+  }
+}
+
+/** The root cannot be a lock: its line would be everybody's. @throws PATH_INVALID */
+export function checkLockPath(path: string): void {
+  checkPath(path === "/" ? "//" : path);
+}
+
+/** As Curator labels the nodes of those who give no data. */
+export function localAddress(): string {
+  const outward = Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal);
+  return outward?.address ?? "127.0.0.1";
+}

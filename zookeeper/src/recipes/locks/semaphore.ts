@@ -1,0 +1,204 @@
+/**
+ * A semaphore: no more than so many leases at once. Shares its paths with Java Curator's InterProcessSemaphoreV2: who
+ * wants a lease gets the mutex at `<path>/locks`, adds `<path>/leases/_c_<uuid>-lease-<number>`, ephemeral, and waits
+ * until there are no more nodes than leases. So one process at a time watches the leases, first come, first served.
+ *
+ * Who wants several gets them under one turn of the mutex; taken one by one, two that each have half of what they want
+ * would wait for each other.
+ */
+
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import { decodeCount } from "../base/count.ts";
+import { fenceOf } from "../base/fence.ts";
+import { acrossSessions } from "../base/follow.ts";
+import { protectedCreate } from "../base/protect.ts";
+import { waitFor } from "../base/waiting.ts";
+import { limited } from "./acquisition.ts";
+import { type Held, Hold } from "./hold.ts";
+import type { TurnOptions } from "./line.ts";
+import { checkLockPath, type LockOptions, localAddress, lockOptionNames, Mutex, nodesInLine } from "./mutex.ts";
+
+/** How many leases there are, as a shared count says, so that it can change. */
+export interface PermitCount {
+  readonly countPath: string;
+  /** While there is no such node. */
+  readonly seed: number;
+}
+
+export interface PermitOptions extends CallOptions {
+  /**
+   * How long to wait at most; 0, the default, is for as long as the server takes to say whether there are enough. It
+   * says no as well while somebody else is just asking.
+   */
+  readonly limitMs?: number;
+}
+
+const marker = "lease-";
+
+export class Semaphore {
+  readonly path: string;
+  readonly #zk: ZooKeeper;
+  readonly #leases: number | PermitCount;
+  readonly #data: Data;
+  readonly #acl: readonly Acl[] | undefined;
+  readonly #mutex: Mutex;
+  readonly #what: string;
+  /** Those in this process that wait for a change: no more than one, unless a mutex was lost. */
+  readonly #waiting = new Set<() => void>();
+  /** Always the same function: the client keeps it once, so one that is left unfired does not pile up. */
+  readonly #told = () => {
+    for (const wake of [...this.#waiting]) wake();
+  };
+
+  /**
+   * @param leases must be the same for all that use the path
+   * @throws PATH_INVALID, OPTION_INVALID
+   */
+  constructor(zk: ZooKeeper, path: string, leases: number | PermitCount, options: LockOptions = {}) {
+    checkLockPath(path);
+    checkNames(`the semaphore at ${path}`, path, options, lockOptionNames);
+    const { data = localAddress(), acl } = options;
+    this.#what = `a lease of ${path}`;
+    if (typeof leases === "object") checkPath(leases.countPath);
+    checkCount(path, "leases", typeof leases === "number" ? leases : leases.seed, 0);
+    this.path = path;
+    this.#zk = zk;
+    this.#leases = leases;
+    this.#data = data;
+    this.#acl = acl;
+    this.#mutex = new Mutex(zk, `${path}/locks`, { data, acl });
+  }
+
+  /** Waits for a lease. @throws as `acquireMany` */
+  async acquire(options: CallOptions = {}): Promise<Held> {
+    const [lease] = await this.acquireMany(1, options);
+    if (!lease) throw new Error(`${this.#what}: waited without a limit, and in vain`);
+    return lease;
+  }
+
+  /** @returns undefined when the limit is over. @throws as `acquireMany` */
+  async tryAcquire(options: PermitOptions = {}): Promise<Held | undefined> {
+    return (await this.tryAcquireMany(1, options))?.[0];
+  }
+
+  /**
+   * Waits for so many leases, all or none; where the session ends before, in the next one. Each is released by itself.
+   * @throws ABORTED, CLOSED; OPTION_INVALID
+   */
+  async acquireMany(count: number, options: CallOptions = {}): Promise<Held[]> {
+    const leases = await this.tryAcquireMany(count, { ...options, limitMs: Number.POSITIVE_INFINITY });
+    return leases ?? [];
+  }
+
+  /** @returns undefined when the limit is over. @throws as `acquireMany` */
+  async tryAcquireMany(count: number, { limitMs = 0, signal }: PermitOptions = {}): Promise<Held[] | undefined> {
+    checkCount(this.path, "leases wanted at once", count, 1);
+    if (typeof this.#leases === "number" && count > this.#leases) {
+      const message = `${count} leases of ${this.path} are wanted at once, and there are ${this.#leases}`;
+      throw new ZooKeeperError("OPTION_INVALID", message, { path: this.path, hint: "ask for fewer, or allow more" });
+    }
+    return limited<Hold[]>(
+      this.#what,
+      { limitMs, signal },
+      (options) => acrossSessions(this.#zk, options.signal, () => this.#take(count, options)),
+      (leases) => {
+        for (const lease of leases) lease.abandon();
+      },
+    );
+  }
+
+  /** Paths of the nodes of all leases, the one that waits included; oldest first. */
+  participants(options?: CallOptions): Promise<string[]> {
+    return nodesInLine(this.#zk, `${this.path}/leases`, [marker], options);
+  }
+
+  async #take(count: number, options: Required<TurnOptions>): Promise<Hold[] | undefined> {
+    for (;;) {
+      const turn = options.wait ? await this.#mutex.acquire(options) : await this.#mutex.tryAcquire(options);
+      if (!turn) return undefined;
+      const leases: Hold[] = [];
+      let got = false;
+      try {
+        const fences = await this.#add(turn.session, leases, count);
+        const room = await this.#room(turn.session, leases, options);
+        if (room === "none") return undefined;
+        if (room === "enough") {
+          const begun = leases.map((lease, index) => lease.begin(fences(index), options.signal));
+          got = (await Promise.all(begun)).every((there) => there);
+        }
+        // Otherwise somebody deleted one of ours meanwhile: from the beginning.
+        if (got) return leases;
+      } finally {
+        if (!got) for (const lease of leases) lease.abandon();
+        // It may have been lost meanwhile. Others may then have asked besides us, but everyone counts all nodes.
+        if (turn.held) await turn.release();
+      }
+    }
+  }
+
+  /** @returns the fence of each */
+  async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
+    const czxids: bigint[] = [];
+    while (leases.length < count) {
+      // Not to be given up half-way: see line.ts.
+      const options = { ephemeral: true, acl: this.#acl };
+      const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
+      czxids.push(node.stat.czxid);
+      leases.push(new Hold(session, node.path, this.#what));
+    }
+    return (index) => fenceOf(session, this.path, czxids[index] ?? 0n);
+  }
+
+  /** Waits until there are no more nodes than leases. */
+  async #room(
+    session: Session,
+    leases: readonly Hold[],
+    { signal, wait }: Required<TurnOptions>,
+  ): Promise<"enough" | "none" | "gone"> {
+    const look = async (watch?: () => void) => {
+      const most = await this.#most(session, watch, signal);
+      const { names } = await session.children(`${this.path}/leases`, { watch, signal });
+      const there = new Set(names.map((name) => `${this.path}/leases/${name}`));
+      if (!leases.every(({ path }) => there.has(path))) return "gone";
+      return there.size <= most ? "enough" : "none";
+    };
+    // Who need not wait leaves no watch.
+    const first = await look();
+    if (first !== "none" || !wait) return first;
+    for (;;) {
+      const found = await waitFor<"enough" | "gone" | "changed">(this.#what, { signal }, (resolve, reject) => {
+        // Also told of the session's end: then the next look rejects.
+        const wake = () => resolve("changed");
+        this.#waiting.add(wake);
+        look(this.#told).then((room) => room === "none" || resolve(room), reject);
+        return () => this.#waiting.delete(wake);
+      });
+      if (found === "enough" || found === "gone") return found;
+    }
+  }
+
+  async #most(session: Session, watch: (() => void) | undefined, signal: AbortSignal): Promise<number> {
+    if (typeof this.#leases === "number") return this.#leases;
+    const { countPath, seed } = this.#leases;
+    try {
+      return decodeCount((await session.get(countPath, { watch, signal })).data, countPath);
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      // One that is not there yet wakes nobody by get.
+      if (!watch) return seed;
+      const stat = await session.exists(countPath, { watch, signal });
+      return stat ? this.#most(session, watch, signal) : seed;
+    }
+  }
+}
+
+function checkCount(path: string, what: string, count: number, least: number): void {
+  if (Number.isInteger(count) && count >= least) return;
+  const options = { path, hint: `give a whole number from ${least} on` };
+  throw new ZooKeeperError("OPTION_INVALID", `${path}: the number of ${what} is ${count}`, options);
+}

@@ -1,0 +1,122 @@
+/** Where mailboxes lie, and the one step that decides whose a letter is. */
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import { backOffMs, isPassing } from "../base/follow.ts";
+import { createContainers, deleteSurely } from "../base/protect.ts";
+import { pause } from "../base/waiting.ts";
+
+/**
+ * `members/<member>`: ephemeral, while the member lives. `assign/<member>/<id>`: a letter nobody claimed.
+ * `claims/<member>/<id>`: who claimed it, for a moment. `sent/<id>`: that it was sent, for a moment, ephemeral.
+ */
+export class MailPaths {
+  readonly root: string;
+
+  /** @throws PATH_INVALID */
+  constructor(root: string) {
+    checkPath(root);
+    this.root = root === "/" ? "" : root;
+  }
+
+  get members(): string {
+    return `${this.root}/members`;
+  }
+
+  get boxes(): string {
+    return `${this.root}/assign`;
+  }
+
+  get receipts(): string {
+    return `${this.root}/sent`;
+  }
+
+  member(member: string): string {
+    return `${this.members}/${oneName(member, "member")}`;
+  }
+
+  box(member: string): string {
+    return `${this.boxes}/${oneName(member, "member")}`;
+  }
+
+  letter(member: string, id: string): string {
+    return `${this.box(member)}/${oneName(id, "letter's id")}`;
+  }
+
+  marks(member: string): string {
+    return `${this.root}/claims/${oneName(member, "member")}`;
+  }
+
+  mark(member: string, id: string): string {
+    return `${this.marks(member)}/${id}`;
+  }
+
+  receipt(id: string): string {
+    return `${this.receipts}/${id}`;
+  }
+}
+
+function oneName(name: string, what: string): string {
+  checkPath(`/${name}`);
+  if (!name.includes("/")) return name;
+  throw new ZooKeeperError("PATH_INVALID", `the ${what} ${JSON.stringify(name)} has a slash in it`, {
+    path: name,
+    hint: "give it one name, without slashes",
+  });
+}
+
+/**
+ * Claims a letter: its node is deleted, and in the same transaction a mark is left that says by whom. Whoever deletes
+ * it has it; nobody else can. When the answer is lost, the mark tells, in the next session as well: it is persistent,
+ * because a letter that was claimed without the claimer's knowing would be lost.
+ * @param life of the claimer: no other process and no other start has it
+ * @returns false when it was another's: reclaimed, or claimed
+ * @throws what does not pass by itself; CLOSED, and then nobody knows
+ */
+export async function claimLetter(
+  zk: ZooKeeper,
+  paths: MailPaths,
+  member: string,
+  id: string,
+  life: string,
+): Promise<boolean> {
+  const [letter, mark] = [paths.letter(member, id), paths.mark(member, id)];
+  let [unsure, missing, stale] = [false, false, false];
+  for (let failures = 0; ; ) {
+    const session = await zk.established();
+    try {
+      if (unsure) {
+        await session.sync(mark);
+        if (await isMarkedBy(session, mark, life)) return true;
+      }
+      if (missing) await createContainers(session, paths.marks(member));
+      if (stale) await deleteSurely(session, mark);
+      [missing, stale] = [false, false];
+      await session.multi([
+        { type: "delete", path: letter },
+        { type: "create", path: mark, data: life },
+      ]);
+      return true;
+    } catch (error) {
+      // Nothing may throw from here once a claim is unsure, save what ends the client.
+      if (isZooKeeperError(error, "NO_NODE") && error.path === letter) return false;
+      if (isZooKeeperError(error, "NO_NODE")) missing = true;
+      // Under an id that came back: the mark of an earlier letter, about to go. Were it ours, it would have been seen.
+      else if (isZooKeeperError(error, "NODE_EXISTS")) stale = true;
+      else if (zk.signal.aborted || (session.live && !isPassing(error))) throw error;
+      else {
+        unsure = true;
+        await pause(backOffMs(failures++, Math.random()), zk.signal);
+      }
+    }
+  }
+}
+
+async function isMarkedBy(session: Session, mark: string, life: string): Promise<boolean> {
+  try {
+    return (await session.get(mark)).data.toString() === life;
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * Mailboxes, as their senders use them: a letter goes to a live member, who claims it by deleting it. What a member left
+ * unclaimed when its session ended is given to another in one transaction: gone from the one box and there in the
+ * other, or neither. So a sender that dies in the middle of it loses nothing, and any number of senders may do the same at
+ * once: each letter is claimed or reclaimed, never both.
+ */
+import { randomUUID } from "node:crypto";
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { Session, ZooKeeper } from "../../operations/session.ts";
+import { follow } from "../base/follow.ts";
+import { createContainers, deleteSurely } from "../base/protect.ts";
+import { MailPaths } from "./claim.ts";
+import type { Letter } from "./mailbox.ts";
+
+export interface DeliverOptions extends CallOptions {
+  /** The letter's name, unique among those that lie in boxes. Default: a random one. */
+  readonly id?: string;
+}
+
+/** A letter that its member will not claim any more. */
+export interface Stranded extends Letter {
+  /** Who had it. */
+  readonly from: string;
+}
+
+export interface Reclaimed {
+  readonly id: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** @returns which of the members shall have it; anything else: it stays where it is until the next time */
+export type Route = (letter: Stranded, members: readonly string[]) => string | undefined;
+
+export interface KeepOptions extends CallOptions {
+  readonly onReclaimed?: (moved: Reclaimed) => void;
+  /** Something went wrong that is tried again: for a log. */
+  readonly onTrouble?: (error: unknown) => void;
+}
+
+export class Mailboxes {
+  readonly #zk: ZooKeeper;
+  readonly #paths: MailPaths;
+
+  /** Nothing is sent yet. @throws PATH_INVALID */
+  constructor(zk: ZooKeeper, path: string) {
+    this.#zk = zk;
+    this.#paths = new MailPaths(path);
+  }
+
+  /** Who is alive. */
+  async members({ signal }: CallOptions = {}): Promise<string[]> {
+    return namesIn(await this.#zk.established(signal), this.#paths.members);
+  }
+
+  /** What lies in a member's box, alive or not, unclaimed. In no order. */
+  async unclaimed(member: string, { signal }: CallOptions = {}): Promise<string[]> {
+    return namesIn(await this.#zk.established(signal), this.#paths.box(member));
+  }
+
+  /**
+   * Puts a letter into the box of a live member. Once, also when the answer is lost, as long as the session lives: a
+   * receipt of this session, made in the same transaction, tells then.
+   * @returns the letter's id
+   * @throws NO_NODE when the member is not alive; NODE_EXISTS when a letter of that id lies there already; SESSION_EXPIRED
+   * or CLOSED when the session ended before the answer came: then the letter may have been delivered or not
+   */
+  async deliver(member: string, data: Data, { id = randomUUID(), signal }: DeliverOptions = {}): Promise<string> {
+    const [letter, receipt, alive] = [
+      this.#paths.letter(member, id),
+      this.#paths.receipt(id),
+      this.#paths.member(member),
+    ];
+    const session = await this.#zk.established(signal);
+    for (;;) {
+      try {
+        await session.multi([
+          { type: "check", path: alive, version: 0 },
+          { type: "create", path: letter, data },
+          { type: "create", path: receipt, ephemeral: true },
+        ]);
+        break;
+      } catch (error) {
+        if (isZooKeeperError(error, "CONNECTION_LOSS")) {
+          await session.sync(receipt);
+          if (await session.exists(receipt)) break;
+          if (signal?.aborted) throw error;
+        } else if (!isZooKeeperError(error, "NO_NODE")) throw error;
+        else if (error.path === letter) await createContainers(session, this.#paths.box(member), signal);
+        else if (error.path === receipt) await createContainers(session, this.#paths.receipts, signal);
+        else throw notAlive(member, alive, error);
+      }
+    }
+    deleteSurely(session, receipt).catch(() => undefined); // it goes with the session at the latest
+    return id;
+  }
+
+  /**
+   * Gives every letter in a dead member's box to whom `route` names.
+   * @returns those that this call moved
+   * @throws the first error, once every other letter was tried
+   */
+  async reclaim(route: Route, { signal }: CallOptions = {}): Promise<Reclaimed[]> {
+    const moved: Reclaimed[] = [];
+    await this.#reclaimIn(await this.#zk.established(signal), route, (one) => moved.push(one), signal);
+    return moved;
+  }
+
+  /**
+   * Reclaims whenever a member has gone, until the signal aborts. Any number of processes may; usually the leader does.
+   * @throws CLOSED
+   */
+  async keep(route: Route, { signal, onReclaimed, onTrouble }: KeepOptions = {}): Promise<void> {
+    const stop = signal ?? new AbortController().signal;
+    const serve = async (session: Session): Promise<"again"> => {
+      let wake: () => void = () => undefined;
+      const onChange = () => wake();
+      stop.addEventListener("abort", onChange);
+      try {
+        while (!stop.aborted && session.state !== "ended") {
+          const woken = new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          await createContainers(session, this.#paths.members, stop);
+          await session.children(this.#paths.members, { watch: onChange, signal: stop });
+          await this.#reclaimIn(session, route, (moved) => onReclaimed?.(moved), stop);
+          await woken;
+        }
+      } finally {
+        stop.removeEventListener("abort", onChange);
+      }
+      return "again";
+    };
+    await follow(this.#zk, stop, serve, (error) => onTrouble?.(error));
+  }
+
+  async #reclaimIn(
+    session: Session,
+    route: Route,
+    moved: (one: Reclaimed) => void,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    let failure: unknown;
+    const boxes = await namesIn(session, this.#paths.boxes);
+    const members = new Set(await namesIn(session, this.#paths.members));
+    for (const from of boxes.filter((name) => !members.has(name))) {
+      const ids = await namesIn(session, this.#paths.box(from));
+      // Asked after the listing: a letter that lay there was delivered to a session that has ended by now.
+      if (await session.exists(this.#paths.member(from), { signal })) continue;
+      for (const id of ids) {
+        if (signal?.aborted) return;
+        try {
+          const to = await this.#reroute(session, { id, from, members, route });
+          if (to !== undefined) moved({ id, from, to });
+        } catch (error) {
+          if (!session.live) throw error;
+          failure ??= error; // one letter that cannot be moved keeps no other back
+        }
+      }
+    }
+    if (failure !== undefined) throw failure;
+  }
+
+  /** @returns where it went, if it was this call that moved it, or may have been */
+  async #reroute(
+    session: Session,
+    { id, from, members, route }: { id: string; from: string; members: Set<string>; route: Route },
+  ): Promise<string | undefined> {
+    try {
+      const { data } = await session.get(this.#paths.letter(from, id));
+      for (;;) {
+        const to = route({ id, data, from }, [...members]);
+        if (to === undefined || !members.has(to)) return undefined; // it stays
+        if (await this.#move(session, id, data, from, to)) return to;
+        members.delete(to);
+      }
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined; // claimed, or reclaimed by another sender
+      throw error;
+    }
+  }
+
+  /** @returns false when `to` is not alive @throws NO_NODE when the letter is not there any more */
+  async #move(session: Session, id: string, data: Data, from: string, to: string): Promise<boolean> {
+    const [source, target] = [this.#paths.letter(from, id), this.#paths.letter(to, id)];
+    const alive = this.#paths.member(to);
+    for (;;) {
+      try {
+        await session.multi([
+          { type: "check", path: alive, version: 0 },
+          { type: "delete", path: source },
+          { type: "create", path: target, data },
+        ]);
+        return true;
+      } catch (error) {
+        if (isZooKeeperError(error, "CONNECTION_LOSS")) {
+          await session.sync(target);
+          if (await session.exists(target)) return true;
+        } else if (!isZooKeeperError(error, "NO_NODE") || error.path === source) throw error;
+        else if (error.path === target) await createContainers(session, this.#paths.box(to));
+        else return false;
+      }
+    }
+  }
+}
+
+async function namesIn(session: Session, path: string): Promise<string[]> {
+  try {
+    return (await session.children(path)).names;
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return []; // nobody ever made it, or the server removed it once empty
+    throw error;
+  }
+}
+
+function notAlive(member: string, path: string, cause: unknown): ZooKeeperError {
+  return new ZooKeeperError("NO_NODE", `deliver to ${member}: ${path} does not exist, so it is not alive`, {
+    path,
+    hint: "choose another member, see `members`",
+    cause,
+  });
+}

@@ -1,0 +1,55 @@
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import type { ConsumeOptions, Consumer, ItemHandler } from "./consuming.ts";
+import { delayNames, delayPrefix } from "./names.ts";
+import { type QueueOptions, QueuePath } from "./path.ts";
+
+export interface DelayPutOptions extends CallOptions {
+  /** Epoch ms from which on it may be consumed, by the consumers' clocks. What is past is due at once. */
+  readonly at: number;
+}
+
+/**
+ * Items that come due at a time; on the same path as Java Curator's DistributedDelayQueue. It is as punctual with a
+ * million items waiting as with none: a consumer lists the queue once and then follows a watch. An item that fails goes
+ * back with its time and a back-off. With a `lockPath`, items are locked a little ahead of their time (`claimAheadMs`).
+ *
+ * Java's consumers must list every item each time, which fails, with no error, at some 32,000 (a reply of 1 MB, Java's
+ * default jute.maxbuffer): raise that limit where they share a queue as large.
+ */
+export class DelayQueue {
+  readonly #queue: QueuePath;
+
+  /** Nothing is sent yet. @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: QueueOptions = {}) {
+    this.#queue = new QueuePath(zk, path, delayNames, options);
+  }
+
+  /**
+   * @returns the name of the item's node
+   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   */
+  async put(item: Data, { at, ...options }: DelayPutOptions): Promise<string> {
+    return this.#queue.put(delayPrefix(at), [item], options);
+  }
+
+  /** Several of one time in one node, which are consumed by one consumer, one after the other. See `put`. */
+  async putAll(items: readonly Data[], { at, ...options }: DelayPutOptions): Promise<string> {
+    return this.#queue.put(delayPrefix(at), items, options);
+  }
+
+  /** How many nodes wait or are worked on. */
+  size(options: CallOptions = {}): Promise<number> {
+    return this.#queue.size(options);
+  }
+
+  /** Resolves once it knows what the queue holds. @throws NO_AUTH and what else makes the queue unusable */
+  consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
+    return this.#queue.consume(handler, options);
+  }
+
+  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}

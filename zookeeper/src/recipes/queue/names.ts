@@ -1,0 +1,162 @@
+/**
+ * Names of a queue's nodes. Curator's own, `s` being the server's number of ten digits:
+ *
+ *   queue            queue-s
+ *   queue with ids   queue-|ID|s
+ *   priority queue   queue-0XXXXXXXXs (negative priority), queue-1XXXXXXXXs: %08X of its 32 bits
+ *   delay queue      queue-|X…|s: epoch ms in upper-case hexadecimal, at least eight digits (eleven from 2004 to 2527)
+ *
+ * An item that failed goes back under a name that says how often it was tried, so that the count outlives every
+ * process; Curator, which reads a time between the last two bars, an id between the first two, and priorities as text,
+ * finds each of them where it looks:
+ *
+ *   queue            queue-rN,TIME-s        N attempts so far; not to be tried again before TIME, hexadecimal epoch ms
+ *   queue with ids   queue-rN,TIME|ID|s
+ *   priority queue   queue-1XXXXXXXXrN,TIME-s
+ *   delay queue      queue-rN,DUE|TIME|s    here TIME is what Java waits for as well; DUE is when it was due at first
+ *
+ * With a lock path, s is a new number of the server's. Without, it is the item's first one: the name is then the same however
+ * often the sending back is asked for, so a lost answer makes no second item.
+ *
+ * Curator itself sends a failed item back as `queue-s` whatever the queue: without time, priority and count.
+ */
+import { ZooKeeperError } from "../../base/errors.ts";
+
+export interface ItemName {
+  /** Smaller comes first: the time it is due, the priority, or 0. Equals are taken in the order of `sequence`. */
+  readonly rank: number;
+  readonly sequence: number;
+  /** Epoch ms; 0 for one that may be taken at once. */
+  readonly notBeforeMs: number;
+  /** Attempts that failed, as the name tells. */
+  readonly failures: number;
+  /** When it was due before the first attempt; of a delay queue. */
+  readonly dueMs?: number;
+  readonly priority?: number;
+  readonly id?: string;
+}
+
+export interface QueueNames {
+  /** @returns undefined for a node that is none of a queue's */
+  parse(name: string): ItemName | undefined;
+  /** The name of an item that has not failed yet, where rank and sequence say all of it; otherwise some other name. */
+  format(rank: number, sequence: number): string;
+  /** The name of one that goes back, up to the server's number. */
+  retry(name: ItemName, failures: number, notBeforeMs: number): string;
+}
+
+const prefix = "queue-";
+export const plainPrefix = prefix;
+
+const sequenceDigits = 10;
+const none = { rank: 0, notBeforeMs: 0, failures: 0 };
+
+const plainRetry = /^queue-r(\d{1,9}),([0-9A-F]{8,14})(?:-|\|([^|]+)\|)(?:\d{10}|-\d+)$/;
+const idName = /^queue-\|([^|]+)\|(?:\d{10}|-\d+)$/;
+const priorityName = /^queue-[01]([0-9A-F]{8})(?:r(\d{1,9}),([0-9A-F]{8,14})-)?(?:\d{10}|-\d+)$/;
+const delayRetry = /^queue-r(\d{1,9}),([0-9A-F]{8,14})\|([0-9A-F]{8,14})\|(?:\d{10}|-\d+)$/;
+
+/** @throws OPTION_INVALID */
+export function idPrefix(id: string): string {
+  // As Curator does it: a slash would be a path, a bar another field.
+  const fixed = id.replace(/[/|]/g, "_");
+  if (fixed === "") {
+    throw new ZooKeeperError("OPTION_INVALID", "an item's id is empty", { hint: "give a text, or no id" });
+  }
+  return `${prefix}|${fixed}|`;
+}
+
+/** @throws OPTION_INVALID */
+export function priorityPrefix(priority: number): string {
+  if (!Number.isInteger(priority) || priority !== (priority | 0)) {
+    throw new ZooKeeperError("OPTION_INVALID", `priority is ${priority}`, {
+      hint: "give a whole number of 32 bits; lower comes first",
+    });
+  }
+  return `${prefix}${priority < 0 ? "0" : "1"}${hex(priority >>> 0)}`;
+}
+
+/** @throws OPTION_INVALID */
+export function delayPrefix(atMs: number): string {
+  if (!Number.isSafeInteger(atMs) || atMs < 0) {
+    throw new ZooKeeperError("OPTION_INVALID", `at is ${atMs}`, { hint: "give whole milliseconds since 1970" });
+  }
+  return `${prefix}|${hex(atMs)}|`;
+}
+
+export const plainNames: QueueNames = {
+  parse(name) {
+    if (!name.startsWith(prefix)) return undefined;
+    const sequence = sequenceOf(name);
+    if (name.length === prefix.length + sequenceDigits) return { ...none, sequence };
+    const [, failures, time, id] = plainRetry.exec(name) ?? [];
+    if (time !== undefined) return { rank: 0, sequence, failures: Number(failures), notBeforeMs: timeOf(time), id };
+    return { ...none, sequence, id: idName.exec(name)?.[1] };
+  },
+  format: (_, sequence) => prefix + digits(sequence),
+  retry: ({ id }, failures, notBeforeMs) =>
+    `${prefix}r${failures},${hex(notBeforeMs)}${id === undefined ? "-" : `|${id}|`}`,
+};
+
+export const priorityNames: QueueNames = {
+  parse(name) {
+    if (!name.startsWith(prefix)) return undefined;
+    const [, bits, failures = 0, time] = priorityName.exec(name) ?? [];
+    if (bits === undefined) {
+      // What Curator sent back has lost its priority; as text, it comes before the others.
+      const plain = plainNames.parse(name);
+      return plain && { ...plain, rank: Number.MIN_SAFE_INTEGER };
+    }
+    const priority = Number.parseInt(bits, 16) | 0;
+    const notBeforeMs = time === undefined ? 0 : timeOf(time);
+    return { rank: priority, sequence: sequenceOf(name), failures: Number(failures), notBeforeMs, priority };
+  },
+  format: (rank, sequence) =>
+    rank === Number.MIN_SAFE_INTEGER ? plainNames.format(0, sequence) : priorityPrefix(rank) + digits(sequence),
+  retry: (item, failures, notBeforeMs) =>
+    item.priority === undefined
+      ? plainNames.retry(item, failures, notBeforeMs)
+      : `${priorityPrefix(item.priority)}r${failures},${hex(notBeforeMs)}-`,
+};
+
+export const delayNames: QueueNames = {
+  parse(name) {
+    if (!name.startsWith(prefix)) return undefined;
+    const sequence = sequenceOf(name);
+    const last = name.lastIndexOf("|");
+    const before = name.lastIndexOf("|", last - 1);
+    const notBeforeMs = before > 0 ? timeOf(name.slice(before + 1, last)) : 0;
+    const [, failures, due] = name[prefix.length] === "r" ? (delayRetry.exec(name) ?? []) : [];
+    return {
+      rank: notBeforeMs,
+      sequence,
+      notBeforeMs,
+      failures: Number(failures ?? 0),
+      dueMs: due === undefined ? notBeforeMs : timeOf(due),
+    };
+  },
+  format: (rank, sequence) => delayPrefix(rank) + digits(sequence),
+  retry: ({ dueMs = 0 }, failures, notBeforeMs) =>
+    `${prefix}r${failures},${hex(dueMs)}${delayPrefix(notBeforeMs).slice(prefix.length)}`,
+};
+
+function hex(value: number): string {
+  return value.toString(16).toUpperCase().padStart(8, "0");
+}
+
+/** As Curator reads times: what is none is 0, so it is due. */
+function timeOf(text: string): number {
+  const value = /^[0-9A-Fa-f]{1,14}$/.test(text) ? Number.parseInt(text, 16) : 0;
+  return Number.isSafeInteger(value) ? value : 0;
+}
+
+/** As the server writes it at the end of a name. */
+export function digits(sequence: number): string {
+  return sequence < 0 ? String(sequence) : String(sequence).padStart(sequenceDigits, "0");
+}
+
+/** The server's number: the last ten digits. One that has run over, past 2^31 − 1, is read without its sign: as late. */
+function sequenceOf(name: string): number {
+  const value = Number(name.slice(-sequenceDigits));
+  return Number.isInteger(value) && value >= 0 && value < 2 ** 32 ? value : 0;
+}

@@ -1,0 +1,138 @@
+/** What the queues have in common: where they lie, putting, counting, consuming. */
+
+import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import { checkNames } from "../../base/options.ts";
+import { checkPath } from "../../base/paths.ts";
+import type { Acl } from "../../operations/acl.ts";
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import { createQueuePaths, marginBytes, type QueueLayout } from "./claims.ts";
+import { defaultBackoffMs, QueueConsumer } from "./consumer.ts";
+import type { ConsumeOptions, ItemHandler } from "./consuming.ts";
+import { encodeItems } from "./items.ts";
+import { delayNames, type QueueNames } from "./names.ts";
+
+export interface QueueOptions {
+  /**
+   * Where consumers lock items, as Curator's `lockPath`: items are run at least once, and outlive the process that runs
+   * them. All consumers of a queue, Java's too, must have the same. Default: none; items are run at most once, and one
+   * that a process took is lost with it.
+   */
+  readonly lockPath?: string;
+  /** Where items go that failed too often. Default: the queue's path and `-poison`. */
+  readonly poisonPath?: string;
+  /** Of the nodes it creates. Default: everyone may do anything. */
+  readonly acl?: readonly Acl[];
+}
+
+/** With the lock's transaction, which carries the item's data, a request stays within a server's default limit. */
+const maxItemBytes = limits.maxRequestBytes - marginBytes;
+
+const optionNames: ReadonlySet<string> = new Set<keyof QueueOptions>(["lockPath", "poisonPath", "acl"]);
+
+export class QueuePath {
+  readonly layout: QueueLayout;
+  readonly #zk: ZooKeeper;
+  readonly #consumers = new Set<QueueConsumer>();
+  #closed = false;
+
+  /** @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, names: QueueNames, options: QueueOptions) {
+    checkNames(`the queue at ${path}`, path, options, optionNames);
+    const { lockPath, poisonPath = `${path}-poison`, acl } = options;
+    const paths = [path, poisonPath, ...(lockPath === undefined ? [] : [lockPath])];
+    for (const one of paths) checkPath(one);
+    if (new Set([...paths, "/"]).size <= paths.length) {
+      throw new ZooKeeperError("OPTION_INVALID", `the queue's paths must differ, and none be /: ${paths.join(", ")}`, {
+        path,
+        hint: "give queue, lockPath and poisonPath each a path of its own",
+      });
+    }
+    this.#zk = zk;
+    this.layout = { path, lockPath, poisonPath, names, acl };
+  }
+
+  /** @param prefix the node's name up to the server's number @returns the node's name */
+  async put(prefix: string, items: readonly Data[], { signal }: CallOptions): Promise<string> {
+    const { path, acl } = this.layout;
+    this.#requireOpen("put");
+    if (items.length === 0) throw new ZooKeeperError("OPTION_INVALID", `put into ${path}: there is no item`, { path });
+    const data = encodeItems(items);
+    if (data.length > maxItemBytes) {
+      throw new ZooKeeperError("DATA_TOO_LARGE", `put into ${path}: ${data.length} bytes exceed ${maxItemBytes}`, {
+        path,
+        hint: "store the item elsewhere and put a reference to it; or put several items one by one",
+      });
+    }
+    for (;;) {
+      const session = await this.#zk.established(signal);
+      try {
+        const created = await session.create(`${path}/${prefix}`, data, { sequential: true, acl, signal });
+        return created.path.slice(path.length + 1);
+      } catch (error) {
+        if (isZooKeeperError(error, "CONNECTION_LOSS")) {
+          const message = `put into ${path}: the connection was lost before the answer, so the item may be there or not`;
+          throw new ZooKeeperError("CONNECTION_LOSS", message, {
+            path,
+            hint: `put it again if twice does no harm; should it always end so, its ${data.length} bytes may exceed the server's jute.maxbuffer`,
+            cause: error,
+          });
+        }
+        if (!isZooKeeperError(error, "NO_NODE")) throw error;
+        await createQueuePaths(session, this.layout, signal);
+      }
+    }
+  }
+
+  /** How many nodes the queue has; 0 where there is no queue. */
+  async size({ signal }: CallOptions): Promise<number> {
+    return (await this.#zk.exists(this.layout.path, { signal }))?.childCount ?? 0;
+  }
+
+  async consume(handler: ItemHandler, options: ConsumeOptions): Promise<QueueConsumer> {
+    this.#requireOpen("consume");
+    const timed = this.layout.names === delayNames;
+    const settings = {
+      concurrency: options.concurrency ?? (timed ? 100 : 1),
+      attempts: options.attempts ?? 10,
+      backoffMs: options.backoffMs ?? defaultBackoffMs,
+      // Without a lock, claiming is deleting, and nothing that is not due yet should be in one process alone.
+      claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
+      onFailure: options.onFailure,
+      onTrouble: options.onTrouble,
+      timed,
+    };
+    this.#require("concurrency", settings.concurrency, Number.isInteger(settings.concurrency), 1);
+    this.#require("attempts", settings.attempts, Number.isInteger(settings.attempts), 1);
+    this.#require("claimAheadMs", settings.claimAheadMs, Number.isFinite(settings.claimAheadMs), 0);
+    const consumer: QueueConsumer = new QueueConsumer(this.#zk, this.layout, handler, settings, () => {
+      this.#consumers.delete(consumer);
+      options.signal?.removeEventListener("abort", abort);
+    });
+    this.#consumers.add(consumer);
+    const abort = () => consumer.abort();
+    options.signal?.addEventListener("abort", abort, { once: true });
+    if (options.signal?.aborted) abort();
+    await consumer.ready;
+    return consumer;
+  }
+
+  /** Closes its consumers; nothing can be put any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#consumers].map((consumer) => consumer.close()));
+  }
+
+  #require(option: string, value: number, valid: boolean, least: number): void {
+    if (valid && value >= least) return;
+    const hint = `give a number from ${least} on`;
+    throw new ZooKeeperError("OPTION_INVALID", `consume ${this.layout.path}: ${option} is ${value}`, { hint });
+  }
+
+  #requireOpen(what: string): void {
+    const { path } = this.layout;
+    if (!this.#closed) return;
+    throw new ZooKeeperError("CLOSED", `${what} ${path}: the queue has been closed`, { path, hint: "make a new one" });
+  }
+}

@@ -1,0 +1,51 @@
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import type { ConsumeOptions, Consumer, ItemHandler } from "./consuming.ts";
+import { priorityNames, priorityPrefix } from "./names.ts";
+import { type QueueOptions, QueuePath } from "./path.ts";
+
+export interface PriorityPutOptions extends CallOptions {
+  /** A whole number of 32 bits; the lowest comes first. */
+  readonly priority: number;
+}
+
+/**
+ * Lowest priority number first, and among equals first in, first out; on the same path as Java Curator's
+ * DistributedPriorityQueue. An item that fails keeps its priority.
+ */
+export class PriorityQueue {
+  readonly #queue: QueuePath;
+
+  /** Nothing is sent yet. @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: QueueOptions = {}) {
+    this.#queue = new QueuePath(zk, path, priorityNames, options);
+  }
+
+  /**
+   * @returns the name of the item's node
+   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   */
+  async put(item: Data, { priority, ...options }: PriorityPutOptions): Promise<string> {
+    return this.#queue.put(priorityPrefix(priority), [item], options);
+  }
+
+  /** Several of one priority in one node, which are consumed by one consumer, one after the other. See `put`. */
+  async putAll(items: readonly Data[], { priority, ...options }: PriorityPutOptions): Promise<string> {
+    return this.#queue.put(priorityPrefix(priority), items, options);
+  }
+
+  /** How many nodes wait or are worked on. */
+  size(options: CallOptions = {}): Promise<number> {
+    return this.#queue.size(options);
+  }
+
+  /** Resolves once it knows what the queue holds. @throws NO_AUTH and what else makes the queue unusable */
+  consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
+    return this.#queue.consume(handler, options);
+  }
+
+  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}

@@ -1,0 +1,51 @@
+import type { CallOptions, Data } from "../../operations/operations.ts";
+import type { ZooKeeper } from "../../operations/session.ts";
+import type { ConsumeOptions, Consumer, ItemHandler } from "./consuming.ts";
+import { idPrefix, plainNames, plainPrefix } from "./names.ts";
+import { type QueueOptions, QueuePath } from "./path.ts";
+
+export interface PutOptions extends CallOptions {
+  /** A name for the item, not unique; `/` and `|` become `_`. All or none of a queue's items should have one, as in Java. */
+  readonly id?: string;
+}
+
+/**
+ * First in, first out; on the same path as Java Curator's DistributedQueue, or with ids as DistributedIdQueue.
+ * Items begin in order; with one consumer at a time and `concurrency: 1` each ends before the next.
+ */
+export class Queue {
+  readonly #queue: QueuePath;
+
+  /** Nothing is sent yet. @throws PATH_INVALID, OPTION_INVALID */
+  constructor(zk: ZooKeeper, path: string, options: QueueOptions = {}) {
+    this.#queue = new QueuePath(zk, path, plainNames, options);
+  }
+
+  /**
+   * @returns the name of the item's node
+   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
+   */
+  put(item: Data, { id, ...options }: PutOptions = {}): Promise<string> {
+    return this.putAll([item], { id, ...options });
+  }
+
+  /** Several in one node, which are consumed by one consumer, one after the other. See `put`. */
+  async putAll(items: readonly Data[], { id, ...options }: PutOptions = {}): Promise<string> {
+    return this.#queue.put(id === undefined ? plainPrefix : idPrefix(id), items, options);
+  }
+
+  /** How many nodes wait or are worked on. */
+  size(options: CallOptions = {}): Promise<number> {
+    return this.#queue.size(options);
+  }
+
+  /** Resolves once it knows what the queue holds. @throws NO_AUTH and what else makes the queue unusable */
+  consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
+    return this.#queue.consume(handler, options);
+  }
+
+  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}

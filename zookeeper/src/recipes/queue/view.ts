@@ -1,0 +1,229 @@
+/**
+ * What a consumer knows of its queue, kept current without asking: listed once per session, and from then on by recursive
+ * watches of the queue and of its locks. A name is in one place at a time: it waits, or waits for a later attempt, or is
+ * held (the consumer works on it), locked (by another consumer, until its lock goes), or deferred.
+ */
+import type { NodeEvent, Watch } from "../../operations/operations.ts";
+import type { Session } from "../../operations/session.ts";
+import type { QueueLayout } from "./claims.ts";
+import { ItemIndex } from "./item-index.ts";
+
+const maxWaitingEvents = 200_000;
+/** Until an item is looked at again that could not be claimed or settled for a reason of its own. */
+export const deferMs = 5_000;
+
+export class QueueView {
+  readonly #layout: QueueLayout;
+  readonly #timed: boolean;
+  readonly #changed: () => void;
+  readonly #trouble: (error: unknown) => void;
+  /** Of a queue by time: everything. Otherwise what may be taken at once. */
+  readonly #waiting: ItemIndex;
+  /** Of a queue that is not by time: what waits for its next attempt. */
+  readonly #later: ItemIndex;
+  readonly #held = new Set<string>();
+  readonly #locked = new Set<string>();
+  readonly #deferred = new Map<string, NodeJS.Timeout>();
+  /** Names that went while the queue is being listed: the list may be older than the event. */
+  #wentMeanwhile: Set<string> | undefined;
+  #listing: Promise<void> = Promise.resolve();
+
+  /**
+   * @param timed whether an item's rank is the time it is due
+   * @param changed there may be something to take, or sooner than before
+   */
+  constructor(layout: QueueLayout, timed: boolean, changed: () => void, trouble: (error: unknown) => void) {
+    this.#layout = layout;
+    this.#timed = timed;
+    this.#changed = changed;
+    this.#trouble = trouble;
+    this.#waiting = new ItemIndex(layout.names);
+    this.#later = new ItemIndex(layout.names, ({ notBeforeMs }) => notBeforeMs);
+  }
+
+  /** Names in all places. */
+  get known(): number {
+    return this.#waiting.size + this.#later.size + this.held + this.#locked.size + this.#deferred.size;
+  }
+
+  get held(): number {
+    return this.#held.size;
+  }
+
+  /** When the first may be taken, or its next attempt begins: epoch ms, 0 for now, Infinity when there is none. */
+  firstMs(nowMs: number): number {
+    while (this.#later.firstRank <= nowMs) {
+      const name = this.#later.take() as string;
+      const item = this.#layout.names.parse(name);
+      if (item) this.#waiting.add(name, item);
+    }
+    if (this.#timed) return this.#waiting.firstRank;
+    return this.#waiting.size > 0 ? 0 : this.#later.firstRank;
+  }
+
+  /** The first one is held from now on. Call firstMs before. */
+  take(): string | undefined {
+    const name = this.#waiting.take();
+    if (name !== undefined) this.#held.add(name);
+    return name;
+  }
+
+  /** A held name: its node is gone, or soon will be. */
+  drop(name: string): void {
+    this.#held.delete(name);
+  }
+
+  /** A held name waits again. */
+  giveBack(name: string): void {
+    this.#held.delete(name);
+    this.#add(name);
+    this.#changed();
+  }
+
+  /** A held name waits for another consumer's lock to go, unless that went before we would have been told. */
+  layBy(session: Session, name: string): void {
+    this.#held.delete(name);
+    this.#locked.add(name);
+    session.exists(`${this.#layout.lockPath}/${name}`).then(
+      (lock) => {
+        if (!lock) this.#unlock(name);
+      },
+      () => {
+        // The session ended, and with the next one all of them are looked at again.
+      },
+    );
+  }
+
+  /** A held name waits for a while. */
+  defer(name: string): void {
+    this.#held.delete(name);
+    const again = () => {
+      this.#deferred.delete(name);
+      this.#add(name);
+      this.#changed();
+    };
+    this.#deferred.set(name, setTimeout(again, deferMs));
+  }
+
+  close(): void {
+    for (const timer of this.#deferred.values()) clearTimeout(timer);
+    this.#deferred.clear();
+  }
+
+  /**
+   * Keeps it current for one session, until the signal aborts; throws when the session ends.
+   * @param listed is called when all names are known
+   */
+  async keep(session: Session, signal: AbortSignal, listed: () => void): Promise<void> {
+    const { path, lockPath } = this.#layout;
+    const watches: Watch[] = [];
+    const followed: Promise<void>[] = [];
+    const follow = async (at: string, tell: (event: NodeEvent) => void) => {
+      const watch = await session.watch(at, { recursive: true, maxWaiting: maxWaitingEvents, signal });
+      watches.push(watch);
+      const end = this.#follow(watch, signal, tell);
+      end.catch(() => undefined); // while the list is fetched; waited for below
+      followed.push(end);
+    };
+    try {
+      // First the watches, then the list: what happens in between is told twice rather than not at all.
+      await follow(path, (event) => this.#itemEvent(session, signal, event));
+      if (lockPath !== undefined) await follow(lockPath, (event) => this.#lockEvent(lockPath, event));
+      await this.#list(session, signal);
+      listed();
+      await Promise.all(followed);
+    } finally {
+      for (const watch of watches) void watch.close();
+    }
+  }
+
+  async #follow(watch: Watch, signal: AbortSignal, tell: (event: NodeEvent) => void): Promise<void> {
+    for await (const event of watch) {
+      if (signal.aborted) return;
+      tell(event);
+    }
+  }
+
+  /** One after the other: a listing in the middle of another would drop what the other has found. */
+  #list(session: Session, signal: AbortSignal): Promise<void> {
+    const next = this.#listing.then(() => this.#listNow(session, signal));
+    this.#listing = next.catch(() => undefined); // told to who asked for it
+    return next;
+  }
+
+  async #listNow(session: Session, signal: AbortSignal): Promise<void> {
+    const went = new Set<string>();
+    this.#wentMeanwhile = went;
+    this.#unlockAll();
+    for (const index of [this.#waiting, this.#later]) index.beginListing();
+    try {
+      const each = (name: string) => {
+        if (!went.has(name)) this.#add(name);
+      };
+      await session.eachChild(this.#layout.path, each, { signal });
+      for (const index of [this.#waiting, this.#later]) index.endListing();
+    } finally {
+      this.#wentMeanwhile = undefined;
+    }
+  }
+
+  #itemEvent(session: Session, signal: AbortSignal, { type, path }: NodeEvent): void {
+    if (type === "gap") {
+      this.#list(session, signal).then(this.#changed, (error) => {
+        // With the session it is listed anew; otherwise the next gap or session does it, and this is worth telling.
+        if (session.live && !signal.aborted) this.#trouble(error);
+      });
+      return;
+    }
+    const name = nameIn(this.#layout.path, path);
+    if (name === undefined) return;
+    if (type === "created") {
+      const [before, beforeLater] = [this.#waiting.firstRank, this.#later.firstRank];
+      this.#add(name);
+      if (this.#waiting.firstRank < before || this.#later.firstRank < beforeLater) this.#changed();
+    } else if (type === "deleted") {
+      this.#wentMeanwhile?.add(name);
+      this.#locked.delete(name);
+      clearTimeout(this.#deferred.get(name));
+      this.#deferred.delete(name);
+      this.#remove(name);
+    }
+  }
+
+  #lockEvent(lockPath: string, { type, path }: NodeEvent): void {
+    if (type === "gap") this.#unlockAll();
+    const name = nameIn(lockPath, path);
+    if (name === undefined) return;
+    if (type === "deleted") this.#unlock(name);
+    // Another one's: no use in trying.
+    if (type === "created" && !this.#held.has(name) && this.#remove(name)) this.#locked.add(name);
+  }
+
+  #add(name: string): void {
+    if (this.#held.has(name) || this.#locked.has(name) || this.#deferred.has(name)) return;
+    const item = this.#layout.names.parse(name);
+    if (!item) return;
+    if (!this.#timed && item.notBeforeMs > 0 && item.notBeforeMs > Date.now()) this.#later.add(name, item);
+    else this.#waiting.add(name, item);
+  }
+
+  #remove(name: string): boolean {
+    const item = this.#layout.names.parse(name);
+    return item !== undefined && (this.#waiting.delete(name, item) || this.#later.delete(name, item));
+  }
+
+  #unlock(name: string): void {
+    if (!this.#locked.delete(name)) return;
+    this.#add(name);
+    this.#changed();
+  }
+
+  #unlockAll(): void {
+    for (const name of [...this.#locked]) this.#unlock(name);
+  }
+}
+
+function nameIn(parent: string, path: string): string | undefined {
+  const name = path.startsWith(`${parent}/`) ? path.slice(parent.length + 1) : "";
+  return name === "" || name.includes("/") ? undefined : name;
+}

@@ -1,0 +1,50 @@
+/**
+ * Reads that were asked one after the other, as one request (`multiRead`, servers from 3.6): a busy server spends little
+ * more on it than on one of them. Each has an answer or an error of its own.
+ */
+
+import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "../wire/bytes.ts";
+import { op } from "../wire/codes.ts";
+import type { Call } from "./call.ts";
+
+export class ReadsTogether {
+  /** In the order in which they were asked. */
+  readonly calls: readonly Call[];
+  readonly question: { readonly what: string; readonly path: string };
+  readonly sentAt: number;
+  xid = 0;
+
+  constructor(calls: readonly Call[]) {
+    this.calls = calls;
+    const first = calls[0] as Call;
+    this.question = { what: `${first.question.what} and ${calls.length - 1} more`, path: first.question.path };
+    this.sentAt = first.sentAt;
+  }
+
+  write(writer: Writer): void {
+    for (const { question } of this.calls) {
+      writeMultiHeader(writer, question.op);
+      question.write(writer);
+    }
+    writeMultiEnd(writer);
+  }
+
+  /** @throws RangeError when the body is not what was asked for */
+  answer(code: number, reader: Reader): void {
+    for (const call of this.calls) {
+      if (code !== 0) call.answer(code, reader);
+      else {
+        const type = reader.int();
+        if (reader.bool()) throw new RangeError("an answer is missing");
+        reader.int();
+        if (type === op.error) call.answer(reader.int(), reader);
+        else if (call.settled) call.question.read(reader);
+        else call.answer(0, reader);
+      }
+    }
+  }
+
+  fail(reason: unknown): void {
+    for (const call of this.calls) call.fail(reason);
+  }
+}

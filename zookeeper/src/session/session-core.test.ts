@@ -1,0 +1,120 @@
+import { describe, expect, test, vi } from "vitest";
+import { ZooKeeperError } from "../base/errors.ts";
+import type { Connection } from "../connection/connection.ts";
+import { Questions } from "../requests/questions.ts";
+import { marginMs, SessionCore } from "./session-core.ts";
+
+const timeoutMs = 80;
+
+/** As much of a connection as a session looks at: what the server welcomed it with, and when it answered last. */
+const connection = () => ({
+  welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs },
+  renewedAt: performance.now(),
+  takeUnanswered: () => [],
+  end: () => undefined,
+});
+
+/** Neither timers nor sockets are served meanwhile, as when the machine gives this process no processor. */
+function stall(): void {
+  const until = performance.now() + timeoutMs;
+  while (performance.now() < until);
+}
+
+describe("calls that wait for a session", () => {
+  const ask = (session: SessionCore, data: string, signal?: AbortSignal) => session.set("/a", data, { signal });
+  const codes = (calls: Promise<unknown>[]) =>
+    Promise.all(calls.map((call) => call.catch((error: { code: string }) => error.code)));
+
+  test("many fail in a blink, and the event loop goes on meanwhile", async () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    const calls = Array.from({ length: 190_000 }, () => ask(session, ""));
+    const failed = codes(calls);
+    const turns: number[] = [];
+    const turning = setInterval(() => turns.push(performance.now()), 1);
+    const began = performance.now();
+    session.failWaitingSince(began, () => "nobody there");
+    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(new Set(await failed)).toEqual(new Set(["UNREACHABLE"]));
+    clearInterval(turning);
+    expect(turns.length).toBeGreaterThan(5);
+  });
+
+  test("one that its caller gave up makes room for another", async () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    const stop = new AbortController();
+    const data = "x".repeat(900_000);
+    const given = codes(Array.from({ length: 100 }, () => ask(session, data, stop.signal)));
+    expect(await codes([ask(session, data)])).toEqual(["OVERLOADED"]);
+    stop.abort();
+    expect(new Set(await given)).toEqual(new Set(["ABORTED", "OVERLOADED"]));
+    const next = codes([ask(session, data)]);
+    session.end(new ZooKeeperError("CLOSED", "closed"));
+    expect(await next).toEqual(["CLOSED"]);
+  });
+});
+
+describe("a session that is over by the clock", () => {
+  test("stays over for whoever has seen it, though an answer comes late", async () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    const line = connection();
+    session.attach(line as unknown as Connection);
+    expect(session.live).toBe(true);
+    stall();
+    expect(session.live).toBe(false);
+    line.renewedAt = performance.now();
+    expect(session.live).toBe(false);
+    await Promise.resolve();
+    expect(session.state).toBe("ended");
+    expect(session.signal.reason).toMatchObject({ code: "SESSION_EXPIRED" });
+  });
+
+  test("is not taken up again by a connection that came too late", () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    session.attach(connection() as unknown as Connection);
+    session.detach(new Error("lost"));
+    stall();
+    session.attach(connection() as unknown as Connection);
+    expect(session.state).toBe("ended");
+  });
+
+  test.each([
+    ["the server still has it: it goes on", true],
+    ["the server is silent: it ends", false],
+  ])("the process stood still past its time here, not past the servers', and %s", async (_, answers) => {
+    const longMs = 4_000;
+    let stoodStillMs = 0;
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const fakeNow = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => fakeNow() + stoodStillMs);
+    try {
+      const session = new SessionCore(longMs, new Questions(""), "");
+      const line = { ...connection(), welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs: longMs }, pings: 0 };
+      const ping = async () => {
+        if (!answers) return new Promise(() => undefined);
+        line.pings += 1;
+        // The first answer is to a ping from before the pause.
+        if (line.pings === 2) line.renewedAt = performance.now();
+      };
+      session.attach(Object.assign(line, { ping }) as unknown as Connection);
+      stoodStillMs = longMs - marginMs(longMs) - 2_500;
+      await vi.advanceTimersByTimeAsync(longMs - marginMs(longMs));
+      expect(session.state).toBe("connected");
+      await vi.advanceTimersByTimeAsync(marginMs(longMs) / 4);
+      expect([session.state, session.live, line.pings]).toEqual(answers ? ["connected", true, 2] : ["ended", false, 0]);
+      session.end(new ZooKeeperError("CLOSED", "closed"));
+    } finally {
+      vi.useRealTimers();
+      vi.restoreAllMocks();
+    }
+  });
+
+  test("goes on while nobody was told that it is over", () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    const line = connection();
+    session.attach(line as unknown as Connection);
+    stall();
+    line.renewedAt = performance.now();
+    expect(session.live).toBe(true);
+    session.detach(new Error("lost"));
+  });
+});

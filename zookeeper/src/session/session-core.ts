@@ -1,0 +1,272 @@
+/**
+ * The session behind the interface: its state machine, its calls, its deadline. docs/zookeeper.md has the table of states
+ * and events.
+ */
+
+import { ZooKeeperError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { checkPath, withChroot } from "../base/paths.ts";
+import { heardByMany } from "../base/signals.ts";
+import { tell } from "../base/tell.ts";
+import type { Connection, Credentials } from "../connection/connection.ts";
+import { noCredentials } from "../connection/connection.ts";
+import type { WatchOptions } from "../operations/operations.ts";
+import type { Session, SessionState } from "../operations/session.ts";
+import { aborted, Call, type Question } from "../requests/call.ts";
+import type { Questions } from "../requests/questions.ts";
+import { failMany } from "./fail-many.ts";
+import { OperationsOf } from "./operations-of.ts";
+import { WaitingCalls } from "./waiting-calls.ts";
+import { PersistentWatch, Watches } from "./watches.ts";
+
+/**
+ * How much earlier than the servers this process ends its session. The server that answered us may die before it told
+ * the leader, who counts the time: it tells once in half a tick, and a tick is at most half of the shortest timeout.
+ */
+export function marginMs(timeoutMs: number): number {
+  return Math.min(timeoutMs / 4, 1_500);
+}
+
+const inDoubt = "it may have been carried out or not: look before doing it again";
+
+export class SessionCore extends OperationsOf implements Session {
+  timeoutMs: number;
+  rewoundFrom: bigint | undefined;
+  credentials: Credentials = noCredentials;
+  readonly watches: Watches;
+  readonly #controller = new AbortController();
+  #state: SessionState = "connecting";
+  #connection: Connection | undefined;
+  #renewedAt = 0;
+  #seenOver = false;
+  readonly #waiting = new WaitingCalls();
+  #deadline: NodeJS.Timeout | undefined;
+  readonly #listeners = new Set<(state: SessionState) => void>();
+
+  constructor(timeoutMs: number, questions: Questions, chroot: string) {
+    super(questions, chroot);
+    this.timeoutMs = timeoutMs;
+    this.watches = new Watches(chroot);
+    heardByMany(this.signal);
+  }
+
+  protected override get target(): SessionCore {
+    return this;
+  }
+
+  get id(): bigint {
+    return this.credentials.id;
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get live(): boolean {
+    return this.id !== 0n && this.remainingMs > 0;
+  }
+
+  get remainingMs(): number {
+    if (this.#state === "ended" || this.#seenOver) return 0;
+    if (this.id === 0n) return Number.POSITIVE_INFINITY;
+    const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
+    const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
+    if (left > 0) return left;
+    // A late answer must not bring it to life again for one who was told that it is over: a lock's holder would have
+    // gone, and its node would stay.
+    this.#seenOver = true;
+    queueMicrotask(() => this.endIfOver());
+    return 0;
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  ask<T>(question: Question<T>, signal: AbortSignal | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(aborted(question.what, question.path, signal));
+      if (!this.#mayLive) this.endIfOver();
+      const connection = this.#state === "connected" ? this.#connection : undefined;
+      const problem = this.#refusal(question, connection);
+      if (problem) return reject(problem);
+      const call = new Call(question, resolve, reject, signal);
+      if (connection) return this.#send(connection, call);
+      call.sentAt = performance.now();
+      this.#waiting.add(call);
+    });
+  }
+
+  #refusal({ what, path }: Question<unknown>, connection: Connection | undefined): ZooKeeperError | undefined {
+    const over = this.#state === "ended" ? (this.signal.reason as ZooKeeperError) : connection?.closing;
+    if (over) return new ZooKeeperError(over.code, `${what}: ${over.message}`, { path, hint: over.hint, cause: over });
+    const requests = connection ? connection.unanswered : this.#waiting.size;
+    const bytes = connection ? connection.unsentBytes : this.#waiting.bytes;
+    if (requests < limits.maxWaitingRequests && bytes < limits.maxWaitingBytes) return undefined;
+    return new ZooKeeperError("OVERLOADED", `${what}: ${requests} requests (${bytes} bytes) wait for the server`, {
+      path,
+      hint: "wait for answers before asking more",
+    });
+  }
+
+  #send(connection: Connection, call: Call): void {
+    if (call.settled) return;
+    try {
+      connection.send(call);
+    } catch (error) {
+      call.fail(error);
+    }
+  }
+
+  /** Registers the watch, then asks the server for it; taken back when that fails. */
+  async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
+    const full = withChroot(this.chroot, path);
+    this.endIfOver();
+    // What is answered before the removal may be a read that was asked before the watch: its own watch went as well.
+    const gone = () => this.watches.doubt(full);
+    const forget = async () => {
+      const rest = this.watches.removePersistent(full, watch);
+      if (this.#state !== "connected") return;
+      // Nobody is left to tell: a server that does not answer forgets the watch with the connection.
+      if (rest === "forget")
+        await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
+      if (rest !== "narrow") return;
+      const read = () => this.watches.narrowed(full);
+      // A lost answer is made up for on the next connection, where the watches are set again.
+      await this.ask({ ...this.questions.addWatch(path, false), read }, undefined).catch(() => undefined);
+    };
+    const watch = new PersistentWatch(path, recursive, maxWaiting ?? limits.maxWaitingEvents, () => {
+      signal?.removeEventListener("abort", close);
+      return forget();
+    });
+    const close = () => void watch.close();
+    checkPath(path);
+    const question = this.questions.addWatch(path, this.watches.addPersistent(full, watch));
+    try {
+      await this.ask(question, signal);
+    } catch (error) {
+      void forget(); // when it was given up, the server may have been asked already
+      watch.finish(undefined);
+      throw error;
+    }
+    if (signal) heardByMany(signal).addEventListener("abort", close, { once: true });
+    return watch;
+  }
+
+  /** From now on calls go through the connection; those that waited first, in order. */
+  attach(connection: Connection): void {
+    this.endIfOver();
+    if (this.#state === "ended") return;
+    const { id, password, timeoutMs } = connection.welcome;
+    this.credentials = { id, password };
+    this.timeoutMs = timeoutMs;
+    this.#connection = connection;
+    this.#renewedAt = connection.renewedAt;
+    this.#state = "connected";
+    for (const call of this.#waiting.take()) this.#send(connection, call);
+    this.#watchDeadline();
+    this.#tell();
+  }
+
+  /** The connection is lost. Reads without an answer wait for the next; for everything else the outcome is unknown. */
+  detach(reason: Error): void {
+    const connection = this.#connection;
+    if (!connection || this.#state === "ended") return;
+    this.#renewedAt = Math.max(this.#renewedAt, connection.renewedAt);
+    this.#connection = undefined;
+    this.#state = "suspended";
+    const unanswered = connection.takeUnanswered().filter((call) => !call.settled);
+    for (const call of unanswered) if (call.question.repeatable) this.#waiting.add(call);
+    const writes = unanswered.filter((call) => !call.question.repeatable);
+    failMany(writes, ({ question: { what, path } }) => {
+      const text = `${what}: the connection to ${connection.host.name} was lost`;
+      return new ZooKeeperError("CONNECTION_LOSS", text, { path, hint: inDoubt, cause: reason });
+    });
+    this.#tell();
+  }
+
+  /** Everything that hangs from the session ends: calls, watches, and what listens to the signal. */
+  end(reason: ZooKeeperError): void {
+    if (this.#state === "ended") return;
+    const unanswered = this.#connection?.takeUnanswered() ?? [];
+    const waiting = new Set(this.#waiting.take());
+    this.#state = "ended";
+    clearTimeout(this.#deadline);
+    this.#connection?.end(reason);
+    failMany([...unanswered, ...waiting], (call) => {
+      const { what, path, repeatable } = call.question;
+      const hint = repeatable || waiting.has(call) ? reason.hint : inDoubt;
+      return new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason });
+    });
+    // First of all the client, which listens to the signal: who hears of the end finds the next session there.
+    this.#controller.abort(reason);
+    this.watches.end(reason);
+    this.#tell();
+  }
+
+  /** Before there is a session nothing else ends the waiting. */
+  failWaitingSince(time: number, problem: () => string): void {
+    const late = this.#waiting.take(time);
+    if (late.length === 0) return;
+    const why = problem();
+    const hint = "check that the servers run and can be reached";
+    failMany(
+      late,
+      ({ question: { what, path } }) => new ZooKeeperError("UNREACHABLE", `${what}: ${why}`, { path, hint }),
+    );
+  }
+
+  #watchDeadline(): void {
+    clearTimeout(this.#deadline);
+    const leftMs = Math.ceil(this.remainingMs);
+    const dueAt = performance.now() + leftMs;
+    this.#deadline = setTimeout(async () => {
+      if (performance.now() - dueAt > limits.lateTimerMs) await this.#askAfterPause();
+      this.endIfOver();
+      if (this.#state !== "ended") this.#watchDeadline();
+    }, leftMs);
+  }
+
+  /** Nobody was told that it is over, and the server that we are connected to may not have ended it: it is asked. */
+  get #mayLive(): boolean {
+    const { renewedAt } = this.#connection ?? {};
+    return renewedAt !== undefined && !this.#seenOver && performance.now() < renewedAt + this.timeoutMs;
+  }
+
+  /**
+   * This process stood still while the session's time ran out here. The margin may have been enough for the session to live
+   * on at the servers: the connection is given a part of it to say so. Until it does, `live` is false.
+   */
+  async #askAfterPause(): Promise<void> {
+    const connection = this.#connection;
+    if (!connection || !this.#mayLive) return;
+    let late: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => {
+      late = setTimeout(resolve, marginMs(this.timeoutMs) / 4);
+    });
+    // The first answer may be to a request from before the pause.
+    const asked = connection.ping().then(() => connection.ping());
+    await Promise.race([asked, patience]);
+    clearTimeout(late);
+  }
+
+  /** Timers of a process that was stopped come late; whoever asks first finds out. */
+  endIfOver(): void {
+    if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;
+    this.end(
+      new ZooKeeperError("SESSION_EXPIRED", `no server answered within the session's ${this.timeoutMs} ms`, {
+        hint: "use the client's new session; ephemeral nodes are gone, or go before it begins",
+      }),
+    );
+  }
+
+  #tell(): void {
+    const state = this.#state;
+    for (const listener of [...this.#listeners]) tell(listener, state);
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * What a session watches, by path (complete ones, chroot included), and who is told. A server forgets a connection's
+ * watches with the connection: `setAgain` is what the next one is told first.
+ *
+ * Servers up to 3.8 keep one mode per connection and path: a watch that fires once, set on a path with a persistent
+ * one, would turn that into one that fires once too, silently. So where this session watches a path for good, reads do
+ * not ask for a watch there; the persistent one's events serve both. For the same reason a recursive watch serves those on
+ * its path that are not: a child that is created or deleted is their change of the list of children.
+ */
+import { limits } from "../base/limits.ts";
+import { parentOf, withoutChroot } from "../base/paths.ts";
+import { tell } from "../base/tell.ts";
+import type { NodeEvent, OnceEvent, Watch } from "../operations/operations.ts";
+import type { Writer } from "../wire/bytes.ts";
+import { eventType } from "../wire/codes.ts";
+
+/** What a read looked at, and so what the watch it sets waits for. */
+export type OnceKind = "data" | "exists" | "children";
+type Told = (event: OnceEvent) => void;
+
+const typeNames = new Map<number, Exclude<NodeEvent["type"], "gap">>(
+  (Object.keys(eventType) as (keyof typeof eventType)[]).map((name) => [eventType[name], name]),
+);
+
+export class Watches {
+  readonly #chroot: string;
+  readonly #once: Record<OnceKind, Map<string, Set<Told>>> = {
+    data: new Map(),
+    exists: new Map(),
+    children: new Map(),
+  };
+  /** `recursive`: whether the server watches all below, which it does if one of the watches is recursive. */
+  readonly #persistent = new Map<string, { recursive: boolean; watches: Set<PersistentWatch> }>();
+
+  constructor(chroot: string) {
+    this.#chroot = chroot;
+  }
+
+  /** Whether a read of the path has to ask the server for a watch. */
+  needsServer(path: string): boolean {
+    return !this.#persistent.has(path);
+  }
+
+  /** @param asked whether the server was asked for the watch; else a persistent one serves it, if it still does */
+  addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
+    if (!asked && this.needsServer(path)) {
+      // It was closed while the read was on its way. Nobody knows what happens from now on, so that is what is told.
+      const event: OnceEvent = { type: kind === "children" ? kind : "changed", path: this.#plain(path) };
+      setImmediate(tell, told, event);
+      return;
+    }
+    const map = this.#once[kind];
+    const all = map.get(path);
+    if (all) all.add(told);
+    else map.set(path, new Set([told]));
+  }
+
+  /** @returns whether the server has to watch recursively */
+  addPersistent(path: string, watch: PersistentWatch): boolean {
+    const there = this.#persistent.get(path) ?? { recursive: false, watches: new Set() };
+    this.#persistent.set(path, there);
+    there.watches.add(watch);
+    there.recursive ||= watch.recursive;
+    return there.recursive;
+  }
+
+  /**
+   * @returns what the server should do: forget the path, where nobody here waits for it any more; narrow: watch it not
+   * recursively from now on; call `narrowed` with its answer
+   */
+  removePersistent(path: string, watch: PersistentWatch): "forget" | "narrow" | undefined {
+    const there = this.#persistent.get(path);
+    if (!there?.watches.delete(watch)) return undefined;
+    if (there.watches.size > 0) return there.recursive && !isRecursive(there.watches) ? "narrow" : undefined;
+    this.#persistent.delete(path);
+    // Of its children the server tells by the recursive watch alone, in words that only that one's readers understand.
+    if (there.recursive) this.doubt(path);
+    return Object.values(this.#once).some((map) => map.has(path)) ? undefined : "forget";
+  }
+
+  /** The server watches the path in the mode that it was asked for last. */
+  narrowed(path: string): void {
+    const there = this.#persistent.get(path);
+    if (there) there.recursive = isRecursive(there.watches);
+  }
+
+  /** Watches on the path that fire once do: nobody knows whether they would have. */
+  doubt(path: string): void {
+    this.#fire(this.#once.data, path, "changed");
+    this.#fire(this.#once.exists, path, "changed");
+    this.#fire(this.#once.children, path, "children");
+  }
+
+  /** Everything on the path goes, as the server was asked to forget it. */
+  remove(path: string): void {
+    for (const map of Object.values(this.#once)) this.#fire(map, path, "ended");
+    const there = this.#persistent.get(path);
+    this.#persistent.delete(path);
+    for (const watch of there?.watches ?? []) watch.finish(undefined);
+  }
+
+  deliver(type: number, path: string): void {
+    const name = typeNames.get(type);
+    if (!name) return;
+    const { data, exists, children } = this.#once;
+    if (name === "children") this.#fire(children, path, name);
+    else {
+      this.#fire(data, path, name);
+      this.#fire(exists, path, name);
+      if (name === "deleted") this.#fire(children, path, name);
+    }
+    const event = { type: name, path: this.#plain(path) };
+    for (const watch of this.#persistent.get(path)?.watches ?? [])
+      if (name !== "children" || !watch.recursive) watch.push(event);
+    if (name !== "children") this.#deliverRecursive(name, path);
+  }
+
+  #deliverRecursive(type: NodeEvent["type"], path: string): void {
+    if (this.#persistent.size === 0) return;
+    const parent = parentOf(path);
+    for (let above = path; above !== "/"; ) {
+      above = parentOf(above);
+      const there = this.#persistent.get(above);
+      if (!there?.recursive) continue;
+      const event = { type, path: this.#plain(path) };
+      for (const watch of there.watches) if (watch.recursive) watch.push(event);
+      // A recursive watch is told of each child and never of "the children": others' watches on them are served here.
+      if (above !== parent || type === "changed") continue;
+      this.#fire(this.#once.children, parent, "children");
+      const list: NodeEvent = { type: "children", path: this.#plain(parent) };
+      for (const watch of there.watches) if (!watch.recursive) watch.push(list);
+    }
+  }
+
+  /**
+   * The connection was lost for a while. For watches that fire once the server makes up for it; except those which a
+   * persistent one serves: they fire now, since nobody knows whether they would have.
+   */
+  gap(): void {
+    for (const [path, { watches }] of [...this.#persistent]) {
+      this.doubt(path);
+      for (const watch of watches) watch.push({ type: "gap", path: this.#plain(path) });
+    }
+  }
+
+  /**
+   * The server does not set them again after a lost connection, as those before 3.6 do not. Whoever waits for one event
+   * is told that there may have been one, and sets its watch anew by looking; readers of persistent watches are told why.
+   */
+  refused(reason: unknown): void {
+    const { data, exists, children } = this.#once;
+    for (const map of [data, exists]) for (const path of [...map.keys()]) this.#fire(map, path, "changed");
+    for (const path of [...children.keys()]) this.#fire(children, path, "children");
+    this.#endPersistent(reason);
+  }
+
+  end(reason: unknown): void {
+    for (const map of Object.values(this.#once)) {
+      for (const path of [...map.keys()]) this.#fire(map, path, "ended");
+    }
+    this.#endPersistent(reason);
+  }
+
+  #endPersistent(reason: unknown): void {
+    const all = [...this.#persistent.values()];
+    this.#persistent.clear();
+    for (const { watches } of all) for (const watch of watches) watch.finish(reason);
+  }
+
+  /** Bodies of the requests that set everything again, each of a size that a server takes. */
+  setAgain(zxid: bigint): ((writer: Writer) => void)[] {
+    const { data, exists, children } = this.#once;
+    const persistent = [...this.#persistent];
+    for (const [, one] of persistent) one.recursive = isRecursive(one.watches);
+    const mode = (recursive: boolean) =>
+      persistent.filter(([, one]) => one.recursive === recursive).map(([path]) => path);
+    const once = (map: Map<string, unknown>) => [...map.keys()].filter((path) => !this.#persistent.has(path));
+    const lists = [once(data), once(exists), once(children), mode(false), mode(true)];
+    const bodies: ((writer: Writer) => void)[] = [];
+    let batch: string[][] = [[], [], [], [], []];
+    let bytes = 0;
+    const close = () => {
+      const full = batch;
+      if (bytes > 0) {
+        bodies.push((writer) => {
+          writer.long(zxid);
+          for (const list of full) writer.list(list, (path) => writer.string(path));
+        });
+      }
+      batch = [[], [], [], [], []];
+      bytes = 0;
+    };
+    lists.forEach((list, kind) => {
+      for (const path of list) {
+        batch[kind]?.push(path);
+        bytes += 4 + Buffer.byteLength(path);
+        if (bytes >= limits.setWatchesBytes) close();
+      }
+    });
+    close();
+    return bodies;
+  }
+
+  #fire(map: Map<string, Set<Told>>, path: string, type: OnceEvent["type"]): void {
+    const all = map.get(path);
+    if (!all) return;
+    map.delete(path);
+    for (const told of all) tell(told, { type, path: this.#plain(path) });
+  }
+
+  #plain(path: string): string {
+    return withoutChroot(this.#chroot, path);
+  }
+}
+
+function isRecursive(watches: Iterable<PersistentWatch>): boolean {
+  return [...watches].some(({ recursive }) => recursive);
+}
+
+/** Events queue up to a bound; beyond it they give way to one `gap`, which means the same: read again. */
+export class PersistentWatch implements Watch {
+  readonly path: string;
+  readonly recursive: boolean;
+  readonly #maxWaiting: number;
+  readonly #close: () => Promise<void>;
+  #events: NodeEvent[] = [];
+  #finished = false;
+  #reason: unknown;
+  #readers: (() => void)[] = [];
+
+  constructor(path: string, recursive: boolean, maxWaiting: number, close: () => Promise<void>) {
+    this.path = path;
+    this.recursive = recursive;
+    this.#maxWaiting = maxWaiting;
+    this.#close = close;
+  }
+
+  push(event: NodeEvent): void {
+    if (this.#finished) return;
+    if (this.#events.length >= this.#maxWaiting) this.#events = [{ type: "gap", path: this.path }];
+    else this.#events.push(event);
+    this.#wake();
+  }
+
+  /** @param reason thrown to the reader; undefined for an end that was asked for */
+  finish(reason: unknown): void {
+    if (this.#finished) return;
+    this.#finished = true;
+    this.#reason = reason;
+    this.#wake();
+  }
+
+  async close(): Promise<void> {
+    if (this.#finished) return;
+    this.finish(undefined);
+    await this.#close();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<NodeEvent> {
+    try {
+      for (;;) {
+        const events = this.#events;
+        this.#events = [];
+        yield* events;
+        if (this.#events.length > 0) continue;
+        if (this.#finished && this.#reason !== undefined) throw this.#reason;
+        if (this.#finished) return;
+        await new Promise<void>((resolve) => this.#readers.push(resolve));
+      }
+    } finally {
+      await this.close();
+    }
+  }
+
+  #wake(): void {
+    for (const reader of this.#readers.splice(0)) reader();
+  }
+}

@@ -1,0 +1,15 @@
+/**
+ * A client that does nothing but hold an ephemeral node. Told by CARILLON_TEST_IDLE (JSON) where; says by IPC `ready` with
+ * its session, and at each message whether it still has it.
+ */
+import { connect } from "../../../dist/index.js";
+
+const { hosts, path, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_IDLE ?? "");
+const zk = await connect(hosts, { sessionTimeoutMs });
+const { session } = zk;
+await session.create(`${path}/own`, "", { ephemeral: true });
+process.on("message", async () => {
+  const own = await session.exists(`${path}/own`).catch((error) => error.code);
+  process.send({ said: "still", live: session.live, own: own?.ephemeralOwner === session.id });
+});
+process.send({ said: "ready" });
