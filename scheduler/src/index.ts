@@ -1,27 +1,9 @@
-export type { AlarmOptions } from "./alarm-options.ts";
-export { type Calendar, type CalendarContent, calendarContent } from "./calendar.ts";
-export { Carillon, carillon } from "./carillon.ts";
-export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
-export type { GraceOptions } from "./coordination/locks.ts";
-export {
-  type CrontabFile,
-  type CrontabNote,
-  type CrontabOptions,
-  type CrontabProblem,
-  type ImportedCrontab,
-  type ImportedTask,
-  importCrontab,
-} from "./crontab/crontab.ts";
-export type { DeadGroup, DeadGroups, DeadLetter } from "./dead-letters.ts";
-export type { Duration } from "./duration.ts";
-export type { EnqueueOptions } from "./enqueue-options.ts";
-export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./errors.ts";
-export type { Continuation, RunInput } from "./flow.ts";
-export type { GraceLockStore } from "./grace-lock-store.ts";
-export type { ChildSpec, Handler, Run, RunLog, RunNotice } from "./handler.ts";
-export type { HttpOptions, HttpSpec, StatusPattern } from "./http-task.ts";
-export { holidaysOfIcs, type IcsWindow } from "./ics.ts";
-export type { Json } from "./json.ts";
+export type { SqlClient } from "./base/change.ts";
+export type { Duration } from "./base/duration.ts";
+export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "./base/errors.ts";
+export type { Json } from "./base/json.ts";
+export type { Log } from "./base/log.ts";
+export type { GraceLockStore } from "./cluster/grace-lock-store.ts";
 export type {
   Election,
   ElectionOptions,
@@ -32,9 +14,36 @@ export type {
   Term,
   TryOptions,
   WaitOptions,
-} from "./locks.ts";
-export type { Log } from "./log.ts";
-export type { BackfillRange, OperationFilter, OperationKind, OperationRecord, OperationRequest } from "./operations.ts";
+} from "./cluster/locks.ts";
+export { GraceLockRow, type GraceLockRowOptions } from "./coordination/grace-lock.ts";
+export type { GraceOptions } from "./coordination/locks.ts";
+export type { Isolate } from "./executors/isolate/isolates.ts";
+export {
+  type CrontabFile,
+  type CrontabNote,
+  type CrontabOptions,
+  type CrontabProblem,
+  type ImportedCrontab,
+  type ImportedTask,
+  importCrontab,
+} from "./importers/crontab/crontab.ts";
+export { Carillon, carillon } from "./library/carillon.ts";
+export type { RunHandle, Task } from "./library/task-handle.ts";
+export type { DeadGroup, DeadGroups, DeadLetter } from "./run/dead-letters.ts";
+export type { EnqueueOptions } from "./run/enqueue-options.ts";
+export type { Continuation, RunInput } from "./run/flow.ts";
+export type { ChildSpec, Handler, Run, RunLog, RunNotice } from "./run/handler.ts";
+export type {
+  BackfillRange,
+  OperationFilter,
+  OperationKind,
+  OperationRecord,
+  OperationRequest,
+} from "./run/operations.ts";
+export type { RunRecord } from "./run/run-record.ts";
+export { type Calendar, type CalendarContent, calendarContent } from "./schedule/calendar.ts";
+export { holidaysOfIcs, type IcsWindow } from "./schedule/ics.ts";
+export { spreadCron } from "./schedule/phrase/spread-cron.ts";
 export {
   at,
   compileSchedule,
@@ -45,11 +54,14 @@ export {
   manual,
   nextSlots,
   previousSlots,
+  rrule,
   type Schedule,
   type ScheduleSpec,
   validateSchedule,
-} from "./schedule.ts";
-export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings.ts";
-export type { RunRecord, SqlClient, Store, TaskRecord } from "./store.ts";
-export { defineTask, type TaskDefinition, type TaskOptions } from "./task.ts";
-export type { RunHandle, Task } from "./task-handle.ts";
+} from "./schedule/schedule.ts";
+export type { AlarmOptions } from "./settings/alarms.ts";
+export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";
+export type { Store } from "./store/store.ts";
+export type { HttpOptions, HttpSpec, StatusPattern } from "./task/http.ts";
+export { defineTask, type TaskDefinition, type TaskOptions } from "./task/task.ts";
+export type { TaskRecord } from "./task/task-record.ts";

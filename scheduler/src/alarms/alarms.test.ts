@@ -1,90 +1,119 @@
-import { expect, test } from "vitest";
-import { type AlarmOptions, alarmSettings } from "../alarm-options.ts";
-import { systemClock } from "../clock.ts";
-import { CarillonError } from "../errors.ts";
-import type { RunNotice } from "../handler.ts";
-import { Alarms, type AlarmsOptions } from "./alarms.ts";
+import { describe, expect, it } from "vitest";
+import { type AlarmOptions, alarmSettings } from "../settings/alarms.ts";
+import { againAfterMs, type Incident, messageText, stepIncident } from "./alarms.ts";
 
-const quiet = () => undefined;
-
-/** One message waits; whatever is reported and told is kept, and the first report finds the store away. */
-function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }) {
-  const [reported, unsent, looks, sent] = [[], [], [], []] as [unknown[], unknown[], unknown[], unknown[]];
-  let away = true;
-  let pulse: (pulse: { led: boolean }) => void = quiet;
-  const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
-  const alarms = {
-    report: async (findings: unknown[]) => {
-      if (away) {
-        away = false;
-        throw new CarillonError("STORE_UNREACHABLE", "away");
-      }
-      reported.push(...findings);
-    },
-    look: async (looked: unknown) => void looks.push(looked),
-    take: async () => waiting.splice(0),
-    sent: async () => undefined,
-    unsent: async (...told: unknown[]) => void unsent.push(told),
-  };
-  const clock = { ...systemClock, monotonic: () => mono, after: systemClock.after.bind(systemClock) };
-  let mono = 1e6;
-  const own = new Alarms({
-    ...{
-      store: { alarms },
-      clock,
-      storeClock: { now: () => 1_000 },
-      node: "atlas",
-      channels: { ops: (id: string) => answer().then(() => sent.push(id)) },
-    },
-    membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => 1 },
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
-  } as unknown as AlarmsOptions);
-  const look = async () => {
-    mono += 10_000;
-    pulse({ led: true });
-    await new Promise(setImmediate);
-    await new Promise(setImmediate);
-  };
-  const start = (lateMs: number) =>
-    own.notice({ kind: "started", attempt: 1, startedMs: lateMs, dueMs: 0, task: "a", runId: 7 } as RunNotice);
-  return { own, look, start, reported, unsent, looks, sent };
-}
-
-test("late starts that could not be told are told with the next ones", async () => {
-  const { own, look, start, reported } = stage(async () => undefined);
-  start(100_000);
-  start(200_000);
-  await look();
-  expect(reported).toEqual([]);
-  start(150_000);
-  await look();
-  expect(reported).toMatchObject([{ subject: "a", count: 3, text: "started up to 200 s late" }]);
-  await own.stop();
+const windowMs = 60_000;
+const step = (incident: Incident | null, news: number, open: number, nowMs: number) =>
+  stepIncident(incident, news, open, nowMs, windowMs);
+const told = (over: Partial<Incident> = {}): Incident => ({
+  openedMs: 0,
+  toldMs: 0,
+  windowMs,
+  total: 1,
+  told: 1,
+  quietMs: null,
+  ...over,
 });
 
-test("what a receiver answers is kept as the store can keep it", async () => {
-  const { own, look, unsent } = stage(async () => {
-    throw new Error("550 \0 no");
+describe("an incident", () => {
+  /** State × event, as docs/alarms.md has it. */
+  it.each([
+    ["none", null, 0, 0, 5, null, null],
+    ["none", null, 3, 1, 5, "raised", { total: 3, told: 3, toldMs: 5 }],
+    ["none, a condition", null, 0, 1, 5, "raised", { total: 1, told: 1 }],
+    ["open", told(), 0, 1, 5, null, { total: 1, told: 1 }],
+    ["open, more within the window", told(), 9_999, 1, 5, null, { total: 10_000, told: 1 }],
+    ["open, more at its end", told({ total: 10_000 }), 0, 1, 60_000, "summary", { told: 10_000, windowMs: 120_000 }],
+    ["open, nothing new at its end", told(), 0, 1, 60_000, null, { told: 1, windowMs: 60_000 }],
+    ["open, well for the first time", told(), 0, 0, 5, null, { quietMs: 5 }],
+    ["quiet, wrong again", told({ quietMs: 5 }), 1, 1, 9, null, { quietMs: null, total: 2 }],
+    ["quiet, still well", told({ quietMs: 5 }), 0, 0, 60_004, null, { quietMs: 5 }],
+    ["quiet for long enough", told({ quietMs: 5 }), 0, 0, 60_005, "cleared", null],
+  ] as const)("%s", (_, incident, news, open, nowMs, message, left) => {
+    const next = step(incident, news, open, nowMs);
+    expect(next.message).toBe(message);
+    if (left === null) expect(next.incident).toBeNull();
+    else expect(next.incident).toMatchObject(left);
   });
-  await look();
-  expect(unsent).toEqual([[1, "550 \ufffd no", expect.any(Number), expect.anything()]]);
-  await own.stop();
+
+  it("is told ever less often while it goes on, and once when it ends", () => {
+    let incident: Incident | null = null;
+    const messages: [number, string][] = [];
+    for (let minute = 0; minute <= 24 * 60; minute++) {
+      const next = step(incident, minute < 1_200 ? 5 : 0, minute < 1_200 ? 1 : 0, minute * 60_000);
+      incident = next.incident;
+      if (next.message) messages.push([minute, next.message]);
+    }
+    expect(messages.filter(([, kind]) => kind === "raised")).toEqual([[0, "raised"]]);
+    expect(messages.filter(([, kind]) => kind === "cleared")).toEqual([[1_201, "cleared"]]);
+    expect(messages.slice(1, 7).map(([minute]) => minute)).toEqual([1, 3, 7, 15, 31, 63]);
+    expect(messages.length).toBeLessThan(30);
+  });
+
+  it("has a second window no shorter than the first, however long that is", () => {
+    const twoHours = 7_200_000;
+    expect(stepIncident(told({ windowMs: twoHours, total: 2 }), 0, 1, twoHours, twoHours).incident?.windowMs).toBe(
+      twoHours,
+    );
+  });
+
+  it("backs off when nobody takes its messages", () => {
+    expect([1, 2, 3, 20].map(againAfterMs)).toEqual([30_000, 60_000, 120_000, 3_600_000]);
+  });
 });
 
-const off = { failed: [], exhausted: [], late: [], overdue: [], unfired: [], stuck: [], leaderless: [] };
-
-test("a channel that hangs holds up no look", async () => {
-  const { look, looks } = stage(() => new Promise(quiet), off);
-  await look();
-  await look();
-  expect(looks).toHaveLength(2);
+describe("a message", () => {
+  const message = {
+    kind: "raised" as const,
+    rule: "failed" as const,
+    words: "runs failed",
+    atMs: 0,
+    sinceMs: 0,
+    total: 12,
+    news: 3,
+    moreSubjects: 7,
+  };
+  const subjects = [
+    { task: "settle", count: 3, text: "no route", run: 42 },
+    { task: "beat", count: 1, text: "refused", run: null },
+  ];
+  it("says what, whose, how often and since when", () => {
+    const { subject, text } = messageText({ ...message, subjects });
+    expect(subject).toBe("runs failed: settle, beat, …");
+    expect(text).toBe(
+      "Since 1970-01-01T00:00:00.000Z; 12 so far.\n- settle (3 times): no route [run 42]\n- beat: refused\n- and 7 more tasks\n\nSee carillon alarms, carillon doctor.",
+    );
+    expect(messageText({ ...message, kind: "cleared", subjects }).subject).toBe("all clear: runs failed (12 in all)");
+    expect(messageText({ ...message, kind: "summary", subjects: [] }).subject).toBe("still: runs failed (3 more)");
+  });
 });
 
-test("with every rule turned off what is open is ended, and what waits is sent", async () => {
-  const { own, look, looks, sent } = stage(async () => undefined, off);
-  await look();
-  expect(looks).toEqual([[]]);
-  expect(sent).toEqual([expect.stringMatching(/^carillon-alarm-\w+-1$/)]);
-  await own.stop();
+describe("options of alarms", () => {
+  const ops = { webhook: "https://example.com/hook" };
+  it("send every rule to every channel, unless it is said", () => {
+    const mail = { smtp: "smtp://localhost", from: "a@b", to: "c@d" };
+    const settings = alarmSettings({ channels: { ops, mail }, rules: { late: [], failed: ["mail"] }, summary: "5m" });
+    expect(settings).toMatchObject({
+      summaryMs: 300_000,
+      lateMs: 10_000,
+      rules: { late: [], failed: ["mail"], stuck: ["ops", "mail"] },
+    });
+  });
+  it.each<[string, unknown]>([
+    ["no channel", { channels: {} }],
+    ["a stranger", { channels: { ops }, colour: 1 }],
+    ["an unknown rule", { channels: { ops }, rules: { moody: [] } }],
+    ["an unknown channel", { channels: { ops }, rules: { failed: ["pager"] } }],
+    ["a file URL", { channels: { ops: { webhook: "file:///etc/passwd" } } }],
+    ["neither", { channels: { ops: {} } }],
+    ["a URL with a password", { channels: { ops: { webhook: "https://me:pass@example.com/hook" } } }],
+    ["an empty secret", { channels: { ops: { ...ops, secret: "" } } }],
+    ["no address", { channels: { mail: { smtp: "smtp://localhost", from: "me", to: "c@d" } } }],
+    ["nobody", { channels: { mail: { smtp: "smtp://localhost", from: "a@b", to: [] } } }],
+    ["another protocol", { channels: { mail: { smtp: "http://localhost", from: "a@b", to: "c@d" } } }],
+    ["a name", { channels: { "a b": ops } }],
+    ["a list", []],
+  ])("are refused with what is wrong: %s", (_, options) => {
+    expect(() => alarmSettings(options as AlarmOptions)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
+  });
 });

@@ -1,174 +1,172 @@
-import type { AlarmSettings } from "../alarm-options.ts";
-import type { OutboxMessage } from "../alarm-store.ts";
-import { type AlarmRule, againAfterMs, alarmRules, type Finding, giveUpAfterMs, messageText } from "../alarms.ts";
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import { isCarillonError, messageOf } from "../errors.ts";
-import type { RunNotice } from "../handler.ts";
-import type { Log } from "../log.ts";
-import type { Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+/**
+ * Alarms: what is wrong, told once, summed up while it lasts, and told once when it is over. Pure; docs/alarms.md has the
+ * rules, and every state of an incident × what happens.
+ */
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
 
-/** Hands a message to people. Rejects when it was not taken. @param id the same whenever the same message is sent */
-export type Deliver = (
-  id: string,
-  message: OutboxMessage["message"] & { subject: string; text: string },
-  signal: AbortSignal,
-) => Promise<void>;
+export const alarmRules = [
+  "failed",
+  "exhausted",
+  "late",
+  "overdue",
+  "unfired",
+  "stuck",
+  "leaderless",
+  "clock",
+  "unreadable",
+  "recovery",
+] as const;
+export type AlarmRule = (typeof alarmRules)[number];
 
-export interface AlarmsOptions {
-  store: Store;
-  membership: Membership;
-  clock: Clock;
-  storeClock: StoreClock;
-  log: Log;
-  settings: AlarmSettings;
-  /** This process's name. */
-  node: string;
-  channels: Record<string, Deliver>;
+/** Conditions hold or do not; the others are events, which happen so many times. */
+export const conditions: ReadonlySet<AlarmRule> = new Set(["overdue", "stuck", "leaderless", "clock", "unreadable"]);
+
+export const ruleWords: Record<AlarmRule, string> = {
+  failed: "runs failed",
+  exhausted: "runs failed after all their tries",
+  late: "runs started late",
+  overdue: "due runs wait, and no worker takes them",
+  unfired: "slots did not fire",
+  stuck: "runs are stuck",
+  leaderless: "no node leads",
+  clock: "the store's clock stepped",
+  unreadable: "the leading node cannot read tasks",
+  recovery: "the store was recovered",
+};
+
+const longestSilenceMs = 30 * 86_400_000;
+
+/** How long nothing is told. @throws OPTION_INVALID, DURATION_INVALID */
+export function silenceSpanMs(given: Duration): number {
+  const spanMs = parseDuration(given, "for", 1_000);
+  if (spanMs <= longestSilenceMs) return spanMs;
+  throw new CarillonError("OPTION_INVALID", "a silence lasts 30 days at most", {
+    hint: "Turn the rule off for good, in the alarms' file.",
+  });
 }
 
-/** Counters are summed over all tasks, so not at each pulse of a short session timeout. */
-const lookEveryMs = 2_500;
-/** Nobody else sends a message while this process may still be at it. */
-const takenForMs = 60_000;
-/** Of one message; less than it is taken for. */
-const deliverWithinMs = 40_000;
-const takenAtOnce = 20;
-const lateTasks = 100;
+/** Something that a rule found. */
+export interface Finding {
+  rule: AlarmRule;
+  /** The task; "": the cluster. */
+  subject: string;
+  /** How many times since it was last looked. */
+  count: number;
+  text: string;
+  runId: number | null;
+}
 
-type Late = Finding & { worstMs: number };
+/** From its first alarm until nothing of the rule has been open for a while. */
+export interface Incident {
+  openedMs: number;
+  /** When a message was written last. */
+  toldMs: number;
+  /** No summary sooner than this after it. */
+  windowMs: number;
+  total: number;
+  /** Of those, told so far. */
+  told: number;
+  /** Since nothing is open; null: something is. */
+  quietMs: number | null;
+}
+
+/** `test`: somebody asks whether a channel works. */
+export type MessageKind = "raised" | "summary" | "cleared" | "test";
+
+export interface AlarmMessage {
+  kind: MessageKind;
+  rule: AlarmRule | "test";
+  words: string;
+  atMs: number;
+  sinceMs: number;
+  /** Since the incident began, and since the last message. */
+  total: number;
+  news: number;
+  /** The most affected. */
+  subjects: { task: string; count: number; text: string; run: number | null }[];
+  moreSubjects: number;
+  /** Open, and not told of, because somebody said so. Absent: none. */
+  silenced?: number;
+}
+
+export const testMessage = (who: string, nowMs: number): AlarmMessage => ({
+  kind: "test",
+  rule: "test",
+  words: `a test by ${who}: nothing is wrong`,
+  atMs: nowMs,
+  sinceMs: nowMs,
+  total: 0,
+  news: 0,
+  subjects: [],
+  moreSubjects: 0,
+});
+
+const longestWindowMs = 3_600_000;
 
 /**
- * Makes true: what is wrong is told once on each of its channels, and once when it is over, whichever process dies
- * meanwhile. The leader looks; where nobody leads, whoever notices looks for that alone. Messages wait in the store.
+ * What becomes of a rule's incident. @param news what happened since it was last looked @param open how many subjects are
+ * @param windowMs the shortest time between messages, and how long it must be quiet to be over
+ * @returns null: there is none (any more)
  */
-export class Alarms {
-  readonly #options: AlarmsOptions;
-  readonly #stopping = new AbortController();
-  readonly #late = new Map<string, Late>();
-  #lookedAt = Number.NEGATIVE_INFINITY;
-  #leaderlessAt: number | null = null;
-  /** The look (null), and what is sent to each channel: a channel that hangs holds up neither. */
-  readonly #flights = new Map<string | null, Promise<void>>();
-
-  constructor(options: AlarmsOptions) {
-    this.#options = options;
-    options.membership.onPulse((pulse) => this.#onPulse(pulse));
+export function stepIncident(
+  incident: Incident | null,
+  news: number,
+  open: number,
+  nowMs: number,
+  windowMs: number,
+): { incident: Incident | null; message: MessageKind | null } {
+  if (incident === null) {
+    if (open === 0) return { incident: null, message: null };
+    const begun = {
+      openedMs: nowMs,
+      toldMs: nowMs,
+      windowMs,
+      total: Math.max(1, news),
+      told: Math.max(1, news),
+      quietMs: null,
+    };
+    return { incident: begun, message: "raised" };
   }
-
-  /** A run started here. */
-  notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
-    const lateMs = startedMs - dueMs;
-    const { settings } = this.#options;
-    if (
-      this.#stopping.signal.aborted ||
-      kind !== "started" ||
-      attempt !== 1 ||
-      lateMs <= settings.lateMs ||
-      settings.rules.late.length === 0
-    )
-      return;
-    this.#keep({ subject: task, count: 1, runId, worstMs: lateMs });
-  }
-
-  #keep({ subject, count, runId, worstMs: lateMs }: Pick<Late, "subject" | "count" | "runId" | "worstMs">): void {
-    const before = this.#late.get(subject);
-    // Ten thousand starts of one task are one row; of more tasks than this, the first are told.
-    if (!before && this.#late.size >= lateTasks) return;
-    const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
-    const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
-    this.#late.set(subject, { rule: "late", subject, count: (before?.count ?? 0) + count, text, runId, worstMs });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping.abort(new Error("this process stops"));
-    await Promise.all(this.#flights.values());
-  }
-
-  #onPulse({ led }: Pulse): void {
-    const now = this.#options.clock.monotonic();
-    if (led) this.#leaderlessAt = null;
-    else this.#leaderlessAt ??= now;
-    if (now - this.#lookedAt < lookEveryMs || this.#flights.has(null) || this.#stopping.signal.aborted) return;
-    this.#lookedAt = now;
-    this.#fly(null, () => this.#work());
-  }
-
-  #fly(name: string | null, work: () => Promise<void>): void {
-    if (this.#flights.has(name)) return;
-    const ends = work().catch((error: unknown) => {
-      // With the store away there is nothing to look at, and the store itself tells of that.
-      if (!isCarillonError(error)) this.#options.log.error({ error: messageOf(error) }, "looking for alarms failed");
-    });
-    this.#flights.set(
-      name,
-      ends.finally(() => this.#flights.delete(name)),
-    );
-  }
-
-  async #work(): Promise<void> {
-    const { store, storeClock, settings, channels } = this.#options;
-    if (this.#late.size > 0) {
-      const findings = [...this.#late.values()];
-      this.#late.clear();
-      try {
-        await store.alarms.report(findings, storeClock.now());
-      } catch (error) {
-        // With the next look, and what is noticed until then.
-        for (const one of findings) this.#keep(one);
-        throw error;
-      }
-    }
-    const rules = this.#rules();
-    if (rules === null) return;
-    await store.alarms.look(rules, settings, settings.rules, storeClock.now());
-    for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
-  }
-
-  /** null: others look. */
-  #rules(): AlarmRule[] | null {
-    const { membership, settings, clock } = this.#options;
-    const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
-    if (membership.term() !== null) return wanted;
-    const leaderless = this.#leaderlessAt !== null && clock.monotonic() - this.#leaderlessAt >= settings.leaderlessMs;
-    return leaderless && wanted.includes("leaderless") ? ["leaderless"] : null;
-  }
-
-  async #deliver(channel: string): Promise<void> {
-    const { store, storeClock } = this.#options;
-    while (!this.#stopping.signal.aborted) {
-      const now = storeClock.now();
-      const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
-      if (messages.length === 0) return;
-      // What one of them held back is taken next.
-      await Promise.all(messages.map((message) => this.#send(message)));
-    }
-  }
-
-  async #send({ id, channel, attempts, createdMs, message }: OutboxMessage): Promise<void> {
-    const { store, storeClock, clock, log, channels, node } = this.#options;
-    const overdue = new AbortController();
-    const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
-    const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
-    try {
-      // Each cluster counts from 1; a receiver of several must not take one's message for another's.
-      const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
-      await channels[channel]?.(name, { ...message, ...messageText(message) }, signal);
-      await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
-    } catch (error) {
-      const now = storeClock.now();
-      // A receiver's answer may hold a NUL, which the store cannot.
-      const text = messageOf(error).replaceAll("\0", "\ufffd").slice(0, 500);
-      const over = now - createdMs > giveUpAfterMs;
-      const fields = { channel, alarm: id, attempts, error: messageOf(error) };
-      if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
-      else log.warn(fields, "an alarm could not be sent; it will be tried again");
-      await store.alarms.unsent(id, text, over ? null : now + againAfterMs(attempts), {
-        ...{ attempt: attempts, atMs: now, node },
-      });
-    } finally {
-      cancel();
-    }
-  }
+  const quietMs = open > 0 ? null : (incident.quietMs ?? nowMs);
+  const next = { ...incident, total: incident.total + news, quietMs };
+  if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
+  if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
+  // What goes on is told ever less often.
+  const later = Math.min(next.windowMs * 2, Math.max(windowMs, longestWindowMs));
+  return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
 }
+
+/** What was not taken for so long is not tried again. */
+export const giveUpAfterMs = 86_400_000;
+
+/** After so many tries that failed: half a minute, doubling, to an hour. */
+export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
+
+export function messageText(message: AlarmMessage): {
+  subject: string;
+  text: string;
+} {
+  const { kind, words, total, news, subjects, moreSubjects, sinceMs, silenced = 0 } = message;
+  if (kind === "test") return { subject: words, text: "Messages of Carillon's alarms reach this place." };
+  const since = new Date(sinceMs).toISOString();
+  const names = subjects.filter(({ task }) => task !== "").map(({ task }) => task);
+  const who =
+    names.length === 0 ? "" : `: ${names.slice(0, 3).join(", ")}${names.length > 3 || moreSubjects > 0 ? ", …" : ""}`;
+  const subject = {
+    raised: `${words}${who}`,
+    summary: `still: ${words} (${news} more)${who}`,
+    cleared: `all clear: ${words} (${total} in all)`,
+  }[kind];
+  const lines = subjects.map(({ task, count, text, run }) => {
+    const times = count > 1 ? ` (${count} times)` : "";
+    return `- ${task === "" ? "" : `${task}${times}: `}${text}${run === null ? "" : ` [run ${run}]`}`;
+  });
+  if (moreSubjects > 0) lines.push(`- and ${moreSubjects} more tasks`);
+  if (silenced > 0) lines.push(`- open and silenced: ${silenced}`);
+  const head = kind === "cleared" ? `Over. It began at ${since}; ${total} in all.` : `Since ${since}; ${total} so far.`;
+  return { subject, text: [head, ...lines, "", "See carillon alarms, carillon doctor."].join("\n") };
+}
+
+export const silenceUnknown = (silenceId: number): CarillonError =>
+  new CarillonError("ALARM_UNKNOWN", `there is no silence ${silenceId} that holds`, { hint: "It may have ended." });

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 import { type Candidate, type Completion, completionOf, type Named, wordsOf } from "./completion.ts";
+import { readProfiles } from "./config/profiles.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { readProfiles } from "./profiles.ts";
 import { chosenReach } from "./reach.ts";
+import type { Terminal } from "./screen/terminal.ts";
+import { plain } from "./screen/text.ts";
 import { lookingOptions } from "./store-choice.ts";
-import type { Terminal } from "./terminal.ts";
-import { plain } from "./text.ts";
 
 /** Whoever has pressed a key waits no longer than this for names; then there are none. */
 const answerMs = 1_500;
@@ -37,7 +37,7 @@ export async function complete(program: Command, [shell = "", ...given]: string[
 async function named({ named: thing, beginning, options }: Completion): Promise<Candidate[]> {
   if (thing === null) return [];
   try {
-    const { readConfig } = await import("./config-file.ts");
+    const { readConfig } = await import("./config/config-file.ts");
     const file = await readConfig(undefined, process.env);
     const names = await namesOf(thing, beginning, { color: false, ...options, ...(file ? { file } : {}) });
     return names.filter((name) => name.startsWith(beginning)).map((value) => ({ value, description: "" }));
@@ -55,7 +55,7 @@ async function namesOf(thing: Named, beginning: string, options: Parameters<type
     const { runningUrl } = await import("../embedded/running.ts");
     const url = store ?? runningUrl(directory ?? ".carillon");
     if (url === null) return [];
-    const { namesIn } = await import("../store/names.ts");
+    const { namesIn } = await import("../store/postgres/names.ts");
     return namesIn({ url, schema, answerMs }, thing, beginning, namesMost);
   }
   const { patientClient } = await import("./cluster/calls.ts");

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { completionOf, wordsOf } from "./completion.ts";
 import { commands } from "./program.ts";
-import { Terminal } from "./terminal.ts";
+import { Terminal } from "./screen/terminal.ts";
 
 const program = commands(new Terminal({ json: false, colour: false }), () => undefined);
 const of = (line: string) => completionOf(program, wordsOf(line).slice(1));

@@ -44,7 +44,12 @@ const takesFile = /\b(?:FILE|PATH)\b/;
 export function completionOf(program: Command, words: readonly string[]): Completion {
   const typed = words.at(-1) ?? "";
   const found: Completion = {
-    ...{ candidates: [], named: null, files: false, beginning: typed, before: "", options: {} },
+    candidates: [],
+    named: null,
+    files: false,
+    beginning: typed,
+    before: "",
+    options: {},
   };
   let command = program;
   const path: Command[] = [program];

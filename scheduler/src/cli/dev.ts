@@ -1,11 +1,11 @@
-import { version } from "../version.ts";
+import { version } from "../base/version.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { deciding, makeTowers, type NodeOptions, runUntilStopped } from "./running.ts";
+import type { Terminal } from "./screen/terminal.ts";
+import { plain } from "./screen/text.ts";
+import { JsonView, LiveView, PlainView, type View } from "./screen/views.ts";
 import { coordinationText, placeText } from "./store-choice.ts";
-import type { Terminal } from "./terminal.ts";
-import { plain } from "./text.ts";
-import { Upcoming } from "./upcoming.ts";
-import { JsonView, LiveView, PlainView, type View } from "./views.ts";
+import { Upcoming } from "./tasks/upcoming.ts";
 
 /** Scheduler and worker in one process, and a view of what they do. */
 export async function dev(file: string | undefined, options: NodeOptions, terminal: Terminal): Promise<ExitCode> {

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CarillonError, type ErrorCode, errorCodes } from "../errors.ts";
+import { CarillonError, type ErrorCode, errorCodes } from "../base/errors.ts";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
-import { styleOf, uncoloured, wantsColour } from "./style.ts";
-import { failureText } from "./terminal.ts";
+import { styleOf, uncoloured, wantsColour } from "./screen/style.ts";
+import { failureText } from "./screen/terminal.ts";
 
 const of = (code: ErrorCode) => exitCodeOf(new CarillonError(code, ""));
 

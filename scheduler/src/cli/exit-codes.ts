@@ -1,4 +1,4 @@
-import { type ErrorCode, isCarillonError } from "../errors.ts";
+import { type ErrorCode, isCarillonError } from "../base/errors.ts";
 
 /** docs/cli.md lists them, and a test compares. */
 export const exitCodes = {

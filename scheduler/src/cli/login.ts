@@ -1,17 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { createInterface } from "node:readline";
-import type { Client } from "../client.ts";
-import { client } from "../client.ts";
-import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import type { Client } from "../api/client.ts";
+import { client } from "../api/client.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import { firstAnswerMs, patientClient } from "./cluster/calls.ts";
+import {
+  type Profile,
+  profileCalled,
+  profilesPath,
+  readProfiles,
+  serverUrl,
+  writeProfiles,
+} from "./config/profiles.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { type Profile, profileCalled, profilesPath, readProfiles, serverUrl, writeProfiles } from "./profiles.ts";
 import { chosenReach } from "./reach.ts";
+import type { Terminal } from "./screen/terminal.ts";
+import { plain } from "./screen/text.ts";
+import { ageText } from "./screen/times.ts";
 import type { CommonOptions } from "./store-choice.ts";
-import type { Terminal } from "./terminal.ts";
-import { plain } from "./text.ts";
-import { ageText } from "./times.ts";
 
 export interface LoginOptions extends CommonOptions {
   user?: string;
@@ -161,7 +168,9 @@ export async function listProfiles(options: CommonOptions, terminal: Terminal): 
         const ended = endsMs !== null && endsMs <= now;
         return [
           name === current ? { text: "*", paint: style.good } : "",
-          ...[plain(name), plain(server), plain(user)],
+          plain(name),
+          plain(server),
+          plain(user),
           endsMs === null
             ? "no end is known"
             : {

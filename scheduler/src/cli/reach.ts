@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { ServerChoice } from "./cluster/calls.ts";
-import type { Cluster } from "./cluster.ts";
+import { profileCalled, readProfiles, serverUrl } from "./config/profiles.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
+import type { Cluster } from "./nodes/cluster.ts";
 import { type CommonOptions, defaultDirectory, withStore } from "./store-choice.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

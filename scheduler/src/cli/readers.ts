@@ -6,8 +6,21 @@
 import { exitCodes } from "./exit-codes.ts";
 
 const looking: ReadonlySet<string> = new Set([
-  ...["list", "show", "next", "tail", "check", "diff", "simulate", "cron", "top", "nodes", "doctor", "completion"],
-  ...["alarms", "silences", "profiles"],
+  "list",
+  "show",
+  "next",
+  "tail",
+  "check",
+  "diff",
+  "simulate",
+  "cron",
+  "top",
+  "nodes",
+  "doctor",
+  "completion",
+  "alarms",
+  "silences",
+  "profiles",
 ]);
 
 /** By the word that names it; `apply --plan` is `diff`. */

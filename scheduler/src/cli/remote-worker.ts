@@ -1,13 +1,13 @@
-import { CarillonError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { RemoteWorkerOptions } from "../remote-worker-options.ts";
-import { version } from "../version.ts";
-import { optionsBeneath } from "./config-settings.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { version } from "../base/version.ts";
+import type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
+import { tell } from "./commands/node-commands.ts";
+import { isOn, optionsBeneath } from "./config/config-settings.ts";
+import { jsonLog, lineLog } from "./config/node-log.ts";
 import type { ExitCode } from "./exit-codes.ts";
-import { tell } from "./node-commands.ts";
-import { jsonLog, lineLog } from "./node-log.ts";
 import { type NodeOptions, runUntilStopped } from "./running.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
 
@@ -17,11 +17,13 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
   ["--directory", ({ directory }) => directory !== undefined],
   ["--schema", ({ schema }) => schema !== undefined],
   ["--profile", ({ profile }) => profile !== undefined],
+  ["--listen-url", ({ listenUrl }) => listenUrl !== undefined],
   ["--coordination", ({ coordination }) => coordination !== undefined],
   ["--address", ({ address }) => address !== undefined],
   ["--no-migrate", ({ migrate }) => migrate === false],
   ["--alarms", ({ alarms }) => alarms !== undefined],
   ["--allow", ({ allow }) => allow !== undefined],
+  ["--allow-env", ({ allowEnv }) => allowEnv !== undefined],
   ["--shell", ({ shell }) => shell !== undefined],
   ["--rehearse", ({ rehearse }) => rehearse !== undefined],
   ["--allow-http", ({ allowHttp }) => allowHttp !== undefined],
@@ -45,6 +47,7 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
     ...given,
     labels: { ...beneath.labels, ...given.labels, ...Object.fromEntries(label ?? []) },
     server,
+    ...(isOn("CARILLON_PLAIN_HTTP", process.env) ? { plainHttp: true } : {}),
     ...(key === undefined ? {} : { key }),
     ...(name === undefined ? {} : { name }),
     ...(group === undefined ? {} : { groups: group }),
@@ -63,6 +66,7 @@ const shared = [
   "concurrency",
   "claimAhead",
   "sessionTimeout",
+  "standstill",
   "drain",
   "failFast",
 ] as const;
@@ -83,7 +87,7 @@ export async function serveRemote(
     ? lineLog(options.logLevel, terminal.style, (line) => terminal.line(line))
     : jsonLog(options.logLevel);
   const decide = decidingRemote(options, log);
-  const { loadWorkers } = await import("./task-file.ts");
+  const { loadWorkers } = await import("./files/task-file.ts");
   const workers = await loadWorkers(file, decide);
   for (const one of workers) one.onRun((notice) => tell(log, notice));
   const exit = await runUntilStopped(workers, {

@@ -1,13 +1,13 @@
-import { Carillon } from "../carillon.ts";
-import { CarillonError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { CarillonOptions } from "../settings.ts";
-import { readOptionFile } from "./alarms.ts";
-import { optionsBeneath } from "./config-settings.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { Carillon } from "../library/carillon.ts";
+import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";
+import { readOptionFile } from "./access/alarms.ts";
+import { optionsBeneath } from "./config/config-settings.ts";
+import type { LogLevel } from "./config/log-levels.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { LogLevel } from "./log-levels.ts";
 import { whenUnread } from "./readers.ts";
-import { type CommonOptions, chosenAddress, chosenCoordination, chosenUrl } from "./store-choice.ts";
+import { type CommonOptions, chosenAddress, chosenCoordination, chosenStore } from "./store-choice.ts";
 
 /** What `dev`, `server` and `worker` take beside the common options. */
 export interface NodeOptions extends CommonOptions {
@@ -16,15 +16,18 @@ export interface NodeOptions extends CommonOptions {
   label?: [string, string][];
   name?: string;
   address?: string;
+  listenUrl?: string;
   observer?: boolean;
   group?: string[];
   concurrency?: number;
   allow?: string[];
+  allowEnv?: string[];
   shell?: boolean;
   rehearse?: boolean;
   allowHttp?: string[];
   listen?: string;
   behindProxy?: boolean;
+  trustedProxy?: string[];
   alarms?: string;
   provider?: string;
   migrate?: boolean;
@@ -34,21 +37,23 @@ export interface NodeOptions extends CommonOptions {
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
 export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
-  const { allowHttp = [], listen, behindProxy } = options;
+  const { allowEnv = [], allowHttp = [], listen, listenUrl, behindProxy, trustedProxy } = options;
   if (options.server || options.profile)
     throw new CarillonError("STORE_NEEDED", "this process is one of the cluster's own, so it needs the store", {
       hint: "Leave out --server and --profile. Only carillon worker --server URL FILE takes part by a server.",
     });
   // What only schedulers have: a file may be for all processes of a folder.
-  const { listen: listenBeneath, behindProxy: proxyBeneath, observer: observes, ...all } = beneathOf(options);
+  const { listen: at, behindProxy: behind, trustedProxies: proxies, observer: observes, ...all } = beneathOf(options);
   const schedules = role.scheduler
     ? {
-        ...(listenBeneath === undefined ? {} : { listen: listenBeneath }),
-        ...(proxyBeneath === undefined ? {} : { behindProxy: proxyBeneath }),
+        ...(at === undefined ? {} : { listen: at }),
+        ...(behind === undefined ? {} : { behindProxy: behind }),
+        ...(proxies === undefined ? {} : { trustedProxies: proxies }),
       }
     : {};
   return (given: CarillonOptions): CarillonOptions => {
-    const url = chosenUrl(options, given);
+    // `dev` is for one's own machine: without a store it asks for the embedded one.
+    const chosen = chosenStore(options, given) ?? (role.scheduler && role.worker ? embeddedStore : undefined);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
@@ -56,7 +61,7 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...all,
       ...schedules,
       ...rest,
-      ...(url === undefined ? {} : { store: url }),
+      ...(chosen === undefined ? {} : { store: chosen }),
       ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
       ...(schema === undefined ? {} : { schema }),
@@ -68,7 +73,9 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
       ...(failFast === undefined ? {} : { failFast }),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(listen === undefined ? {} : { listen }),
+      ...(listenUrl === undefined ? {} : { listenUrl }),
       ...(behindProxy === undefined ? {} : { behindProxy }),
+      ...(trustedProxy === undefined ? {} : { trustedProxies: trustedProxy }),
       ...(options.migrate === false ? { migrate: false } : {}),
       ...(options.alarms === undefined ? {} : { alarms: readOptionFile(options.alarms, "docs/alarms.md") }),
       ...(options.provider === undefined ? {} : { provider: readOptionFile(options.provider, "docs/access.md") }),
@@ -76,6 +83,7 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
         ...all.commands,
         ...given.commands,
         allow: [...(all.commands?.allow ?? []), ...(given.commands?.allow ?? []), ...(allow ?? [])],
+        allowEnv: [...(all.commands?.allowEnv ?? []), ...(given.commands?.allowEnv ?? []), ...allowEnv],
         ...(shell ? { shell } : {}),
         ...(rehearse ? { rehearse } : {}),
       },
@@ -99,7 +107,9 @@ export async function makeTowers(
   file: string | undefined,
   decide: (given: CarillonOptions) => CarillonOptions,
 ): Promise<Carillon[]> {
-  return file === undefined ? [new Carillon(decide({}))] : (await import("./task-file.ts")).loadFile(file, decide);
+  return file === undefined
+    ? [new Carillon(decide({}))]
+    : (await import("./files/task-file.ts")).loadFile(file, decide);
 }
 
 /**
@@ -111,13 +121,15 @@ export async function runUntilStopped(
   { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
 ): Promise<ExitCode> {
   const stopping = new AbortController();
+  let signalled = false;
   const onSignal = () => {
-    if (stopping.signal.aborted) process.exit(exitCodes.interrupted);
+    if (signalled) process.exit(exitCodes.interrupted);
+    signalled = true;
     stopping.abort();
   };
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of signals) process.on(name, onSignal);
-  // No second signal: a terminal that closes takes the reader away and signals too.
+  // This is no first signal: a terminal that closes takes the reader away and signals too, in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { silentLog } from "../log.ts";
+import { silentLog } from "../base/log.ts";
 import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
 import {
@@ -46,9 +46,20 @@ describe("the store", () => {
     const role = { scheduler: true, worker: true };
     const decide = (more: Partial<NodeOptions>) =>
       deciding({ color: true, logLevel: "info", file, ...more }, silentLog, role)({ directory: "own" });
-    expect(decide({})).not.toHaveProperty("store");
-    expect(decide({})).toMatchObject({ directory: "own" });
+    expect(decide({})).toMatchObject({ store: "embedded", directory: "own" });
     expect(decide({ store: url("option") })).toMatchObject({ store: url("option") });
+  });
+
+  it("is the embedded one where that is asked for, which dev does and no server", () => {
+    inEnvironment({ CARILLON_STORE: "embedded", DATABASE_URL: url("database") });
+    expect(chosenUrl({ color: true })).toBeUndefined();
+    expect(lookingOptions({ color: true })).toMatchObject({ store: "embedded" });
+    expect(chosenUrl({ color: true, store: "embedded" }, { store: url("file") })).toBeUndefined();
+    inEnvironment({});
+    const decide = (worker: boolean) =>
+      deciding({ color: true, logLevel: "info" }, silentLog, { scheduler: true, worker })({});
+    expect(decide(true)).toMatchObject({ store: "embedded" });
+    expect(decide(false)).not.toHaveProperty("store");
   });
 
   it("is the folder on the command line, whatever else names a URL", () => {
@@ -60,8 +71,7 @@ describe("the store", () => {
     expect(lookingOptions(asked)).toMatchObject({ directory: "here" });
     const node = { ...asked, logLevel: "info" } as NodeOptions;
     const decided = deciding(node, silentLog, { scheduler: true, worker: true })({ store: url("file") });
-    expect(decided).not.toHaveProperty("store");
-    expect(decided).toMatchObject({ directory: "here" });
+    expect(decided).toMatchObject({ store: "embedded", directory: "here" });
     expect(chosenUrl({ ...asked, store: url("option") })).toBe(url("option"));
   });
 
@@ -152,8 +162,15 @@ describe("a file's Carillon under the command line", () => {
       shell: true,
     };
     expect(deciding(options(asked), silentLog, { scheduler: false, worker: true })(given)).toMatchObject({
-      ...{ store: url("option"), schema: "b", concurrency: 2, name: "atlas", groups: ["x"], scheduler: false },
-      ...{ coordination: "zookeeper://option/a", failFast: true, labels: { disk: "big", zone: "eu-1" } },
+      store: url("option"),
+      schema: "b",
+      concurrency: 2,
+      name: "atlas",
+      groups: ["x"],
+      scheduler: false,
+      coordination: "zookeeper://option/a",
+      failFast: true,
+      labels: { disk: "big", zone: "eu-1" },
       commands: { allow: ["echo", "date"], shell: true },
     });
   });

@@ -1,16 +1,17 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Carillon } from "../carillon.ts";
+import { CarillonError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { servicePlace } from "../cluster/witness.ts";
 import type { EmbeddedStore } from "../embedded/index.ts";
-import { CarillonError } from "../errors.ts";
-import { silentLog } from "../log.ts";
-import type { CarillonOptions } from "../settings.ts";
-import type { Store } from "../store.ts";
-import { servicePlace } from "../witness.ts";
-import type { ConfigFile } from "./config-file.ts";
+import type { Carillon } from "../library/carillon.ts";
+import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";
+import type { Store } from "../store/store.ts";
+import { parseStoreUrl } from "../store/store-url.ts";
+import type { ConfigFile } from "./config/config-file.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { shownPath } from "./shown-path.ts";
-import { plain } from "./text.ts";
+import { shownPath } from "./files/shown-path.ts";
+import { plain } from "./screen/text.ts";
 
 /** What every command takes. */
 export interface CommonOptions {
@@ -32,11 +33,17 @@ export const defaultDirectory = ".carillon";
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
+/** The URL that was chosen; undefined: the embedded store, in the folder that was named. */
+export function chosenUrl(...given: Parameters<typeof chosenStore>): string | undefined {
+  const store = chosenStore(...given);
+  return store === embeddedStore ? undefined : store;
+}
+
 /**
- * The URL of whoever is nearest, in the order of `chosenReach`; undefined: the embedded store, in the folder that was named.
+ * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded". Undefined when no setting names one.
  * @param own what a file of tasks says itself
  */
-export function chosenUrl(
+export function chosenStore(
   { store, directory, file }: CommonOptions,
   own: Pick<CarillonOptions, "store" | "directory"> = {},
 ): string | undefined {
@@ -69,12 +76,13 @@ export const coordinationText = (url: string): string => plain(servicePlace(url)
 
 /** Where a URL leads, without what is secret in it. */
 export function urlPlace(url: string): string {
-  if (!URL.canParse(url)) return "the store";
-  const { hostname: host, port, pathname, searchParams } = new URL(url);
+  const { hosts, url: first } = parseStoreUrl(url);
+  if (!URL.canParse(first)) return "the store";
+  const { hostname: host, port, pathname, searchParams } = new URL(first);
   const database = decodeURIComponent(pathname.slice(1));
-  return plain(
-    `${searchParams.get("host") ?? decodeURIComponent(host || "localhost")}:${port || 5432}${database && `/${database}`}`,
-  );
+  const one = `${searchParams.get("host") ?? decodeURIComponent(host || "localhost")}:${port || 5432}`;
+  const places = hosts.length > 0 ? hosts.map((place) => `${place.host}:${place.port}`).join(",") : one;
+  return plain(`${places}${database && `/${database}`}`);
 }
 
 /** "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is the store's own, whoever named it. */
@@ -100,9 +108,11 @@ export interface Opened {
 export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
-  const url = chosenUrl(options);
+  const store = chosenStore(options);
+  const listenUrl = process.env.CARILLON_LISTEN_URL || textIn(options.file, "listenUrl");
   return {
-    ...(url === undefined ? {} : { store: url }),
+    ...(store === undefined ? {} : { store }),
+    ...(listenUrl === undefined ? {} : { listenUrl }),
     ...(directory === undefined ? {} : { directory }),
     ...(schema === undefined ? {} : { schema }),
     scheduler: false,
@@ -124,7 +134,7 @@ export async function withStore(
 ): Promise<ExitCode> {
   const looking = lookingOptions(options);
   // Only now: what only helps, or asks a server, does without the drivers.
-  const { Carillon } = await import("../carillon.ts");
+  const { Carillon } = await import("../library/carillon.ts");
   const tower = new Carillon(looking);
   if (!make) await requireCluster(looking, tower.settings.schema);
   const interrupted = new AbortController();
@@ -148,13 +158,13 @@ async function requireCluster(
   { store: url, directory = defaultDirectory }: CarillonOptions,
   schema: string,
 ): Promise<void> {
-  if (url === undefined) {
+  if (url === undefined || url === embeddedStore) {
     if (existsSync(directory)) return;
     throw new CarillonError("STORE_UNREACHABLE", `there is no store here: ${resolve(directory)} does not exist`, {
       hint: "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, start `carillon dev` here first, or sign in at a server: carillon login URL.",
     });
   }
-  const { hasCluster } = await import("../store/inspect.ts");
+  const { hasCluster } = await import("../store/postgres/runs/inspect.ts");
   if (await hasCluster(url, schema)) return;
   throw new CarillonError("STORE_UNSUPPORTED", `no Carillon has used schema ${schema} of ${urlPlace(url)} yet`, {
     hint: "Check --store and --schema; or start `carillon dev`, `server` or `worker` there first.",

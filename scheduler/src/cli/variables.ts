@@ -1,4 +1,4 @@
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 
 /** A text "env:NAME" stands for that variable, wherever it is. @throws OPTION_INVALID */
 export function fromEnvironment(value: unknown): unknown {

@@ -1,13 +1,14 @@
-import { clockTroubles, disagreements } from "../agreement.ts";
-import { type Clock, pause } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
-import type { Member, SessionStore } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import { untilAnswered } from "../until-answered.ts";
-import { servicePlace, type Witness } from "../witness.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
+import { untilAnswered } from "../base/until-answered.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Member, SessionStore } from "../cluster/session-store.ts";
+import { servicePlace, type Witness } from "../cluster/witness.ts";
+import { clockTroubles, disagreements } from "../settings/agreement.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { watchBeats } from "./living.ts";
-import { isGone, type JoinOptions, joinCluster } from "./membership.ts";
+import { joinCluster } from "./membership.ts";
+import { isGone, type JoinOptions } from "./open-session.ts";
 
 const retryMs = 250;
 /** What the store remembers of nodes that use no service. */
@@ -61,7 +62,7 @@ async function agree(options: JoinOptions, sessionId: number, signal?: AbortSign
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
       // The session lives on meanwhile, or is found ended and opened anew; what was asked is still to be asked.
-      if (!isCarillonError(error, "STORE_UNREACHABLE") || signal?.aborted) throw error;
+      if (!isStoreAway(error) || signal?.aborted) throw error;
       log.warn({ error: messageOf(error) }, "cannot compare settings with the others'; trying again");
       await pause(clock, retryMs, signal);
     }

@@ -1,7 +1,7 @@
-import { type Clock, pause } from "../clock.ts";
-import { messageOf } from "../errors.ts";
-import { type Election, type ElectionOptions, type Held, notHeld, type Term } from "../locks.ts";
-import type { Log } from "../log.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { type Election, type ElectionOptions, type Held, notHeld, type Term } from "../cluster/locks.ts";
 
 export interface ElectedOptions extends ElectionOptions {
   readonly clock: Clock;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type Clock, pause, systemClock } from "../clock.ts";
-import { CarillonError, isCarillonError } from "../errors.ts";
-import type { GraceLockStore } from "../grace-lock-store.ts";
+import { type Clock, pause, systemClock } from "../base/clock.ts";
+import { CarillonError, isStoreAway } from "../base/errors.ts";
+import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
 
 export interface GraceLockRowOptions {
   /** How long a holder may be silent, ms; its own belief ends a little earlier. Default 15,000. */
@@ -22,6 +22,9 @@ export interface RowSight<Kept extends object> {
   readonly rowVersion: number | null;
 }
 
+/** The lives that contend on each store from this process. */
+const livesOf = new WeakMap<GraceLockStore, Set<string>>();
+
 /** Safety between the end of belief here and the earliest moment at which another may vacate the row. */
 const marginMs = 500;
 /** A beat or a look that failed is tried again after this, or a tenth of the usual time if that is less. */
@@ -35,6 +38,7 @@ const hurryMs = 250;
  */
 export class GraceLockRow<Kept extends object> {
   readonly name: string;
+  readonly lives: Set<string>;
   readonly #store: GraceLockStore;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
@@ -67,6 +71,8 @@ export class GraceLockRow<Kept extends object> {
     }
     this.#store = store;
     this.name = name;
+    this.lives = livesOf.get(store) ?? new Set();
+    livesOf.set(store, this.lives);
     this.#timeoutMs = timeoutMs;
     this.#beatMs = beatMs;
     this.#pollMs = pollMs;
@@ -83,7 +89,7 @@ export class GraceLockRow<Kept extends object> {
       } catch (error) {
         // A silence that was not watched from end to end proves nothing.
         this.#silence = undefined;
-        if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+        if (!isStoreAway(error)) throw error;
         await pause(this.#clock, Math.min(hurryMs, this.#pollMs), signal);
       }
     }
@@ -91,10 +97,11 @@ export class GraceLockRow<Kept extends object> {
 
   async take(sight: RowSight<Kept>, record: Kept): Promise<HeldRow<Kept> | undefined> {
     const holder = randomUUID();
+    const { rowVersion, holder: replaced } = sight;
     this.#taking = holder;
     const beganMono = this.#clock.monotonic();
     try {
-      const taken = await this.#store.take(this.name, sight.rowVersion, holder, this.#timeoutMs, record);
+      const taken = await this.#store.take(this.name, rowVersion, { holder, replaced }, this.#timeoutMs, record);
       if (!taken) return undefined;
       this.#over.add(holder);
       const { name } = this;
@@ -102,7 +109,7 @@ export class GraceLockRow<Kept extends object> {
       this.#holding = new HeldRow(this.#store, this.#clock, terms, beganMono);
       return this.#holding;
     } catch (error) {
-      if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+      if (!isStoreAway(error)) throw error;
       // It may have been done: then the next look finds this holder, and vacates the row.
       this.#over.add(holder);
       return undefined;
@@ -232,7 +239,7 @@ export class HeldRow<Kept extends object> {
         // A release whose answer was lost has emptied the row.
         return written || (release && again && (await this.#wasReleased(record)));
       } catch (error) {
-        if (!isCarillonError(error, "STORE_UNREACHABLE")) throw error;
+        if (!isStoreAway(error)) throw error;
         await pause(this.#clock, this.#hurryMs, this.#end.signal);
       }
     }

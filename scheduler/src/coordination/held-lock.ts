@@ -1,5 +1,5 @@
-import type { CarillonError } from "../errors.ts";
-import { type Held, notHeld } from "../locks.ts";
+import type { CarillonError } from "../base/errors.ts";
+import { type Held, notHeld } from "../cluster/locks.ts";
 
 /** What a driver knows of something that it holds. */
 export interface Grip {

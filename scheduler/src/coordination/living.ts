@@ -1,7 +1,7 @@
-import { type Clock, pause } from "../clock.ts";
-import { CarillonError } from "../errors.ts";
-import { longestBeatMs } from "../settings.ts";
-import type { Member, SessionStore } from "../store.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Member, SessionStore } from "../cluster/session-store.ts";
+import { longestBeatMs } from "../settings/settings.ts";
 
 const lookMs = 250;
 /** Blind for longer than this: what stood still meanwhile may have been as blind as we were. */

@@ -1,8 +1,8 @@
 import { GraceLock } from "@carillon/zookeeper";
 import { expect, it } from "vitest";
-import { systemClock } from "../clock.ts";
-import type { LockPlace } from "../locks.ts";
-import { silentLog as log } from "../log.ts";
+import { systemClock } from "../base/clock.ts";
+import { silentLog as log } from "../base/log.ts";
+import type { LockPlace } from "../cluster/locks.ts";
 import { Locks } from "./locks.ts";
 
 it("keeps no grace lock that its user has closed", async () => {
@@ -16,7 +16,7 @@ it("keeps no grace lock that its user has closed", async () => {
   const none = () => {
     throw new Error("nobody asks for it");
   };
-  const nowhere = { name: "nowhere", look: none, take: none, watch: () => () => undefined };
+  const nowhere = { name: "nowhere", lives: new Set<string>(), look: none, take: none, watch: () => () => undefined };
   const place: LockPlace = {
     title: "nowhere",
     permits: none,

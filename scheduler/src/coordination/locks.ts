@@ -1,8 +1,9 @@
 import { setMaxListeners } from "node:events";
 import type { GraceLock, GraceLockOptions } from "@carillon/zookeeper";
-import { type Clock, pause } from "../clock.ts";
-import { type Duration, parseDuration } from "../duration.ts";
-import { CarillonError, isCarillonError } from "../errors.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError, isCarillonError, isStoreAway } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import {
   checkLockName,
   checkPermits,
@@ -18,8 +19,7 @@ import {
   type TryOptions,
   type WaitOptions,
   whileWaiting,
-} from "../locks.ts";
-import type { Log } from "../log.ts";
+} from "../cluster/locks.ts";
 import { LockElection } from "./election.ts";
 
 export interface LocksOptions {
@@ -112,6 +112,12 @@ export class Locks {
     return lock;
   }
 
+  /** Lays down what elections have given it, when their work has ended or has had its time; other locks stay. Never rejects. */
+  async closeElections(): Promise<void> {
+    const elections = [...this.#users].filter((user) => user instanceof LockElection);
+    await Promise.allSettled(elections.map((election) => election.close())); // `close` tells how they ended
+  }
+
   /** Releases everything, ends all waiting (STOPPED). Never rejects. */
   close(): Promise<void> {
     this.#closed ??= this.#stop();
@@ -202,8 +208,7 @@ export class Locks {
         return await whileWaiting(permits(), signal);
       } catch (error) {
         signal.throwIfAborted();
-        const isAway =
-          isCarillonError(error, "STORE_UNREACHABLE") || isCarillonError(error, "COORDINATION_UNREACHABLE");
+        const isAway = isStoreAway(error) || isCarillonError(error, "COORDINATION_UNREACHABLE");
         if (!wait || !isAway || this.#options.failFast) throw error;
         await pause(this.#options.clock, retryMs, signal);
       }

@@ -1,36 +1,13 @@
-import type { Clock } from "../clock.ts";
-import { pause, Sleeper } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { Beating, Member, Pulse, SessionIdentity, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { Witness } from "../witness.ts";
+import { Sleeper } from "../base/clock.ts";
+import { type CarillonError, type ErrorCode, isCarillonError, messageOf } from "../base/errors.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Beating, Pulse } from "../cluster/session-store.ts";
+import { noStandIn, type StandIn, type StoodIn } from "../cluster/stand-in.ts";
+import { ClockWatch } from "./clock-watch.ts";
+import { hurryMs, type JoinOptions, openSession } from "./open-session.ts";
 import { placeOf, untilBeat } from "./rhythm.ts";
-import { type Backing, Trust } from "./trust.ts";
+import { type Backing, marginMs, Trust } from "./trust.ts";
 
-export interface JoinOptions {
-  store: Store;
-  /** A coordination service; without one the store is all there is. */
-  witness?: Witness | undefined;
-  clock: Clock;
-  storeClock: StoreClock;
-  identity: SessionIdentity;
-  beatMs: number;
-  /** While a service shows this process and it does not lead: what a lost signal would have told comes no later. */
-  shownBeatMs?: number;
-  log: Log;
-  /**
-   * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
-   * followed by another (Infinity), and again once that is there. Default: it may.
-   */
-  agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
-}
-
-/** Safety between the end of trust here and the earliest moment another may act. */
-const marginMs = 500;
-/** A beat that failed is tried again this soon: trust is running out. */
-const hurryMs = 250;
 const clockSamples = 5;
 /** A leader asks this often what waits for a worker in vain; it is told of when it has for a minute. */
 const unservedLookMs = 30_000;
@@ -67,65 +44,6 @@ export async function joinCluster(options: JoinOptions, signal?: AbortSignal): P
   return membership;
 }
 
-/** Opens a session; a former holder of the name gets its timeout to show that it lives. */
-async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
-  const { store, clock, storeClock, identity } = options;
-  let rival: { member: Member; sinceMono: number; told: boolean } | undefined;
-  for (;;) {
-    const opened = await store.sessions.open(identity, storeClock.now());
-    if ("sessionId" in opened) return opened.sessionId;
-    const { taken } = opened;
-    if (rival && rival.member.sessionId === taken.sessionId && rival.member.beat !== taken.beat) {
-      throw nameTaken(taken);
-    }
-    if (!rival || rival.member.sessionId !== taken.sessionId) {
-      rival = { member: taken, sinceMono: clock.monotonic(), told: false };
-      options.log.info(
-        { node: identity.node, pid: taken.pid, host: taken.host },
-        "the name is in use; waiting to see whether its holder lives",
-      );
-    }
-    const known = rival;
-    const isOver = taken.witnessed
-      ? await isGone(options, taken, (error) => {
-          // Not its word against the holder's: it counts from when it can tell.
-          known.sinceMono = clock.monotonic();
-          if (!known.told) cannotTell(options, taken, error);
-          known.told = true;
-        })
-      : clock.monotonic() - rival.sinceMono >= taken.timeoutMs;
-    if (isOver) {
-      await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
-    } else if (taken.witnessed && clock.monotonic() - rival.sinceMono >= 2 * taken.timeoutMs) throw nameTaken(taken);
-    await pause(clock, hurryMs, signal);
-    if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
-  }
-}
-
-function nameTaken({ node, pid, host }: Member): CarillonError {
-  return new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a live process: pid ${pid} on ${host}`, {
-    hint: "Give this process another name, or leave the name out and one is made.",
-  });
-}
-
-/** Whether the witness says so; while it cannot tell, and without one, nobody is. @param unsure it cannot tell */
-export async function isGone(
-  options: JoinOptions,
-  member: Member,
-  unsure = (error: unknown) => cannotTell(options, member, error),
-): Promise<boolean> {
-  try {
-    return (await options.witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
-  } catch (error) {
-    unsure(error);
-    return false;
-  }
-}
-
-function cannotTell({ log }: JoinOptions, { node }: Member, error: unknown): void {
-  log.warn({ node, error: messageOf(error) }, "cannot tell whether the name's holder lives");
-}
-
 class StoreMembership implements Membership {
   readonly node: string;
   readonly #options: JoinOptions;
@@ -137,9 +55,13 @@ class StoreMembership implements Membership {
   /** Sessions that ended under this process and whose end is not told yet. */
   readonly #lost: number[] = [];
   readonly #trust: Trust;
+  readonly #standIn: StandIn;
+  readonly #clockWatch: ClockWatch;
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
+  /** Why it leads no more, once it has been told to stop. */
+  #handedOver: string | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
   /** When a beat asked last what waits in vain. */
@@ -154,9 +76,11 @@ class StoreMembership implements Membership {
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
     this.#sleeper = new Sleeper(options.clock);
+    this.#clockWatch = new ClockWatch(options);
     this.node = options.identity.node;
     this.#sessionId = sessionId;
     this.#trust = new Trust(options.identity.timeoutMs - marginMs);
+    this.#standIn = options.standIn ?? noStandIn;
   }
 
   get sessionId(): number {
@@ -173,11 +97,12 @@ class StoreMembership implements Membership {
   }
 
   #trustedUntil(mono: number): number {
-    return this.#trust.until(this.#options.witness, mono);
+    // The stand-in has told the others to go by its own proofs of life.
+    return Math.max(this.#trust.until(this.#options.witness, mono), this.#standIn.sureUntilMono());
   }
 
   term(): number | null {
-    if (this.#term === null || !this.trusted()) return null;
+    if (this.#term === null || this.#handedOver !== null || this.#standIn.acts || !this.trusted()) return null;
     const { witness, clock } = this.#options;
     return !witness || (witness.ahead() && this.#trust.heardUntil() >= clock.monotonic()) ? this.#term : null;
   }
@@ -207,12 +132,34 @@ class StoreMembership implements Membership {
   async begin(): Promise<void> {
     const { witness } = this.#options;
     witness?.onChange((what) => this.#onWitness(what));
+    this.#options.storeClock.onHold(() => this.refresh());
+    this.#standIn.onBack((stood) => this.#onBack(stood));
     this.#announce();
     await this.#beat();
     this.#loop = this.#run();
   }
 
-  async leave(why: string): Promise<void> {
+  async handOver(why: string): Promise<void> {
+    this.#handedOver ??= why;
+    this.#tellTerm();
+    const { witness, log } = this.#options;
+    try {
+      if (this.#term !== null) await this.#resign(this.#term, why);
+    } catch (error) {
+      // The next beat tries again, and then `leave`.
+      log.debug({ error: messageOf(error) }, "leadership could not be handed over yet");
+    }
+    // After the store knows: the next in line finds leadership vacant.
+    await witness?.stepDown();
+  }
+
+  async #resign(term: number, why: string): Promise<void> {
+    const { store, storeClock } = this.#options;
+    await store.sessions.resign(term, storeClock.now(), why);
+    if (this.#term === term) this.#term = null;
+  }
+
+  async leave(why: string, abandoned?: AbortSignal): Promise<void> {
     if (this.#left.signal.aborted) return;
     this.#left.abort();
     this.#sleeper.wake();
@@ -221,11 +168,13 @@ class StoreMembership implements Membership {
     this.#cancelShown();
     const { store, storeClock, log, witness } = this.#options;
     try {
-      if (this.#term !== null) await store.sessions.resign(this.#term, storeClock.now(), why);
+      if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
       // The others find out by silence; nothing is lost but their time.
-      log.warn({ error: messageOf(error) }, "could not say goodbye to the store");
+      const fields = { error: messageOf(error) };
+      if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
+      else log.warn(fields, "could not say goodbye to the store");
     }
     this.#term = null;
     this.#trust.over(0);
@@ -240,8 +189,16 @@ class StoreMembership implements Membership {
     if (what !== "members" || this.#options.witness?.first()) this.refresh();
   }
 
+  /** The event loop turns again: the next beat says what the session relies on from now on. */
+  #onBack({ resigned }: StoodIn): void {
+    if (resigned) this.#term = null;
+    this.#tellTerm();
+    this.refresh();
+  }
+
   #announce(): void {
     const { witness, identity } = this.#options;
+    this.#standIn.tell({ sessionId: this.#sessionId });
     const { node, role, host, pid, version, groups = [], labels = {}, capacity = null } = identity;
     witness?.announce({ sessionId: this.#sessionId, node, role, host, pid, version, groups, labels, capacity });
   }
@@ -273,6 +230,10 @@ class StoreMembership implements Membership {
 
   async #beat(): Promise<void> {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
+    // One of the two speaks for the session at a time: of two beats at once, others could go by either.
+    const stood = await this.#standIn.quiet();
+    if (stood) this.#trust.stoodIn(stood.sureUntilMono);
+    const { times } = this.#standIn;
     const began = clock.monotonic();
     const backing = this.#backing();
     const looks = this.#term !== null && began - this.#lookedAt >= unservedLookMs;
@@ -280,22 +241,26 @@ class StoreMembership implements Membership {
     const pulse = await store.sessions.beat(this.#sessionId, storeClock.now(), {
       witnessed: backing === "witness",
       everyone: witness?.first() ?? false,
+      wallMs: clock.wall(),
       unserved: looks,
     });
+    if (this.#standIn.times !== times) return this.#beat();
     const ended = clock.monotonic();
     if (looks) this.#lookedAt = began;
-    storeClock.sample(began, pulse.storeMs, ended);
+    storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
     // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) this.#silence.clear();
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
+    await this.#clockWatch.beaten(pulse, this.#sessionId, this.#term !== null);
     this.#awaitSilence();
     this.#watchShown();
     for (const lost of this.#lost.splice(0)) {
       for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
     }
     this.#pulse = pulse;
+    this.#standIn.tell({ server: pulse.server ?? null });
     if (pulse.leadership.sessionId !== this.#sessionId || pulse.leadership.term !== this.#term) this.#term = null;
     await this.#bury(pulse);
     await this.#stand(pulse);
@@ -437,8 +402,12 @@ class StoreMembership implements Membership {
   async #stand({ leadership, led }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
-    witness?.contend();
     const mine = leadership.sessionId === this.#sessionId;
+    if (this.#handedOver !== null) {
+      if (mine) await this.#resign(leadership.term, this.#handedOver);
+      return;
+    }
+    witness?.contend();
     if (witness && !witness.ahead()) {
       this.#term = null;
       if (mine) await store.sessions.resign(leadership.term, storeClock.now(), `not first in ${witness.title}'s line`);
@@ -463,6 +432,7 @@ class StoreMembership implements Membership {
     const term = this.term();
     if (term === this.#toldTerm) return;
     this.#toldTerm = term;
+    this.#standIn.tell({ term });
     for (const listener of this.#leadershipListeners) listener(term);
   }
 
@@ -471,6 +441,8 @@ class StoreMembership implements Membership {
     const { clock } = this.#options;
     const mono = clock.monotonic();
     let wait = this.#untilBeat();
+    // Until the nodes have judged a step of the store's clock.
+    if (this.#options.storeClock.held) wait = Math.min(wait, hurryMs);
     for (const member of this.#pulse?.members ?? []) {
       const known = this.#silence.get(member.sessionId);
       // Only one that stood still between our last two looks: the others' time ends after our next look anyhow.

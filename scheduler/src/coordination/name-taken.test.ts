@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import { StoreClock } from "../store-clock.ts";
-import { type JoinOptions, joinCluster } from "./membership.ts";
+import { StoreClock } from "../store/store-clock.ts";
+import { joinCluster } from "./membership.ts";
+import type { JoinOptions } from "./open-session.ts";
 
 it("waits for a service that cannot tell whether a name's holder lives, and refuses the name when it says so for long", async () => {
   const clock = new VirtualClock(1_000_000);

@@ -1,9 +1,9 @@
-import { type Clock, pause } from "../clock.ts";
-import { CarillonError, isCarillonError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { SessionStore } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import { type Witness, type WitnessOptions, withoutCredentials } from "../witness.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError, isCarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { SessionStore } from "../cluster/session-store.ts";
+import { type Witness, type WitnessOptions, withoutCredentials } from "../cluster/witness.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 
 const zookeeper = /^zookeepers?:\/\/./;
@@ -34,8 +34,8 @@ export interface OpenOptions {
 const retryMs = 1_000;
 
 // A driver is loaded where it is used: a cluster that needs none starts without reading their code.
-const openRedis = async () => (await import("./redis.ts")).openRedisWitness;
-const openZooKeeper = async () => (await import("./zookeeper.ts")).openZooKeeper;
+const openRedis = async () => (await import("./redis/redis.ts")).openRedisWitness;
+const openZooKeeper = async () => (await import("./zookeeper/zookeeper.ts")).openZooKeeper;
 
 /**
  * Opens what else than the store the cluster coordinates by, and sees to it that all its nodes use the same.
@@ -75,6 +75,6 @@ export async function openCoordination(
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);
-  if (redis.test(url)) return (await import("./redis-registry.ts")).lookAtRedis(url);
-  return (await import("./zookeeper.ts")).lookAtZooKeeper(url);
+  if (redis.test(url)) return (await import("./redis/registry.ts")).lookAtRedis(url);
+  return (await import("./zookeeper/zookeeper.ts")).lookAtZooKeeper(url);
 }

@@ -1,4 +1,4 @@
-import type { Beating } from "../store.ts";
+import type { Beating } from "../cluster/session-store.ts";
 
 /**
  * Beats have places in a common measure, by the store's clock: nodes share it out evenly, workers lie in its second half,

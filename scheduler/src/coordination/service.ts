@@ -1,9 +1,9 @@
-import type { Clock } from "../clock.ts";
-import type { LockPlace } from "../locks.ts";
-import type { Log } from "../log.ts";
-import type { Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { Witness } from "../witness.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { LockPlace } from "../cluster/locks.ts";
+import type { Witness } from "../cluster/witness.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 import { type OpenOptions, openCoordination } from "./open.ts";
 
@@ -46,7 +46,7 @@ export class CoordinationService {
     const witness = await this.#open(store, false);
     const { lockEra: era } = await store.sessions.cluster();
     if (witness) return witness.locks({ era, nextBase: () => store.locks.nextBase() });
-    const { StoreLocks } = await import("./store-locks.ts");
+    const { StoreLocks } = await import("./store/locks.ts");
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 

@@ -61,3 +61,16 @@ it("wants both words while one backing follows the other", () => {
   trust.beaten("store", 2_000);
   expect(until(2_300)).toBe(3_000);
 });
+
+it("goes by a stand-in's word until a beat tells of another; where none of its proofs was answered, by both", () => {
+  const answered = shown();
+  answered.trust.stoodIn(3_000);
+  expect(answered.until(2_100)).toBe(3_000);
+  answered.trust.beating("witness", 2_200);
+  answered.trust.beaten("witness", 2_200);
+  expect(answered.until(2_300)).toBe(5_000);
+  const unanswered = shown();
+  unanswered.trust.stoodIn(0);
+  // What it said may have reached the store long before: nothing is sure until a beat is answered.
+  expect(unanswered.until(2_100)).toBeLessThanOrEqual(1_010);
+});

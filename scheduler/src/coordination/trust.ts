@@ -1,4 +1,4 @@
-import type { Witness } from "../witness.ts";
+import type { Witness } from "../cluster/witness.ts";
 
 /**
  * Until when nobody else may have taken this process for dead, by its own monotonic clock. Others judge a session by
@@ -10,6 +10,9 @@ import type { Witness } from "../witness.ts";
  * session may have been ended in it: being shown again proves nothing until a heartbeat finds it alive.
  */
 export type Backing = "store" | "witness";
+
+/** Safety between the end of trust here and the earliest moment another may act. */
+export const marginMs = 500;
 
 export class Trust {
   readonly #windowMs: number;
@@ -64,6 +67,15 @@ export class Trust {
     this.#backing = backing;
     this.#aliveAt = beganMono;
     this.#storeUntil = this.#heardUntil = beganMono + this.#windowMs;
+  }
+
+  /**
+   * A stand-in said that the session relies on the store. @param untilMono until when it is sure by the last of its proofs of life that was
+   * answered; 0: none was, and others may read either
+   */
+  stoodIn(untilMono: number): void {
+    if (untilMono > 0) this.beaten("store", untilMono - this.#windowMs);
+    else if (this.#backing !== "store") this.#backing = "either";
   }
 
   /** The session is over: whoever ended it may act already, however young the last proof of life is. */

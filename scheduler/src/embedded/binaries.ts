@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { chmod, constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, dirname, join } from "node:path";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 import { codeOf } from "./failure.ts";
 import { type Owner, run } from "./program.ts";
 import { oldestMajor } from "./settings.ts";
@@ -48,8 +48,8 @@ export async function findBinaries(search: BinarySearch): Promise<Binaries> {
       `The data was made by PostgreSQL ${search.major}, and the binaries are of another major version: ${others.join("; ")}.`,
       {
         hint:
-          `Install PostgreSQL ${search.major} (or name its folder by the option \`binaries\`) to go on with this data or ` +
-          "to dump it with pg_dump for the newer one; or move the store's folder aside to start empty.",
+          `Install PostgreSQL ${search.major} (or name its folder by the option \`binaries\`) to go on with this data, or to ` +
+          "bring it to the other version by pg_dump and pg_restore: docs/embedded.md has the steps. Or move the store's folder aside to start empty.",
       },
     );
   }

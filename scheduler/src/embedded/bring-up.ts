@@ -1,5 +1,5 @@
-import { pause, systemClock } from "../clock.ts";
-import { CarillonError } from "../errors.ts";
+import { pause, systemClock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
 import { findBinaries } from "./binaries.ts";
 import { dataMajor, initialise, wasInterrupted } from "./data.ts";
 import { fileFailure, throwIfAborted } from "./failure.ts";

@@ -1,14 +1,20 @@
-import { CarillonError, isCarillonError, messageOf } from "../errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 
 /** The file system's own words, as codes of Node and as texts in a server's or initdb's output. */
 const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
 const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
+
+/** Dynamic shared memory lies in /dev/shm, which a container often has little of. The text of PostgreSQL ends as that of a full disk. */
+const sharedMemory = /shared memory segment/;
 
 /** What a server writes when nothing is wrong. */
 const routine = /carillon: starting|LOG: {2}(starting|listening|database system|redo|invalid record length)/;
 
 const hints = {
   full: "Free space on that disk, or put the store on another: its folder is the option `directory`.",
+  sharedMemory:
+    "The store's disk is not full: /dev/shm is. Give the container more (docker run --shm-size=256m), " +
+    "or, for a store that was made already, set dynamic_shared_memory_type = 'mmap' in its data/postgresql.conf.",
   readOnly:
     "Make the folder writable for this user, or put the store elsewhere: its folder is the option `directory`. " +
     "Or use a server of your own: DATABASE_URL=postgres://…",
@@ -39,6 +45,10 @@ export function serverFailure(what: string, output: string, log: string, free?: 
     .slice(Math.max(0, at - 1), at + 1)
     .filter((line, n, both) => n === both.length - 1 || !routine.test(line));
   const said = cause.map((line) => line.trim()).join("; ") || "it said nothing";
+  if (full.test(said) && sharedMemory.test(said))
+    return new CarillonError("EMBEDDED_FAILED", `/dev/shm is too small for the embedded server; ${what}: ${said}`, {
+      hint: hints.sharedMemory,
+    });
   if (full.test(said) || (free !== undefined && free < 1024 * 1024)) {
     const left = free === undefined ? "" : ` (${Math.floor(free / 1024)} KiB free)`;
     return new CarillonError("STORE_FULL", `The disk of the embedded store is full${left}; ${what}: ${said}`, {

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 import { type Owner, run } from "./program.ts";
 
 /**

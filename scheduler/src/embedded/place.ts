@@ -18,7 +18,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 import { codeOf, fileFailure } from "./failure.ts";
 import { chooseOwner, reaches } from "./owner.ts";
 import type { Owner } from "./program.ts";

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { CarillonError, messageOf } from "../errors.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
 import { codeOf, serverFailure, throwIfAborted } from "./failure.ts";
 import type { Place } from "./place.ts";
 import { serverProcesses } from "./processes.ts";

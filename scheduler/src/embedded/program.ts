@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 
 /** The unprivileged user a process of root runs the server as. */
 export interface Owner {

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { pause, systemClock } from "../clock.ts";
-import { CarillonError } from "../errors.ts";
+import { pause, systemClock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { Binaries } from "./binaries.ts";
 import { fileFailure, serverFailure } from "./failure.ts";
 import { boundLog, freeBytes, readLog } from "./log-file.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, lstat, readdir, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { pause, systemClock } from "../clock.ts";
+import { pause, systemClock } from "../base/clock.ts";
 import { codeOf, throwIfAborted } from "./failure.ts";
 
 /**

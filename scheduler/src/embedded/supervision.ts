@@ -1,5 +1,5 @@
-import { pause, systemClock } from "../clock.ts";
-import { CarillonError, messageOf } from "../errors.ts";
+import { pause, systemClock } from "../base/clock.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
 import { type BringUp, type BringUpOptions, bringUp } from "./bring-up.ts";
 import { boundLog, logCheckMs } from "./log-file.ts";
 import type { Place } from "./place.ts";

@@ -1,8 +1,9 @@
-import { type Clock, EarliestTimer } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Log } from "../log.ts";
-import type { Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import { type Clock, EarliestTimer } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface DispatcherOptions {
@@ -47,6 +48,11 @@ export class Dispatcher {
   /** A run must be judged then. */
   onHeld(dueMs: number): void {
     this.#wakeAt(dueMs);
+  }
+
+  /** Of a run that must be judged nobody may have heard, and of those that wait in line no pulse tells. */
+  onResync(): void {
+    this.#wakeAt(this.#options.storeClock.now());
   }
 
   stop(): Promise<void> {

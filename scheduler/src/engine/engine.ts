@@ -1,10 +1,12 @@
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
-import type { Log } from "../log.ts";
-import type { Random } from "../random.ts";
-import type { Signal, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import type { Finding } from "../alarms/alarms.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { Definitions } from "../store/definitions.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Janitor } from "./janitor.ts";
 import { Lookout } from "./lookout.ts";
@@ -25,6 +27,7 @@ export interface EngineOptions {
   horizonMs: number;
   rescueGraceMs: number;
   keepMs: number;
+  releaseGraceMs: number;
   onAccepted?: (slots: number) => void;
 }
 
@@ -87,6 +90,7 @@ export class Engine {
     if (this.#stopped) return;
     if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
     if (signal.kind === "held") this.#dispatcher.onHeld(signal.dueMs);
+    if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
     // An edit may have made routed runs of those that were not.
     if (signal.kind === "tasks" || signal.kind === "resync") this.#router.onDirect(0);
@@ -100,6 +104,15 @@ export class Engine {
         else this.#membership.refresh();
       });
     }
+  }
+
+  /** Tasks whose definition this process cannot read: how many, and as an alarm's findings; null: not known yet. */
+  get unreadable(): number {
+    return this.#planner.unreadable;
+  }
+
+  unreadableFound(): Finding[] | null {
+    return this.#planner.unreadableFound();
   }
 
   async stop(): Promise<void> {

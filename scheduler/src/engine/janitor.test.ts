@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import type { Membership } from "../coordination.ts";
-import { silentLog } from "../log.ts";
-import type { Store } from "../store.ts";
-import { StoreClock } from "../store-clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Store } from "../store/store.ts";
+import { StoreClock } from "../store/store-clock.ts";
 import { Janitor } from "./janitor.ts";
 
 const hourMs = 3_600_000;
@@ -14,10 +14,12 @@ function stage({
   rotate = () => undefined,
   look = () => undefined,
   fold = () => 0,
+  looksAtReleases = () => undefined,
 }: {
   rotate?: (nowMs: number) => void;
   look?: () => void;
   fold?: () => number;
+  looksAtReleases?: (graceMs: number) => void;
 }) {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
@@ -37,12 +39,26 @@ function stage({
         return 0;
       },
       foldCounters: async () => fold(),
+      adoptLeft: async (graceMs: number) => {
+        looksAtReleases(graceMs);
+        return [];
+      },
+      forgetReleases: async () => undefined,
     },
   } as unknown as Store;
   const membership = { term: () => term } as Membership;
-  const janitor = new Janitor({ store, membership, clock, storeClock, log: silentLog, keepMs: 1 });
+  const janitor = new Janitor({
+    store,
+    membership,
+    clock,
+    storeClock,
+    log: silentLog,
+    keepMs: 1,
+    releaseGraceMs: 60_000,
+  });
   return {
-    ...{ clock, storeClock },
+    clock,
+    storeClock,
     async pulse() {
       janitor.onPulse();
       // Every promise of a round is settled by then: none of them waits for more than another of them.
@@ -119,4 +135,25 @@ it("looks for what changes left behind each minute, and folds, though history ca
   }
   expect(looks).toEqual([0, 60, 120]);
   expect(folds).toEqual([60]);
+});
+
+it("looks four times a grace time for definitions that nobody stands behind, as the leader", async () => {
+  const looks: number[] = [];
+  const { clock, pulse, resign } = stage({
+    looksAtReleases(graceMs) {
+      expect(graceMs).toBe(60_000);
+      looks.push((clock.monotonic() - began) / 1_000);
+    },
+  });
+  const began = clock.monotonic();
+  const minute = async () => {
+    for (let pulses = 0; pulses < 20; pulses++) {
+      await pulse();
+      clock.advance(3_000);
+    }
+  };
+  await minute();
+  resign();
+  await minute();
+  expect(looks).toEqual([0, 15, 30, 45]);
 });

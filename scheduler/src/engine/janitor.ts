@@ -1,8 +1,8 @@
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Log } from "../log.ts";
-import type { Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface JanitorOptions {
@@ -12,6 +12,8 @@ export interface JanitorOptions {
   storeClock: StoreClock;
   log: Log;
   keepMs: number;
+  /** How long a release stands behind its definitions after the last of its processes was seen. */
+  releaseGraceMs: number;
 }
 
 const rotateEveryMs = 3_600_000;
@@ -21,13 +23,15 @@ const foldEveryMs = 60_000;
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
+const looksPerGrace = 4;
+const toldAtMost = 20;
 /** How long the transaction of someone who enqueues may take, and a run of it be found that a change of its task left behind. */
 const enqueuingMs = 600_000;
 
 /**
  * Makes true: there is always a partition for what is written, history older than the retention is gone, counter rows and
- * ended sessions that anyone must look at stay few, and no run stays as its task was before a change, or set aside for a
- * pause that is over. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * ended sessions that anyone must look at stay few, no run stays as its task was before a change, or set aside for a
+ * pause that is over, and no task keeps a definition that no living process brings while one brings another. The leader's work; partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -35,10 +39,12 @@ export class Janitor {
   readonly #rotation: SingleFlight;
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;
+  readonly #releases: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
   /** For which day of the store's clock. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  #releasesAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
 
@@ -47,6 +53,9 @@ export class Janitor {
     this.#foldedAt = options.clock.monotonic();
     this.#rotation = new SingleFlight("history's rotation", options.log, () => this.#rotate());
     this.#look = new SingleFlight("look for what changes left behind", options.log, () => this.#takeUp());
+    this.#releases = new SingleFlight("look for definitions that nobody stands behind", options.log, () =>
+      this.#lookAtReleases(),
+    );
     this.#folding = new SingleFlight("folding of counters", options.log, () => this.#fold());
   }
 
@@ -55,11 +64,12 @@ export class Janitor {
     const mono = this.#options.clock.monotonic();
     if (this.#isRotationDue()) void this.#rotation.run();
     if (mono - this.#lookedAt >= lookEveryMs) void this.#look.run();
+    if (mono - this.#releasesAt >= this.#options.releaseGraceMs / looksPerGrace) void this.#releases.run();
     if (mono - this.#foldedAt >= this.#foldWaitMs) void this.#folding.run();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#rotation.stop(), this.#look.stop(), this.#folding.stop()]);
+    await Promise.all([this.#rotation.stop(), this.#look.stop(), this.#folding.stop(), this.#releases.stop()]);
   }
 
   /**
@@ -78,6 +88,7 @@ export class Janitor {
     const { dropped } = await store.history.rotate(forMs, keepMs);
     if (dropped.length > 0) log.info({ dropped }, "dropped history past its retention");
     await store.access.sweep(storeClock.now());
+    await store.tasks.forgetReleases(forMs - keepMs);
     this.#rotatedAt = clock.monotonic();
     this.#rotatedDay = Math.floor(forMs / dayMs);
   }
@@ -88,6 +99,20 @@ export class Janitor {
     const nowMs = storeClock.now();
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
+  }
+
+  async #lookAtReleases(): Promise<void> {
+    const { store, membership, clock, storeClock, releaseGraceMs, log } = this.#options;
+    this.#releasesAt = clock.monotonic();
+    const change = { author: membership.node, reason: "", nowMs: storeClock.now() };
+    const adopted = await store.tasks.adoptLeft(releaseGraceMs, change);
+    for (const { task, from, to } of adopted.slice(0, toldAtMost))
+      log.warn(
+        { task, from, to },
+        "no process of the release that defined it is left: the task has another's definition",
+      );
+    if (adopted.length > toldAtMost)
+      log.warn({ tasks: adopted.length }, "so many tasks in all have another release's definition now");
   }
 
   async #fold(): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Membership } from "../coordination.ts";
-import type { Pulse } from "../store.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
 import { Lookout } from "./lookout.ts";
 
 describe("the lookout", () => {

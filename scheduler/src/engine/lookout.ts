@@ -1,6 +1,6 @@
-import type { Membership } from "../coordination.ts";
-import type { Log } from "../log.ts";
-import type { Pulse } from "../store.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
 
 export interface LookoutOptions {
   membership: Membership;

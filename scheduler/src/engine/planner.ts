@@ -1,18 +1,24 @@
-import { refill } from "../agreement.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions, KnownTask } from "../definitions.ts";
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { type PlanStep, planTask } from "../planning.ts";
-import type { PlanWrite, Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import { isPaced } from "../task-policies.ts";
+import type { Finding } from "../alarms/alarms.ts";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import { refill } from "../settings/agreement.ts";
+import { planTask } from "../slots/plan.ts";
+import type { DuePlan, PlanWrite, SetAside } from "../slots/plan-store.ts";
+import type { Definitions } from "../store/definitions.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import { isPaced } from "../task/policies.ts";
 import { SingleFlight } from "./single-flight.ts";
+import { type Reason, Unread } from "./unread.ts";
 
 export interface PlannerOptions {
   store: Store;
   membership: Membership;
   definitions: Definitions;
+  clock: Clock;
   storeClock: StoreClock;
   log: Log;
   /** How far ahead slots are accepted; longer than an election takes. */
@@ -23,6 +29,18 @@ export interface PlannerOptions {
 /** Tasks read, and at least one task's slots or this many written, by one statement each. */
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
+/** Definitions that cannot be read, tried before the store is asked again: each takes up to a millisecond, for the hint of its error. */
+const unreadPerStep = 50;
+
+const nothing: ReadonlySet<number> = new Set();
+
+interface Steps {
+  writes: PlanWrite[];
+  /** How many could not be read. */
+  unread: number;
+  /** More is due than these steps decide of. */
+  open: boolean;
+}
 
 /**
  * Makes true: every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The
@@ -31,11 +49,11 @@ const slotsPerStatement = 5_000;
 export class Planner {
   readonly #options: PlannerOptions;
   readonly #flight: SingleFlight;
-  /** Tasks that could not be planned here, and in which version. */
-  readonly #unread = new Map<number, number>();
+  readonly #unread: Unread;
 
   constructor(options: PlannerOptions) {
     this.#options = options;
+    this.#unread = new Unread(options.clock);
     this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
   }
 
@@ -50,6 +68,21 @@ export class Planner {
     return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
   }
 
+  /** Tasks that this process could not read, and does not look at for a while. */
+  setAside(): SetAside[] {
+    return this.#unread.setAside();
+  }
+
+  get unreadable(): number {
+    return this.#unread.size;
+  }
+
+  /** null: not known yet. */
+  unreadableFound(): Finding[] | null {
+    const { definitions, membership } = this.#options;
+    return this.#unread.findings(membership.node, (taskId) => definitions.get(taskId)?.version);
+  }
+
   stop(): Promise<void> {
     return this.#flight.stop();
   }
@@ -60,20 +93,44 @@ export class Planner {
     if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
   }
 
-  /** undefined: this process cannot read the task's schedule. Another may, and the other tasks are not to wait for that. */
-  #stepOf(known: KnownTask, nextSlotMs: number, nowMs: number, untilMs: number): PlanStep | undefined {
-    const { taskId, version, definition } = known;
-    try {
-      return planTask(definition, known.schedule, taskId, nextSlotMs, nowMs, untilMs);
-    } catch (error) {
-      if (this.#unread.get(taskId) !== version)
-        this.#options.log.error(
-          { task: definition.name, error: messageOf(error) },
-          "this process cannot plan the task",
-        );
-      this.#unread.set(taskId, version);
-      return undefined;
+  /** What this process cannot read is set aside: another may, and the other tasks are not to wait for that. */
+  #stepsOf(due: readonly DuePlan[], nowMs: number, untilMs: number): Steps {
+    const { definitions } = this.#options;
+    const steps: Steps = { writes: [], unread: 0, open: due.length === tasksPerStep };
+    const news: Reason[] = [];
+    let slots = 0;
+    for (const plan of due) {
+      const known = definitions.get(plan.taskId);
+      // Edited since it was read: the next reading has the new version.
+      if (known?.version !== plan.version) continue;
+      if (slots >= slotsPerStatement || steps.unread >= unreadPerStep) {
+        steps.open = true;
+        break;
+      }
+      // By the planner or the rescuer, while the other one read what is due.
+      if (this.#unread.has(plan)) {
+        steps.unread++;
+        continue;
+      }
+      try {
+        const step = planTask(known.definition, known.schedule, plan.taskId, { ...plan, nowMs, untilMs });
+        slots += step.slots.length;
+        steps.open ||= step.nextSlotMs !== null && step.nextSlotMs <= untilMs;
+        const gated = known.definition.overlap.limit !== null || isPaced(known.definition);
+        steps.writes.push({ ...plan, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated });
+        this.#unread.delete(plan.taskId);
+      } catch (error) {
+        const reason = { task: known.definition.name, error: messageOf(error) };
+        if (this.#unread.add(plan, reason)) news.push(reason);
+        steps.unread++;
+      }
     }
+    if (news.length > 0)
+      this.#options.log.error(
+        { ...news[0], tasks: news.length },
+        "this process cannot plan the task, nor others like it",
+      );
+    return steps;
   }
 
   /**
@@ -81,40 +138,24 @@ export class Planner {
    * @param term null when acting as a rescuer
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
-    const { store, membership, definitions, storeClock, onAccepted } = this.#options;
+    const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;
+    const beganMono = clock.monotonic();
     for (;;) {
-      const due = await store.plans.due(untilMs, tasksPerStep);
-      if (due.length === 0) return;
+      const due = await store.plans.due(untilMs, tasksPerStep, this.#unread.setAside());
+      if (due.length === 0) break;
       await definitions.ensure(due);
       const nowMs = storeClock.now();
-      const writes: PlanWrite[] = [];
-      let open = due.length === tasksPerStep;
-      let slots = 0;
-      for (const plan of due) {
-        const known = definitions.get(plan.taskId);
-        // Edited since it was read: the next reading has the new version.
-        if (known?.version !== plan.version) continue;
-        if (slots >= slotsPerStatement) {
-          open = true;
-          break;
-        }
-        const step = this.#stepOf(known, plan.nextSlotMs, nowMs, untilMs);
-        if (step === undefined) continue;
-        slots += step.slots.length;
-        open ||= step.nextSlotMs !== null && step.nextSlotMs <= untilMs;
-        writes.push({
-          ...plan,
-          newNextSlotMs: step.nextSlotMs,
-          slots: step.slots,
-          missed: step.missed,
-          gated: known.definition.overlap.limit !== null || isPaced(known.definition),
-        });
-      }
-      const { taken, accepted } = await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
+      const { writes, unread, open } = this.#stepsOf(due, nowMs, untilMs);
+      const { taken, accepted } =
+        writes.length === 0
+          ? { taken: nothing, accepted: 0 }
+          : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
+      if (!open) break;
       // What was not taken is in the hands of another planner or an edit, and is seen again with the next pulse.
-      if (taken.size === 0 || !open) return;
+      if (taken.size + unread === 0) return;
       if (term !== null && membership.term() !== term) return;
     }
+    this.#unread.looked(beganMono);
   }
 }

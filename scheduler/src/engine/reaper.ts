@@ -1,8 +1,9 @@
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Log } from "../log.ts";
-import type { Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface ReaperOptions {

@@ -1,9 +1,12 @@
-import { type Clock, pause } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
-import type { Log } from "../log.ts";
-import type { Pulse, Signal, TaskChange, TaskStore } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { Definitions } from "../store/definitions.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { TaskChange } from "../task/task-record.ts";
+import type { TaskStore } from "../task/task-store.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface ReconcilerOptions {

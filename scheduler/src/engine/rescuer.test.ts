@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import { silentLog } from "../log.ts";
-import type { DuePlan, Pulse } from "../store.ts";
-import { StoreClock } from "../store-clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { DuePlan } from "../slots/plan-store.ts";
+import { StoreClock } from "../store/store-clock.ts";
 import { Rescuer, type RescuerOptions } from "./rescuer.ts";
 
 it("asks ever more seldom for a slot that it cannot plan, however often a pulse tells of it, and at once for another", async () => {
@@ -21,8 +22,12 @@ it("asks ever more seldom for a slot that it cannot plan, however often a pulse 
       },
     },
     membership: { node: "a", sessionId: 1, term: () => null, trusted: () => true, refresh: () => tellPulse() },
-    planner: { plan: async () => undefined },
-    ...{ clock, storeClock, log: silentLog, horizonMs: 15_000, aheadMs: 2_000 },
+    planner: { plan: async () => undefined, setAside: () => [] },
+    clock,
+    storeClock,
+    log: silentLog,
+    horizonMs: 15_000,
+    aheadMs: 2_000,
   } as unknown as RescuerOptions);
   tellPulse = () => rescuer.onPulse({ nextSlotMs: slot.nextSlotMs, members: [] } as unknown as Pulse);
   const pass = async (ms: number) => {

@@ -1,8 +1,10 @@
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Log } from "../log.ts";
-import type { DuePlan, Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { DuePlan } from "../slots/plan-store.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import type { Planner } from "./planner.ts";
 import { SingleFlight } from "./single-flight.ts";
 
@@ -72,9 +74,12 @@ export class Rescuer {
   async #rescue(): Promise<void> {
     const { store, membership, planner, clock, storeClock, horizonMs, log } = this.#options;
     if (!membership.trusted()) return;
-    const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1);
-    const isSame =
-      forgotten && forgotten.taskId === this.#last?.taskId && forgotten.nextSlotMs === this.#last.nextSlotMs;
+    const setAside = planner.setAside();
+    const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1, setAside);
+    // A slot that is set aside stays the earliest that a pulse tells of.
+    const isSame = forgotten
+      ? forgotten.taskId === this.#last?.taskId && forgotten.nextSlotMs === this.#last.nextSlotMs
+      : setAside.length > 0;
     this.#vainMs = isSame ? Math.min(vainMostMs, Math.max(vainLeastMs, 2 * this.#vainMs)) : 0;
     this.#last = forgotten;
     this.#lastMono = clock.monotonic();

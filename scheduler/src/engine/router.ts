@@ -1,12 +1,13 @@
-import { type Clock, EarliestTimer } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import { isCarillonError } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { Random } from "../random.ts";
-import type { AddressWrite, RouteView, UnaddressedRun } from "../route-store.ts";
-import { choose, eligible, type LiveWorker, turnTaken } from "../routing.ts";
-import type { Pulse, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
+import { type Clock, EarliestTimer } from "../base/clock.ts";
+import { isCarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { AddressWrite, RouteView, UnaddressedRun } from "../run/route-store.ts";
+import { choose, eligible, type LiveWorker, turnTaken } from "../run/routing.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface RouterOptions {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { silentLog } from "../log.ts";
+import { silentLog } from "../base/log.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 it("answers each call by a run that began after it, also one that comes as another ends", async () => {

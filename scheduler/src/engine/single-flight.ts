@@ -1,7 +1,7 @@
-import { type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
+import { type ErrorCode, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 
-const passing: ReadonlySet<ErrorCode> = new Set(["STORE_UNREACHABLE", "STORE_CONFLICT", "FENCE_STALE"]);
+const passing: ReadonlySet<ErrorCode> = new Set(["STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
  * A service's one verb, never twice at once: calls that come while it runs make it run once more afterwards. A store
@@ -45,7 +45,8 @@ export class SingleFlight {
       try {
         await this.#work();
       } catch (error) {
-        const expected = isCarillonError(error) && passing.has(error.code);
+        // After a stop that did not wait for it, it finds the store closed.
+        const expected = this.#stopped || isStoreAway(error) || (isCarillonError(error) && passing.has(error.code));
         const fields = { service: this.#name, error: messageOf(error) };
         if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import type { Membership } from "../coordination.ts";
-import { silentLog } from "../log.ts";
-import type { Store } from "../store.ts";
-import { StoreClock } from "../store-clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Store } from "../store/store.ts";
+import { StoreClock } from "../store/store-clock.ts";
 import { Steward } from "./steward.ts";
 
 const wallMs = 1_800_000_000_000;
@@ -17,7 +17,9 @@ function lead(...answers: { stepped: number | null; inMs: number | null }[]) {
     return { stepped, nextMs: inMs === null ? null : nowMs + inMs };
   };
   const steward = new Steward({
-    ...{ clock, storeClock: new StoreClock(clock), log: silentLog },
+    clock,
+    storeClock: new StoreClock(clock),
+    log: silentLog,
     store: { operations: { step } } as unknown as Store,
     membership: { term: () => 1 } as Membership,
   });

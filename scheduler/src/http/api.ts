@@ -1,43 +1,52 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { checkPolicy, type Principal, Reach } from "../access.ts";
-import type { AlarmSettings } from "../alarm-options.ts";
-import type { Clock } from "../clock.ts";
-import { type RouteId, routeIds, shapeOf } from "../contract.ts";
-import { isKept, type RouteShape, writes } from "../contract-route.ts";
-import type { Enqueuer } from "../enqueuer.ts";
-import { CarillonError, messageOf } from "../errors.ts";
-import { eventText } from "../event-reader.ts";
-import { limits } from "../limits.ts";
-import type { Log } from "../log.ts";
-import { describeApi } from "../openapi.ts";
-import { operationUnknown } from "../operations.ts";
-import type { ProviderSettings } from "../provider-options.ts";
-import { runUnknown } from "../run.ts";
-import type { SecretKeys } from "../secret-keys.ts";
-import type { Signal, Store } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import { type EnqueueTracing, traceparentOf } from "../trace-context.ts";
-import { version } from "../version.ts";
-import { accessCalls } from "./access-calls.ts";
-import { alarmCalls } from "./alarm-calls.ts";
-import { bundleCalls } from "./bundle-calls.ts";
+import { checkPolicy, type Principal, Reach } from "../access/access.ts";
+import type { SecretKeys } from "../access/secrets/secret-keys.ts";
+import { isKept, type RouteShape, writes } from "../api/contract/route.ts";
+import { type RouteId, routeIds, shapeOf } from "../api/contract.ts";
+import { eventText } from "../api/event-reader.ts";
+import { describeApi } from "../api/openapi.ts";
+import type { Clock } from "../base/clock.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import type { Log } from "../base/log.ts";
+import { version } from "../base/version.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import { operationUnknown } from "../run/operations.ts";
+import { runUnknown } from "../run/run.ts";
+import type { AlarmSettings } from "../settings/alarms.ts";
+import type { ProviderSettings } from "../settings/provider.ts";
+import type { Enqueuer } from "../store/enqueuer.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import { type EnqueueTracing, traceparentOf } from "../store/trace-context.ts";
 import type { Call, Handlers } from "./call.ts";
-import { clusterCalls } from "./cluster-calls.ts";
+import { alarmCalls } from "./calls/alarm-calls.ts";
+import { auditCalls } from "./calls/audit-calls.ts";
+import { bundleCalls } from "./calls/bundle-calls.ts";
+import { clusterCalls } from "./calls/cluster-calls.ts";
+import { calendarCalls, isWithin, operationCalls } from "./calls/operation-calls.ts";
+import { runActCalls } from "./calls/run-act-calls.ts";
+import { knownTaskIds, runCalls } from "./calls/run-calls.ts";
+import { secretCalls } from "./calls/secret-calls.ts";
+import { signInCalls } from "./calls/sign-in-calls.ts";
+import { slotCalls } from "./calls/slot-calls.ts";
+import { taskCalls } from "./calls/task-calls.ts";
+import { taskChangeCalls } from "./calls/task-change-calls.ts";
+import { timelineCalls } from "./calls/timeline-calls.ts";
+import { tokenCalls } from "./calls/token-calls.ts";
+import { userCalls } from "./calls/user-calls.ts";
+import { workerKeyCalls } from "./calls/worker-key-calls.ts";
 import { readGiven } from "./given.ts";
-import { checkOrigin, cookieName, cookieText, readCookie, streamHeaders } from "./guard.ts";
-import { beatLine } from "./line-beat.ts";
-import { calendarCalls, isWithin, operationCalls } from "./operation-calls.ts";
+import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
-import { needed, Principals } from "./principals.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
-import { runCalls } from "./run-calls.ts";
-import { secretCalls } from "./secret-calls.ts";
+import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
+import { needed, Principals } from "./sign-in/principals.ts";
+import { Throttle } from "./sign-in/throttle.ts";
 import { LiveEvents, tailOf } from "./streams.ts";
-import { taskCalls } from "./task-calls.ts";
-import { Throttle } from "./throttle.ts";
-import { timelineCalls } from "./timeline-calls.ts";
 import { unpack } from "./unpacked.ts";
+import { beatLine } from "./workers/line-beat.ts";
 
 export interface ApiOptions {
   store: Store;
@@ -74,7 +83,8 @@ export class Api {
   readonly #events: LiveEvents;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
-  readonly #streams = new Set<Promise<unknown>>();
+  /** Event streams that this server sends now, each with the number of the user who listens. */
+  readonly #streams = new Map<Promise<unknown>, number | undefined>();
 
   constructor(options: ApiOptions) {
     const { store, clock, storeClock, log, node, enqueuer, tracing } = options;
@@ -85,17 +95,30 @@ export class Api {
     this.#principals = new Principals(store.access, clock, now, log);
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
+    const taskIdOf = knownTaskIds(store);
     this.#handlers = {
-      ...taskCalls(store, clock),
+      ...taskCalls(store),
+      ...taskChangeCalls(store, clock),
+      ...slotCalls(store),
       ...bundleCalls(store, clock, now),
       ...timelineCalls(store, clock),
-      ...runCalls({ store, clock, enqueuer, tracing, tail: tailOf(store, clock) }),
+      ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
+      ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf }),
       ...operationCalls(store),
       ...calendarCalls(store),
       ...clusterCalls(store, node, this.#events.follow),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
-      ...accessCalls(store, this.#principals, new Throttle(clock), options.provider),
+      ...signInCalls({
+        store,
+        principals: this.#principals,
+        throttle: new Throttle(clock),
+        provider: options.provider,
+      }),
+      ...userCalls(store, this.#principals),
+      ...tokenCalls(store, this.#principals),
+      ...workerKeyCalls(store),
+      ...auditCalls(store),
     };
   }
 
@@ -126,7 +149,7 @@ export class Api {
   async registerProvider(app: FastifyInstance): Promise<void> {
     const { provider, store, clock, storeClock, log, behindProxy } = this.#options;
     if (!provider) return;
-    const { Provider } = await import("./provider.ts");
+    const { Provider } = await import("./sign-in/provider.ts");
     const onChanged = () => this.#principals.forget();
     const nowMs = () => storeClock.now();
     new Provider(provider, { access: store.access, clock, nowMs, log, behindProxy, onChanged }).register(app);
@@ -139,7 +162,7 @@ export class Api {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#events.close();
-    await Promise.allSettled(this.#streams);
+    await Promise.allSettled(this.#streams.keys());
   }
 
   /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
@@ -155,7 +178,7 @@ export class Api {
       return null;
     }
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
-    const shown = await this.#shown(request);
+    const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
     const { touches, noun } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes });
@@ -165,7 +188,7 @@ export class Api {
     return { ...shown, reach };
   }
 
-  async #shown(request: FastifyRequest): Promise<Omit<Shown, "reach">> {
+  async #shown(request: FastifyRequest, uses: boolean): Promise<Omit<Shown, "reach">> {
     const { authorization } = request.headers;
     if (authorization !== undefined) {
       const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
@@ -174,7 +197,7 @@ export class Api {
     }
     const cookie = readCookie(request, cookieName(this.#options.behindProxy));
     if (cookie === null) throw needed("nobody is signed in");
-    return { ...(await this.#principals.ofSignIn(cookie, request.ip)), cookie };
+    return { ...(await this.#principals.ofSignIn(cookie, request.ip, uses)), cookie };
   }
 
   async #answer(routeId: RouteId, shape: RouteShape, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -196,8 +219,12 @@ export class Api {
     const asked = { route: routeId, given: seenOf(shape, given), ifVersion };
     const { again, ...answered } = await this.#repeated.once(
       {
-        ...{ who, key: keyOf(key), request: asked, secret: shape.secret === true },
-        ...{ runs: runsOf(routeId, given), nowMs: this.#options.storeClock.now() },
+        who,
+        key: keyOf(key),
+        request: asked,
+        secret: shape.secret === true,
+        runs: runsOf(routeId, given),
+        nowMs: this.#options.storeClock.now(),
       },
       act,
     );
@@ -233,9 +260,18 @@ export class Api {
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
     // Whoever asks what anyone may shows nothing: that a cookie came says nothing of whether it still holds.
+    const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
     return {
-      ...{ who, reach, expiresMs, ifVersion, runIds, signal, nowMs: storeClock.now(), address: request.ip },
+      who,
+      reach,
+      expiresMs,
+      ifVersion,
+      runIds,
+      signal,
+      nowMs: storeClock.now(),
+      address: request.ip,
+      agent: agentOf(request),
       token: token === "" && request.method !== "GET" ? tokenOfItsOwn() : token,
       traceparent: traceparentOf(request.headers.traceparent),
       lastEventId: typeof last === "string" ? last : undefined,
@@ -243,6 +279,10 @@ export class Api {
         present: cookie,
         set: (value, maxAgeMs) =>
           void reply.header("set-cookie", cookieText(cookieName(behindProxy), value, maxAgeMs, behindProxy)),
+      },
+      browser: {
+        present: readCookieOf(request, knownName, knownBrowserShape),
+        set: (value) => void reply.header("set-cookie", cookieText(knownName, value, knownBrowserMs, behindProxy)),
       },
     };
   }
@@ -253,8 +293,15 @@ export class Api {
         hint: "Ask another one.",
       });
     }
+    const userId = request.shown?.who.userId;
+    const theirs = [...this.#streams.values()].filter((one) => one === userId).length;
+    if (theirs >= limits.streamsPerUser) {
+      throw new CarillonError("STREAMS_TAKEN", `this server sends this user ${theirs} streams already`, {
+        hint: "Close pages and programs that follow events.",
+      });
+    }
     const over = this.#streamed(routeId, given, request, reply);
-    this.#streams.add(over);
+    this.#streams.set(over, userId);
     return over.finally(() => this.#streams.delete(over));
   }
 
@@ -283,7 +330,14 @@ export class Api {
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
     // Whoever may see something else now comes again, and is asked anew.
-    const goesOn = async () => rightsOf((await this.#shown(request)).who) === rights;
+    const goesOn = async () => {
+      try {
+        return rightsOf((await this.#shown(request, false)).who) === rights;
+      } catch (error) {
+        if (isCarillonError(error, "SIGN_IN_NEEDED")) return false;
+        throw error;
+      }
+    };
     const endBeat = beatLine(raw, clock, goesOn, gone.abort);
     try {
       for await (const { data, id } of events) {

@@ -1,5 +1,5 @@
-import type { Principal, Reach } from "../access.ts";
-import type { Answer, Event, Read, RouteId, StreamId } from "../contract.ts";
+import type { Principal, Reach } from "../access/access.ts";
+import type { Answer, Event, Read, RouteId, StreamId } from "../api/contract.ts";
 
 /** One request, once it is known whose it is and what it asks. */
 export interface Call {
@@ -18,6 +18,8 @@ export interface Call {
   token: string;
   /** Whom it came from, as far as the server can tell. */
   address: string;
+  /** What the browser or program calls itself, cut to what is worth keeping. */
+  agent: string;
   /** Aborts when the caller has gone, or the server stops. */
   signal: AbortSignal;
   /** The span of whoever asks, as W3C's traceparent writes it, where they trace. */
@@ -26,6 +28,8 @@ export interface Call {
   lastEventId: string | undefined;
   /** The browser's sign-in: read, and set (null takes it away). */
   cookie: { present: string | null; set: (value: string | null, maxAgeMs: number) => void };
+  /** The browser's proof that it signed in before, likewise: see `known-browser.ts`. */
+  browser: { present: string | null; set: (value: string) => void };
 }
 
 export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;

@@ -8,7 +8,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 
 /** Beside this file when it is compiled; in the folder of what is compiled when it is run from its source. */
 const places = ["../console/", "../../dist/console/"].map((place) => fileURLToPath(new URL(place, import.meta.url)));

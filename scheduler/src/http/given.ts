@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import type { RouteShape } from "../contract-route.ts";
-import { CarillonError } from "../errors.ts";
+import type { RouteShape } from "../api/contract/route.ts";
+import { CarillonError, pathTo } from "../base/errors.ts";
 
 const issuesTold = 3;
 
@@ -25,14 +25,22 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
     .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
   throw new CarillonError("REQUEST_INVALID", `${where} is not what the contract says: ${told.join("; ")}`, {
     hint: "See /v1/openapi.json.",
+    path: pathOf(result.error.issues[0]?.path ?? []),
   });
 }
+
+/** As the library names it: a task's option without the `options` that it is given in. */
+const pathOf = (steps: readonly PropertyKey[]): string =>
+  steps
+    .filter((step) => step !== "options")
+    .reduce<string>((path, step) => pathTo(path, typeof step === "number" ? `[${step}]` : String(step)), "");
 
 function refuseAny(query: unknown): Record<string, never> {
   const [name] = Object.keys(query as object);
   if (name === undefined) return {};
   throw new CarillonError("REQUEST_INVALID", `the query has no ${JSON.stringify(name)}`, {
     hint: "See /v1/openapi.json.",
+    path: name,
   });
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
+import { isThisMachine } from "../settings/this-machine.ts";
 
 /** Nothing that the API answers is a page: no browser is to show, frame, guess or keep it. */
 const headers = {
@@ -42,6 +43,19 @@ export function checkOrigin(request: FastifyRequest, changes: boolean): void {
   if (!URL.canParse(origin) || new URL(origin).host !== own) throw refused(origin);
 }
 
+/**
+ * Without a proxy only this machine's own addresses are listened at. A page elsewhere whose name was made to lead to them (DNS rebinding)
+ * is of one origin with this server for a browser; its `Host` shows it.
+ * @throws HOST_REFUSED
+ */
+export function checkHost(host: string): void {
+  const url = `http://${host}`;
+  if (URL.canParse(url) && isThisMachine(new URL(url).hostname)) return;
+  throw new CarillonError("HOST_REFUSED", `no server is called ${JSON.stringify(host.slice(0, 200))} here`, {
+    hint: "Use localhost or 127.0.0.1. Behind a proxy that hands on its own name, start the server with --behind-proxy.",
+  });
+}
+
 const refused = (from: string) =>
   new CarillonError("ORIGIN_REFUSED", `the request comes from ${from}`, {
     hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
@@ -50,8 +64,12 @@ const refused = (from: string) =>
 /** Of a browser's sign-in. Behind TLS the name itself keeps other hosts from setting it. */
 export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
 
-/** A user's day in one browser. */
+/** A user's day in one browser. It ends sooner without a use for so long. */
 export const signInMs = 86_400_000;
+export const idleMs = 4 * 3_600_000;
+
+const agentLength = 300;
+export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-agent"] ?? "").slice(0, agentLength);
 
 export const readCookie = (request: FastifyRequest, name: string): string | null =>
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);

@@ -1,32 +1,57 @@
+import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { type Clock, pause } from "../base/clock.ts";
+
+/** For answers that a client reads too slowly, or not at all, once the server stops. */
+const lingerMs = 5_000;
 
 /**
- * Makes true: a server that stops answers what it was asked, and then waits for no connection. Node itself closes those that
- * idle after a request; one that never sent any, as clients open them ahead, it would wait for a minute long.
+ * A server that stops answers the requests that it has begun, for `lingerMs` at most, and then closes every connection. Requests
+ * are counted by their socket: of pipelined ones that wait behind another, Node closes no reply when the client goes.
  */
 export class InFlight {
-  #count = 0;
+  /** Requests without a whole answer, by socket. */
+  readonly #busy = new Map<Socket, number>();
   #onNone: (() => void) | undefined;
 
   watch(app: FastifyInstance): void {
-    app.addHook("onRequest", (_, reply, done) => {
-      this.#count++;
+    app.addHook("onRequest", ({ raw: { socket } }, reply, done) => {
+      const before = this.#busy.get(socket);
+      if (before === undefined) socket.once("close", () => this.#free(socket));
+      this.#busy.set(socket, (before ?? 0) + 1);
       // Also where the caller goes first, and where the answer was written past Fastify.
       reply.raw.once("close", () => {
-        this.#count--;
-        if (this.#count === 0) this.#onNone?.();
+        // The socket's own end may have come first.
+        const count = this.#busy.get(socket);
+        if (count !== undefined) this.#busy.set(socket, count - 1);
+        this.#tell();
       });
       done();
     });
   }
 
-  async close(app: FastifyInstance): Promise<void> {
+  async close(app: FastifyInstance, clock: Clock, withinMs: number): Promise<void> {
     const closed = app.close();
-    if (this.#count > 0)
-      await new Promise<void>((resolve) => {
+    const over = new AbortController();
+    await Promise.race([
+      new Promise<void>((resolve) => {
         this.#onNone = resolve;
-      });
+        this.#tell();
+      }),
+      pause(clock, Math.min(withinMs, lingerMs), over.signal),
+    ]);
+    over.abort();
     app.server.closeAllConnections();
+    for (const socket of this.#busy.keys()) socket.destroy();
     await closed;
+  }
+
+  #free(socket: Socket): void {
+    this.#busy.delete(socket);
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#onNone && [...this.#busy.values()].every((count) => count === 0)) this.#onNone();
   }
 }

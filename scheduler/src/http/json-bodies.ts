@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { CarillonError } from "../errors.ts";
-import { limits } from "../limits.ts";
+import { CarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
 
 /** Of a body: what it brings may be as deep as is kept, and lies a little deeper in it. */
 const depthMost = limits.jsonDepth + 10;

@@ -1,6 +1,6 @@
-import { CarillonError, errorCodes } from "../errors.ts";
-import { statusOf } from "../problem-status.ts";
-import type { Problem } from "../worker-protocol.ts";
+import { statusOf } from "../api/problem-status.ts";
+import type { Problem } from "../api/worker-protocol.ts";
+import { CarillonError, errorCodes } from "../base/errors.ts";
 
 /** RFC 9457. What is none of ours is a bug, of which only the server's own log tells more. */
 export function problemOf(error: unknown): Problem {
@@ -12,7 +12,7 @@ export function problemOf(error: unknown): Problem {
       detail: "The server failed; its log says why.",
     };
   }
-  const { code, message, hint } = error;
+  const { code, message, hint, path } = error;
   return {
     type: "about:blank",
     title: errorCodes[code],
@@ -20,6 +20,7 @@ export function problemOf(error: unknown): Problem {
     detail: message,
     code,
     ...(hint === "" ? {} : { hint }),
+    ...(path === "" ? {} : { path }),
   };
 }
 

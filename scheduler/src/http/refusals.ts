@@ -1,9 +1,9 @@
-import { type ErrorCode, isCarillonError } from "../errors.ts";
-import { jsonText } from "../json.ts";
-import { statusOf } from "../problem-status.ts";
-import type { Refusal } from "../worker-protocol.ts";
-import type { ClaimStanding } from "../worker-store.ts";
-import type { Attached } from "./sessions.ts";
+import type { ClaimStanding } from "../access/worker-store.ts";
+import { statusOf } from "../api/problem-status.ts";
+import type { Refusal } from "../api/worker-protocol.ts";
+import { type ErrorCode, isCarillonError } from "../base/errors.ts";
+import { jsonText } from "../base/json.ts";
+import type { Attached } from "./workers/sessions.ts";
 
 /** A claim that a worker says something of. */
 export interface Spoken {
@@ -11,15 +11,31 @@ export interface Spoken {
   fence: number;
 }
 
+export const claimText = ({ runId, fence }: Spoken) => `${runId} ${fence}`;
+
+/** The book's word on claims, each found by its run and its fence: a fence alone would vouch for any run named beside it. */
+export class Standings {
+  readonly #byClaim = new Map<string, ClaimStanding>();
+
+  /** @param found in the order of `claims` */
+  constructor(claims: readonly Spoken[], found: readonly ClaimStanding[]) {
+    claims.forEach((claim, at) => void this.#byClaim.set(claimText(claim), found[at] as ClaimStanding));
+  }
+
+  of(claim: Spoken): ClaimStanding | undefined {
+    return this.#byClaim.get(claimText(claim));
+  }
+}
+
 export const isForeign = (standing: ClaimStanding | undefined) =>
   standing?.standing === "foreign" || standing?.standing === "unknown";
 
-export function isHeld(session: Attached, { runId, fence }: Spoken, standings: Map<number, ClaimStanding>): boolean {
-  return session.held.get(fence)?.runId === runId || standings.get(fence)?.standing === "held";
+export function isHeld(session: Attached, claim: Spoken, standings: Standings): boolean {
+  return session.held.get(claim.fence)?.runId === claim.runId || standings.of(claim)?.standing === "held";
 }
 
-export function stale(spoken: Spoken, part: Refusal["part"], standings: Map<number, ClaimStanding>): Refusal {
-  const standing = standings.get(spoken.fence)?.standing;
+export function stale(spoken: Spoken, part: Refusal["part"], standings: Standings): Refusal {
+  const standing = standings.of(spoken)?.standing;
   return refusal(
     spoken,
     part,

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
-import { type Principal, principalText } from "../access.ts";
-import type { AnswerStore } from "../answer-store.ts";
-import { CarillonError, messageOf } from "../errors.ts";
-import { sortedJson } from "../json.ts";
-import type { Log } from "../log.ts";
-import { statusOf } from "../problem-status.ts";
+import { type Principal, principalText } from "../access/access.ts";
+import { statusOf } from "../api/problem-status.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
+import { sortedJson } from "../base/json.ts";
+import type { Log } from "../base/log.ts";
+import type { AnswerStore } from "../store/answer-store.ts";
 
 export interface Answered {
   status: number;

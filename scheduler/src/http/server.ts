@@ -5,29 +5,32 @@ import fastify, {
   type FastifyRequest,
   type RouteHandlerMethod,
 } from "fastify";
-import type { Policy, Principal, Reach, Touches } from "../access.ts";
-import type { AlarmSettings } from "../alarm-options.ts";
-import type { Enqueuer } from "../enqueuer.ts";
-import { CarillonError, messageOf } from "../errors.ts";
-import { limits } from "../limits.ts";
-import { parseListen } from "../listen.ts";
-import type { ProviderSettings } from "../provider-options.ts";
-import type { SecretKeys } from "../secret-keys.ts";
-import type { Signal } from "../store.ts";
-import { type EnqueueTracing, tracesHeader } from "../trace-context.ts";
-import { version } from "../version.ts";
-import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../worker-protocol.ts";
-import type { WorkerKey } from "../worker-store.ts";
+import type { Policy, Principal, Reach, Touches } from "../access/access.ts";
+import type { SecretKeys } from "../access/secrets/secret-keys.ts";
+import type { WorkerKey } from "../access/worker-store.ts";
+import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../api/worker-protocol.ts";
+import { settlesWithin } from "../base/clock.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { defaultNamespace, namespaceOf } from "../base/namespace.ts";
+import type { UntilAnswered } from "../base/until-answered.ts";
+import { version } from "../base/version.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { AlarmSettings } from "../settings/alarms.ts";
+import { parseListen } from "../settings/listen.ts";
+import type { ProviderSettings } from "../settings/provider.ts";
+import type { Enqueuer } from "../store/enqueuer.ts";
+import { type EnqueueTracing, tracesHeader } from "../store/trace-context.ts";
 import { Api } from "./api.ts";
 import { ConsolePages } from "./console-pages.ts";
-import { makeFirstUser } from "./first-user.ts";
-import { strictHeaders } from "./guard.ts";
+import { checkHost, strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { refuseOddBodies } from "./json-bodies.ts";
-import { Keys } from "./keys.ts";
-import { Poller, type PollerOptions } from "./poller.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
+import { makeFirstUser } from "./sign-in/first-user.ts";
 import { unpack } from "./unpacked.ts";
+import { Keys } from "./workers/keys.ts";
+import { Poller, type PollerOptions } from "./workers/poller.ts";
 
 export interface HttpOptions extends PollerOptions {
   /** What seals and opens tasks' secrets. */
@@ -37,9 +40,15 @@ export interface HttpOptions extends PollerOptions {
   listen: string;
   /** A proxy before it ends TLS. */
   behindProxy: boolean;
+  /** Addresses and networks whose `X-Forwarded-…` count, where it is behind a proxy. */
+  trustedProxies: readonly string[];
   provider: ProviderSettings | null;
+  /** Of the first user: a password, or "file:PATH". */
+  adminPassword: string | null;
   /** For Prometheus; whoever asks needs a key like anybody. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
+  /** For what the start asks of the store. */
+  untilAnswered: UntilAnswered;
   /** Why nobody should come here now; null: nothing speaks against it. */
   unready: () => "stopping" | "store" | null;
   /** The name of this node. */
@@ -67,8 +76,10 @@ declare module "fastify" {
 /** Below this packing costs more than it saves. */
 const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
-/** For a whole request to arrive: one that trickles in does not hold a connection for ever. */
-const requestMs = 30_000;
+/** For a whole request to arrive, its head sooner, looked at every `lookMs`: one that trickles in does not hold a connection for ever. */
+const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 2_000 };
+/** The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data sooner. */
+const silentMs = 120_000;
 const issuesTold = 3;
 /** The longest name, each of its characters as bytes, and each byte as %XX. */
 const nameBytes = limits.taskNameLength * 4 * 3;
@@ -91,7 +102,9 @@ export class HttpServer {
     this.#console = new ConsolePages();
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
-      requestTimeout: requestMs,
+      requestTimeout: arrival.requestMs,
+      http: { headersTimeout: arrival.headMs, connectionsCheckingInterval: arrival.lookMs },
+      connectionTimeout: silentMs,
       routerOptions: { maxParamLength: nameBytes },
       // A path that is too long, or no path: refused before there is a route whose error handler it would be.
       frameworkErrors: (error, _request, reply) => {
@@ -100,15 +113,19 @@ export class HttpServer {
         (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
       },
       forceCloseConnections: "idle",
-      // What the nearest proxy added, and not what a client wrote before it.
-      trustProxy: options.behindProxy && ((_address, hop) => hop === 0),
+      // From the nearest hop back, while they are proxies of the operator's: what a client wrote before them does not count.
+      trustProxy: options.behindProxy && [...options.trustedProxies],
     });
   }
 
   /** @returns where it listens @throws LISTEN_FAILED */
   async start(): Promise<string> {
     const app = this.#app;
-    await makeFirstUser(this.#options.store.access, this.#options.storeClock.now(), this.#options.log);
+    const { store, storeClock, log, untilAnswered, adminPassword } = this.#options;
+    // Only where standard error is a terminal does a person read it, and nobody else.
+    const terminal = process.stderr.isTTY ? (text: string) => void process.stderr.write(text) : null;
+    const nowMs = storeClock.now();
+    await makeFirstUser({ store: store.access, nowMs, log, untilAnswered, given: adminPassword, terminal });
     const { host, port } = parseListen(this.#options.listen);
     app.addHook("onRoute", ({ config, url, method }) => {
       if (!config?.policy || !config.touches)
@@ -118,8 +135,9 @@ export class HttpServer {
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
     // These hooks are of every request: a promise for each would cost more than they do.
-    app.addHook("onRequest", (_, reply, done) => {
+    app.addHook("onRequest", ({ host }, reply, done) => {
       strictHeaders(reply, this.#options.behindProxy);
+      if (!this.#options.behindProxy) checkHost(host);
       done();
     });
     // Before the body is read: a stranger's is not.
@@ -159,11 +177,17 @@ export class HttpServer {
     await this.#console.register(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {
-      // A scraper may have a token of its own, or a worker's key.
-      const byEither = (request: FastifyRequest) =>
-        /^Bearer +ct_/i.test(request.headers.authorization ?? "")
-          ? this.#api.admit(request, { policy: "viewer", touches: "cluster", noun: "cluster", method: "GET" })
-          : onRequest(request);
+      // A scraper may have a token of its own, or a worker's key: not that of a namespace, whose admin may see no other's figures.
+      const byEither = async (request: FastifyRequest) => {
+        if (/^Bearer +ct_/i.test(request.headers.authorization ?? ""))
+          return this.#api.admit(request, { policy: "viewer", touches: "cluster", noun: "cluster", method: "GET" });
+        await onRequest(request);
+        const name = request.workerKey?.name ?? "";
+        if (namespaceOf(name) === defaultNamespace) return undefined;
+        throw new CarillonError("KEY_FORBIDDEN", `the key ${name} is of a namespace, and the figures are of all`, {
+          hint: "Scrape with a key without a namespace, or with a token of a user who is a viewer everywhere.",
+        });
+      };
       const forScrapers = {
         compress: packing,
         config: { policy: "viewer" as const, touches: "cluster" as const },
@@ -204,17 +228,25 @@ export class HttpServer {
     this.#api.onSignal(signal);
   }
 
-  /** Polls that wait are answered, so that their workers go elsewhere. */
-  async stop(): Promise<void> {
-    await this.#poller.close();
-    await this.#api.stop();
-    await this.#inFlight.close(this.#app);
+  /**
+   * Polls that wait are answered, so that their workers go elsewhere. With the store away that takes too long: then their
+   * connections are closed.
+   * @param withinMs for answers under way, at most
+   */
+  async stop(withinMs: number): Promise<void> {
+    const { clock } = this.#options;
+    const beganMono = clock.monotonic();
+    await settlesWithin(clock, withinMs / 2, Promise.all([this.#poller.close(), this.#api.stop()]));
+    await this.#inFlight.close(this.#app, clock, Math.max(0, beganMono + withinMs - clock.monotonic()));
   }
 
   async #poll(request: FastifyRequest): Promise<unknown> {
     const body = checked(request.body);
-    // Who joins may do so with a key that was revoked a moment ago, on this or another server.
-    const key = body.join ? await this.#keys.of(request.headers.authorization, request.ip, true) : request.workerKey;
+    // Who joins, or asks for a secret, may do so with a key that was revoked a moment ago, on this or another server.
+    const key =
+      body.join || body.secretOf
+        ? await this.#keys.of(request.headers.authorization, request.ip, true)
+        : request.workerKey;
     const gone = new AbortController();
     const { socket } = request.raw;
     const onClose = () => gone.abort();

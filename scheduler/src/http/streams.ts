@@ -1,13 +1,15 @@
-import type { Reach } from "../access.ts";
-import type { BrowseStore, LogPlace } from "../browse-store.ts";
-import { type Clock, pause } from "../clock.ts";
-import type { Event } from "../contract.ts";
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { outcomes } from "../run.ts";
-import type { RunRecord, Signal, Store } from "../store.ts";
+import type { Reach } from "../access/access.ts";
+import type { Event } from "../api/contract.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import { outcomes } from "../run/run.ts";
+import type { RunRecord } from "../run/run-record.ts";
+import type { BrowseStore, LogPlace } from "../store/browse-store.ts";
+import type { Store } from "../store/store.ts";
 import type { StreamHandler } from "./call.ts";
-import { isEnd, logObject, placeText, readPlace, summary } from "./run-calls.ts";
+import { isEnd, logObject, placeText, readPlace, summary } from "./calls/run-calls.ts";
 
 const lookMs = 500;
 /** Lines are told by the writer's clock and come in batches: each look goes back by this much, and passes over what it knows. */
@@ -188,8 +190,13 @@ export class LiveEvents {
 
   #ended(sinceMs: number): Promise<RunRecord[]> {
     return this.#browse.runs({
-      ...{ taskId: null, states: [...outcomes], readyBeforeMs: null, untilMs: null, after: null },
-      ...{ sinceMs: Math.floor(sinceMs), limit: endsPerLook },
+      taskId: null,
+      states: [...outcomes],
+      readyBeforeMs: null,
+      untilMs: null,
+      after: null,
+      sinceMs: Math.floor(sinceMs),
+      limit: endsPerLook,
     });
   }
 }

@@ -1,7 +1,7 @@
 import { PassThrough, type Readable } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import type { preParsingHookHandler } from "fastify";
-import { CarillonError } from "../errors.ts";
+import { CarillonError } from "../base/errors.ts";
 
 const unpackers: Readonly<Record<string, typeof createGunzip | typeof createInflate>> = {
   gzip: createGunzip,

@@ -20,7 +20,7 @@ import {
 const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
 
 export function importBullmq(files: readonly SourceFile[], options: ImportOptions): Findings {
-  const findings = new Findings();
+  const findings = new Findings(options);
   for (const file of files) {
     const content = readJson(file, findings);
     if (content === undefined) continue;
@@ -66,23 +66,42 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
       : { every: period, ...(offset === 0 ? {} : { anchor: timeOf(offset) }) };
   if (pattern !== "" && offset !== 0) lost(`its offset of ${offset} ms`);
   const limit = numberOf(row.limit);
-  if (limit !== undefined)
+  const isDone = limit !== undefined && (numberOf(row.iterationCount) ?? 0) >= limit;
+  if (limit !== undefined && !isDone)
     lost(
       `its limit of ${limit} times, of which it had ${numberOf(row.iterationCount) ?? 0}`,
       "Remove the task when it is done.",
     );
-  for (const name of ["startDate", "endDate"])
-    if (numberOf(row[name]) !== undefined) lost(`its ${name} ${timeOf(numberOf(row[name]) as number)}`);
   const opts = within(row, "template.opts");
   if (handler !== "" && handler !== source)
     findings.note(source, `was handled as ${handler}`, `Give a worker a handler called ${source}.`);
   const data = within(row, "template.data");
-  findings.add(source, source, {
-    group: options.group ?? (queue === "" ? undefined : queue),
-    schedule,
-    slotPayload: data === null ? undefined : data,
-    retry: retryOf(opts, source, findings),
-  });
+  const [fromMs, endMs] = [momentOf(row.startDate), momentOf(row.endDate)];
+  for (const [name, ms] of [
+    ["startDate", fromMs],
+    ["endDate", endMs],
+  ] as const)
+    if (ms === undefined && row[name] !== undefined && row[name] !== null)
+      lost(`its ${name} ${JSON.stringify(row[name])}, which is no time`);
+  findings.add(
+    source,
+    source,
+    {
+      group: options.group ?? (queue === "" ? undefined : queue),
+      schedule,
+      slotPayload: data === null ? undefined : data,
+      retry: retryOf(opts, source, findings),
+    },
+    // Its end is its last possible time.
+    {
+      fromMs,
+      untilMs: isDone ? options.nowMs : endMs === undefined ? undefined : endMs + 1,
+      times:
+        pattern !== ""
+          ? { dialect: "cron-parser", text: pattern, zone: zone || options.zone }
+          : { dialect: "interval", everyMs: period ?? 0, anchorMs: offset },
+    },
+  );
   for (const [name, value] of Object.entries(isRow(opts) ? opts : {})) {
     if (["attempts", "backoff", "repeat", "jobId", "timestamp", "prevMillis", "repeatJobKey"].includes(name)) continue;
     if (name === "priority" && (value === 0 || value === null)) continue;
@@ -111,9 +130,17 @@ function retryOf(opts: unknown, source: string, findings: Findings): unknown {
       "It is exponential here: set retry by hand.",
     );
   return {
-    ...{ attempts, backoff: type === "fixed" ? "fixed" : "exponential" },
-    ...{ delay: numberOf(within(backoff, "delay")) ?? 0, jitter: numberOf(within(backoff, "jitter")) ?? 0 },
+    attempts,
+    backoff: type === "fixed" ? "fixed" : "exponential",
+    delay: numberOf(within(backoff, "delay")) ?? 0,
+    jitter: numberOf(within(backoff, "jitter")) ?? 0,
   };
+}
+
+/** Epoch milliseconds, or a time as JSON has it. */
+function momentOf(value: unknown): number | undefined {
+  const ms = numberOf(value) ?? Date.parse(textOf(value));
+  return Number.isNaN(ms) || Math.abs(ms) > 8.64e15 ? undefined : ms;
 }
 
 /** Epoch milliseconds as a time; what lies beyond all times is told as it is, and refused where a task needs it. */

@@ -2,9 +2,12 @@
  * What an importer makes of another scheduler's export: tasks in a file's words, and all that they do not say. Nothing is
  * left out silently: what a source says and a task cannot is a remark, and what cannot be a task at all is a problem.
  */
-import { isCarillonError } from "../errors.ts";
-import { limits } from "../limits.ts";
-import { readWritten, type WrittenTask, writtenTask } from "../written-task.ts";
+import { isCarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { nextSlots, type ScheduleSpec } from "../schedule/schedule.ts";
+import { endOfTime } from "../schedule/zone.ts";
+import { readWritten, type WrittenTask, writtenTask } from "../task/written.ts";
+import type { SourceTimes } from "./compare/source-times.ts";
 
 export interface SourceFile {
   path: string;
@@ -16,12 +19,36 @@ export interface ImportOptions {
   zone: string;
   /** The workers that are to run the tasks; default: what the source says, or "default". */
   group?: string | undefined;
+  /** Epoch ms: importers leave out the schedule of whatever has ended by then. */
+  nowMs: number;
+}
+
+/** Facts that a source tells of a task and that are no options of it. */
+export interface Beside {
+  comment?: string;
+  /** It stood still there. */
+  suspended?: boolean;
+  /** Epoch ms, its first possible slot. */
+  fromMs?: number | undefined;
+  /** Epoch ms, the first moment at which it has no slots any more. */
+  untilMs?: number | undefined;
+  /** When the source fires, by its own text; without it there is nothing that the task's times could be compared with. */
+  times?: SourceTimes | undefined;
+}
+
+/** The times that the source says it has; --compare sets them beside the task's. */
+export interface ToldTimes {
+  times: SourceTimes;
+  suspended: boolean;
+  fromMs: number | undefined;
+  untilMs: number | undefined;
 }
 
 export interface ImportedTask {
   name: string;
   written: WrittenTask;
   comment: string;
+  told?: ToldTimes;
 }
 
 export interface Remark {
@@ -42,6 +69,11 @@ export class Findings {
   readonly remarks: Remark[] = [];
   readonly #names = new Set<string>();
   readonly #counts = new Map<string, number>();
+  readonly #nowMs: number;
+
+  constructor({ nowMs }: Pick<ImportOptions, "nowMs">) {
+    this.#nowMs = nowMs;
+  }
 
   problem = (source: string, message: string, hint = ""): void => this.#remark("problem", source, message, hint);
   lost = (source: string, message: string, hint = ""): void => this.#remark("lost", source, message, hint);
@@ -52,38 +84,61 @@ export class Findings {
     source: string,
     wanted: string,
     options: Record<string, unknown>,
-    { comment = "", suspended = false } = {},
+    { comment = "", suspended = false, fromMs, untilMs, times }: Beside = {},
   ): string | undefined {
     const name = this.#free(wanted);
     if (name !== wanted)
       this.note(source, `is called ${name} here: ${JSON.stringify(wanted)} is taken or cannot be a name`);
     try {
       const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-      const definition = readWritten(name, said);
+      const ended = untilMs !== undefined && untilMs <= this.#nowMs;
+      const bare = readWritten(name, said);
+      const afterMs = Math.max(this.#nowMs, (fromMs ?? 0) - 1);
+      const over = ended || !hasSlot(bare.schedule, afterMs, untilMs);
+      const bounds = over ? {} : this.#bounds(source, fromMs, untilMs);
+      const isBounded = Object.keys(bounds).length > 0;
+      const definition = isBounded ? readWritten(name, { ...said, schedule: withBounds(said.schedule, bounds) }) : bare;
       const written = writtenTask(definition);
-      // What stood still must not begin to run because it moved.
-      const stands = suspended && written.schedule !== undefined;
+      // A task that stood still, or was over, must not begin to run because it moved.
+      const stands = (suspended || over) && written.schedule !== undefined;
       const { schedule, ...rest } = written;
-      const lines = [comment, stands ? `stood still; its schedule: ${JSON.stringify(schedule)}` : ""].filter(
+      const why = suspended
+        ? "stood still"
+        : ended
+          ? `ended at ${new Date(untilMs).toISOString()}`
+          : "has no slot left";
+      const lines = [comment, stands ? `${why}; its schedule: ${JSON.stringify(schedule)}` : ""].filter(
         (line) => line !== "",
       );
       if (stands)
         this.note(
           source,
-          "stands still, so it is imported without its schedule",
+          `${suspended ? "stands still" : why}, so it is imported without its schedule`,
           "The schedule is in the remark above the task.",
         );
-      this.tasks.push({ name, written: stands ? rest : written, comment: lines.join("\n") });
+      this.tasks.push({
+        name,
+        written: stands ? rest : written,
+        comment: lines.join("\n"),
+        ...(times === undefined ? {} : { told: { times, suspended, fromMs, untilMs } }),
+      });
       this.#names.add(name);
       return name;
     } catch (error) {
       if (!isCarillonError(error)) throw error;
-      const message = error.message.startsWith(`task ${name}: `)
-        ? error.message.slice(`task ${name}: `.length)
-        : error.message;
-      this.problem(source, message, error.hint);
+      this.problem(source, error.message, error.hint);
       return undefined;
     }
+  }
+
+  /** When the schedule begins, where that is to come, and when it ends. */
+  #bounds(source: string, fromMs = 0, untilMs = Number.POSITIVE_INFINITY): { from?: string; until?: string } {
+    const bounds: { from?: string; until?: string } = {};
+    if (fromMs > this.#nowMs) bounds.from = new Date(fromMs).toISOString();
+    if (untilMs < endOfTime) bounds.until = new Date(untilMs - 1).toISOString();
+    if (bounds.from) this.note(source, `begins at ${bounds.from}, as its schedule says`);
+    if (bounds.until) this.note(source, `ends after ${bounds.until}, as its schedule says`, "Remove the task then.");
+    return bounds;
   }
 
   #free(wanted: string): string {
@@ -103,6 +158,17 @@ export class Findings {
   #remark(kind: Remark["kind"], source: string, message: string, hint: string): void {
     this.remarks.push({ kind, source: clipped(source), message: clipped(message), hint });
   }
+}
+
+/** A text is a cron. */
+const withBounds = (schedule: unknown, bounds: object) =>
+  typeof schedule === "string" ? { cron: schedule, ...bounds } : { ...(schedule as object), ...bounds };
+
+/** Whether a slot is to come before `untilMs`. A task without a schedule of its own has nothing that could be over. */
+function hasSlot(schedule: ScheduleSpec, afterMs: number, untilMs = Number.POSITIVE_INFINITY): boolean {
+  if (schedule.type === "manual") return true;
+  const [slot] = nextSlots(schedule, afterMs, 1);
+  return slot !== undefined && slot < untilMs;
 }
 
 export type Row = Record<string, unknown>;
@@ -128,6 +194,10 @@ export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
   return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : undefined;
 }
+
+/** A column by its name in the database, or by the API's. */
+export const column = (row: Row, name: string): unknown =>
+  row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
 
 export const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRow) : []);
 

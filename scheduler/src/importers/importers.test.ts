@@ -1,165 +1,27 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { nextSlots } from "../schedule.ts";
-import { readWritten, writtenTask } from "../written-task.ts";
+import { now, past, readable, sample, tasksOf, told, utc } from "../../test/support/imports.ts";
+import { nextSlots } from "../schedule/schedule.ts";
+import { readWritten } from "../task/written.ts";
 import { importBullmq } from "./bullmq.ts";
-import type { Findings } from "./findings.ts";
 import { importKubernetes } from "./kubernetes.ts";
 import { importPgBoss } from "./pg-boss.ts";
-import { importQuartz } from "./quartz.ts";
-import { quartzCron } from "./quartz-cron.ts";
 import { fromXxl } from "./xxl-job.ts";
 
-const sample = (path: string) => ({
-  path,
-  text: readFileSync(new URL(`../../../examples/imports/${path}`, import.meta.url), "utf8"),
-});
-const utc = { zone: "UTC" };
-const tasksOf = ({ tasks }: Findings) => Object.fromEntries(tasks.map(({ name, written }) => [name, written]));
-const told = ({ remarks }: Findings, kind: string) =>
-  remarks.filter((remark) => remark.kind === kind).map(({ source, message }) => `${source}: ${message}`);
-/** What is written can be applied as it is. */
-const readable = ({ tasks }: Findings) => {
-  for (const { name, written } of tasks)
-    expect(writtenTask(readWritten(name, structuredClone(written)))).toEqual(written);
-};
-
-describe("Quartz", () => {
-  const found = importQuartz([sample("quartz.properties"), sample("quartz_data.xml")], utc);
-
-  it("gives each trigger a task, with data of both, zone, misfire and recovery", () => {
-    readable(found);
-    const tasks = tasksOf(found);
-    expect(Object.keys(tasks)).toEqual([
-      ...["billing.SettleAccounts:weekday-morning", "billing.SettleAccounts:month-end", "Heartbeat:beat", "Rebuild"],
-    ]);
-    expect(tasks["billing.SettleAccounts:weekday-morning"]).toEqual({
-      description: "Settles the day's accounts · Monday to Friday",
-      schedule: { cron: "0 15 10 ? * MON-FRI", zone: "America/New_York" },
-      slotPayload: { ledger: "eu", currency: "EUR & CHF" },
-      priority: 7,
-      misfire: { policy: "skip", after: "2m" },
-    });
-    expect(tasks["billing.SettleAccounts:month-end"]).toMatchObject({
-      ...{ slotPayload: { ledger: "all" }, priority: 9, misfire: { policy: "fire_once" } },
-    });
-    expect(tasks["Heartbeat:beat"]).toEqual({
-      schedule: { every: "10s", anchor: "2026-01-01T00:00:05.000Z" },
-      ...{ misfire: { policy: "skip", after: "2m" }, onWorkerLost: "fail" },
-    });
-  });
-
-  it("tells what is lost and what cannot be", () => {
-    expect(told(found, "problem")).toEqual([
-      "orphan: its job Nobody is not in these files",
-      "Heartbeat:monthly: an interval in MONTH has no fixed length",
-    ]);
-    expect(told(found, "lost").map((text) => text.replace("billing.SettleAccounts:month-end: ", ""))).toEqual([
-      "its end-time 2030-12-31T00:00:00: here it goes on",
-      "its calendar bankHolidays, which is Java",
-      "priority 50: 0 to 9 are possible",
-    ]);
-    expect(told(found, "note")).toContain("Heartbeat: runs the Java class com.example.ops.HeartbeatJob");
-    expect(told(found, "note")).toContain(": Quartz ran 5 at once");
-  });
-
-  it.each([
-    ["SMART_POLICY", "cron", "fire_once"],
-    ["MISFIRE_INSTRUCTION_FIRE_ONCE_NOW", "cron", "fire_once"],
-    ["2", "cron", "skip"],
-    ["-1", "cron", "all"],
-    ["", "simple", "skip"],
-    ["MISFIRE_INSTRUCTION_FIRE_NOW", "simple", "fire_once"],
-    ["MISFIRE_INSTRUCTION_RESCHEDULE_NEXT_WITH_REMAINING_COUNT", "simple", "skip"],
-    ["MISFIRE_INSTRUCTION_RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT", "simple", "fire_once"],
-    ["5", "simple", "skip"],
-  ])("misfire instruction %s of a %s trigger is %s", (instruction, kind, policy) => {
-    const when =
-      kind === "cron"
-        ? "<cron-expression>0 0 12 * * ?</cron-expression>"
-        : "<repeat-count>-1</repeat-count><repeat-interval>1000</repeat-interval>";
-    const said = instruction === "" ? "" : `<misfire-instruction>${instruction}</misfire-instruction>`;
-    const text = `<schedule><job><name>a</name></job><trigger><${kind}><job-name>a</job-name>${said}${when}</${kind}></trigger></schedule>`;
-    const [task] = importQuartz([{ path: "a.xml", text }], utc).tasks;
-    expect(task?.written.misfire).toMatchObject({ policy });
-  });
-
-  it.each([
-    ["2026-07-01T09:00:00", "", "2026-07-01T07:00:00.000Z"],
-    ["2026-01-01T09:00:00.5", "", "2026-01-01T08:00:00.500Z"],
-    ["2026-03-29T02:30:00", "", "2026-03-29T01:30:00.000Z"],
-    ["2026-07-01T09:00:00", "Asia/Tokyo", "2026-07-01T00:00:00.000Z"],
-    ["2026-07-01T09:00:00Z", "", "2026-07-01T09:00:00.000Z"],
-    ["2026-07-01T09:00:00+01:00", "", "2026-07-01T08:00:00.000Z"],
-    ["2026-02-30T09:00:00", "", undefined],
-    ["2026-07-01", "", undefined],
-    ["9026-07-01T09:00:00", "", undefined],
-    ["tomorrow", "", undefined],
-    ["2026-07-01T09:00:00", "Mars/Base", undefined],
-  ])("start-time %s in %s, on a machine in Berlin, is %s", (start, zone, instant) => {
-    const said = `<job-name>a</job-name><start-time>${start}</start-time>${zone && `<time-zone>${zone}</time-zone>`}`;
-    const repeats = "<repeat-count>-1</repeat-count><repeat-interval>60000</repeat-interval>";
-    const triggers = [`<simple>${said}</simple>`, `<simple>${said}${repeats}</simple>`];
-    for (const [at, trigger] of triggers.entries()) {
-      const text = `<schedule><job><name>a</name></job><trigger>${trigger}</trigger></schedule>`;
-      const found = importQuartz([{ path: "a.xml", text }], { zone: "Europe/Berlin" });
-      const ours = at === 0 ? { at: instant } : { every: "1m", anchor: instant };
-      expect(tasksOf(found).a?.schedule).toEqual(instant === undefined ? undefined : ours);
-      expect(told(found, "problem")).toHaveLength(instant === undefined ? 1 : 0);
-      const guessed = instant !== undefined && !/Z|\+/.test(start);
-      const note = `a: its start-time ${start} has no offset, so it is taken to be in ${zone || "Europe/Berlin"}`;
-      expect(told(found, "note").filter((text) => text.includes("start-time"))).toEqual(guessed ? [note] : []);
-    }
-  });
-
-  it("reads nothing but the text: no entity, no file, nothing half-closed", () => {
-    const hostile =
-      '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><schedule><job><name>&f;</name></job></schedule>';
-    for (const text of [hostile, "<schedule><job>", "", "{}", "<html/>"])
-      expect(told(importQuartz([{ path: "a.xml", text }], utc), "problem"), text).not.toEqual([]);
-  });
-});
-
-describe("Quartz's cron", () => {
-  it.each([
-    ["0 0 12 ? * 1", "0 0 12 ? * SUN"],
-    ["0 0 12 ? * 2-6", "0 0 12 ? * MON-FRI"],
-    ["0 0 12 ? * 6L", "0 0 12 ? * FRIL"],
-    ["0 0 12 ? * 6#3", "0 0 12 ? * FRI#3"],
-    ["0 0 12 ? * L", "0 0 12 ? * SAT"],
-    ["0 0 12 ? * 1/2", "0 0 12 ? * SUN,TUE,THU,SAT"],
-    ["0 0 12 ? * 2/2", "0 0 12 ? * MON,WED,FRI"],
-    ["0 0 12 ? * 2-6/2", "0 0 12 ? * MON,WED,FRI"],
-    ["0 0 12 ? * 6-2/3", "0 0 12 ? * FRI,MON"],
-    ["0 0 12 ? * */3", "0 0 12 ? * SUN,WED,SAT"],
-    ["0 0 12 ? * mon,7", "0 0 12 ? * MON,SAT"],
-    ["0 0 12 LW * ? 2027", "0 0 12 LW * ? 2027"],
-    ["0 0 12 ? * 9", "0 0 12 ? * 9"],
-    ["0 12 * * 2", "0 12 * * 2"],
-  ])("%s is %s", (theirs, ours) => {
-    expect(quartzCron(theirs)).toBe(ours);
-  });
-});
-
 describe("XXL-JOB", () => {
-  const found = fromXxl([sample("xxl_job_info.json")], { zone: "Asia/Shanghai" });
+  const found = fromXxl([sample("xxl_job_info.json")], { ...utc, zone: "Asia/Shanghai" });
 
   it("carries schedule, route, block and misfire strategy, timeout, retries, script and children over", () => {
     readable(found);
     expect(tasksOf(found)).toMatchObject({
       settleHandler: {
-        ...{
-          group: "billing-executor",
-          schedule: { cron: "0 0 2 ? * MON-FRI", zone: "Asia/Shanghai" },
-          slotPayload: "eu,us",
-        },
-        ...{
-          timeout: "2h",
-          retry: { attempts: 4, backoff: "fixed", delay: "0s", jitter: 0 },
-          overlap: "queue",
-          route: "sticky",
-        },
+        group: "billing-executor",
+        schedule: { cron: "0 0 2 ? * MON-FRI", zone: "Asia/Shanghai" },
+        slotPayload: "eu,us",
+        timeout: "2h",
+        retry: { attempts: 4, backoff: "fixed", delay: "0s", jitter: 0 },
+        overlap: "queue",
+        route: "sticky",
         misfire: { policy: "fire_once", after: "5s" },
       },
       reportHandler: { after: "settleHandler", overlap: "skip", route: "round-robin" },
@@ -198,6 +60,15 @@ describe("XXL-JOB", () => {
     });
   });
 
+  it("lets what waits in an executor's queue wait as long as it did there, whatever the strategy for late triggers", () => {
+    const of = (block: string) => {
+      const row = `"id":1,"job_cron":"0 0 2 * * ?","executor_handler":"h","glue_type":"BEAN","trigger_status":1,"misfire_strategy":"DO_NOTHING","executor_block_strategy":"${block}"`;
+      return tasksOf(fromXxl([{ path: "x.json", text: `[{${row}}]` }], utc)).h;
+    };
+    expect(of("SERIAL_EXECUTION")).toMatchObject({ overlap: "queue", misfire: { policy: "skip", waiting: false } });
+    expect(of("DISCARD_LATER")).toMatchObject({ overlap: "skip", misfire: { policy: "skip", after: "5s" } });
+  });
+
   it("runs the whole of a shell script, also after a program that reads standard input", () => {
     const script = 'cat\necho "$# $1"\nexit 3\n';
     const row = { id: 1, glue_type: "GLUE_SHELL", glue_source: script, executor_param: "-x a", schedule_type: "NONE" };
@@ -218,6 +89,47 @@ describe("XXL-JOB", () => {
     const found = fromXxl([{ path: "x.json", text: JSON.stringify([row]) }], utc);
     expect(found.tasks).toHaveLength(tasks);
     expect(told(found, "problem")).toHaveLength(1 - tasks);
+  });
+
+  const literal = (value: unknown) =>
+    typeof value === "string" ? `'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'` : String(value ?? null);
+  const exported = JSON.parse(sample("xxl_job_info.json").text) as Record<string, Record<string, unknown>[]>;
+  const [groupRows, infoRows] = ["xxl_job_group", "xxl_job_info"].map((table) => exported[table]);
+  const insert = (table: string, rows: Record<string, unknown>[], columns: string[], named: boolean) =>
+    `INSERT INTO \`${table}\` ${named ? `(${columns.join(", ")}) ` : ""}VALUES ${rows
+      .map((row) => `(${columns.map((name) => literal(row[name])).join(",")})`)
+      .join(",")};\n`;
+  const since23 = Object.keys(infoRows?.[0] ?? {});
+
+  it.each([
+    ["named, in another order", since23.toReversed(), true],
+    ["in the table's order", since23, false],
+  ])("reads a dump as it reads JSON: columns %s", (_, columns, named) => {
+    const text = `-- MySQL dump\n${insert("xxl_job_group", groupRows ?? [], Object.keys(groupRows?.[0] ?? {}), named)}${insert("xxl_job_info", infoRows ?? [], columns, named)}`;
+    const dumped = fromXxl([{ path: "x.sql", text }], { ...utc, zone: "Asia/Shanghai" });
+    const { tasks, remarks } = fromXxl([sample("xxl_job_info.json")], { ...utc, zone: "Asia/Shanghai" });
+    expect({ tasks: dumped.tasks, remarks: dumped.remarks }).toEqual({ tasks, remarks });
+  });
+
+  it("reads dumps of before 2.3 in their table's order, and tells one that it cannot read", () => {
+    const old = `INSERT INTO xxl_job_info VALUES (7,1,'0 0 3 * * ?','night','2019-01-01','2019-01-01','li','','FIRST','nightly','','SERIAL_EXECUTION',0,0,'BEAN','','','2019-01-01','')`;
+    for (const text of [old, `${old.slice(0, -1)},1,0,0)`]) {
+      const [task] = fromXxl([{ path: "x.sql", text }], utc).tasks;
+      expect(task).toMatchObject({ name: "nightly", written: { description: "night" } });
+      expect(`${task?.comment} ${JSON.stringify(task?.written)}`).toContain('"cron":"0 0 3 * * ?"');
+    }
+    const odd = fromXxl([{ path: "x.sql", text: "INSERT INTO xxl_job_info VALUES (1, 2)" }], utc);
+    expect(told(odd, "problem")).toEqual([
+      ": x.sql: line 1: a row of xxl_job_info has 2 values, and its columns are not known",
+    ]);
+  });
+
+  it("has the description of a row of 3.4, which calls it name", () => {
+    const row = { id: 1, name: "nightly report", executor_handler: "report", schedule_type: "CRON" };
+    const rows = [{ ...row, schedule_conf: "0 0 3 * * ?", glue_type: "BEAN", trigger_status: 1 }];
+    const found = fromXxl([{ path: "a.json", text: JSON.stringify(rows) }], utc);
+    expect(tasksOf(found).report).toMatchObject({ description: "nightly report" });
+    expect(told(found, "note")).toContain("1 nightly report: runs the handler report");
   });
 
   it("reads the API's names, several rows of one handler, and a child with a schedule of its own", () => {
@@ -244,11 +156,14 @@ describe("Kubernetes", () => {
     const tasks = tasksOf(found);
     expect(tasks["storage/nightly-backup"]).toEqual({
       schedule: { cron: "30 2 * * *", zone: "Europe/Berlin" },
-      ...{ timeout: "1h", retry: { attempts: 3, delay: "10s", maxDelay: "6m" }, overlap: "skip" },
+      timeout: "1h",
+      retry: { attempts: 3, delay: "10s", maxDelay: "6m" },
+      overlap: "skip",
       misfire: { policy: "skip", after: "3m20s" },
       command: {
         argv: ["/usr/local/bin/backup", "--target", "s3://bucket", "--keep", "7"],
-        ...{ env: { LANG: "C.UTF-8" }, cwd: "/var/lib" },
+        env: { LANG: "C.UTF-8" },
+        cwd: "/var/lib",
       },
       labels: { disk: "ssd" },
     });
@@ -272,13 +187,43 @@ describe("Kubernetes", () => {
     ]);
   });
 
-  it("leaves out variables that would have each run refused, and says so; a shell may have them", () => {
+  it("says which variables a worker must allow; a shell may have any", () => {
     const cronOf = (program: string) =>
       `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@daily", jobTemplate: { spec: { template: { spec: { containers: [{ command: [${program}], env: [{ name: PYTHONUNBUFFERED, value: "1" }, { name: TARGET, value: eu }] }] } } } } }`;
     const of = (program: string) => importKubernetes([{ path: "x.yaml", text: cronOf(program) }], utc);
-    expect(tasksOf(of("python3")).a?.command).toEqual({ argv: ["python3"], env: { TARGET: "eu" } });
-    expect(told(of("python3"), "lost")).toContainEqual(expect.stringContaining("env PYTHONUNBUFFERED, which can make"));
-    expect(tasksOf(of("/bin/sh")).a).toMatchObject({ command: { env: { PYTHONUNBUFFERED: "1", TARGET: "eu" } } });
+    const env = { PYTHONUNBUFFERED: "1", TARGET: "eu" };
+    expect(tasksOf(of("python3")).a?.command).toEqual({ argv: ["python3"], env });
+    expect(told(of("python3"), "lost").filter((one) => one.includes("env "))).toEqual(
+      Object.keys(env).map((name) => expect.stringContaining(`env ${name}, which is not among`)),
+    );
+    expect(tasksOf(of("/bin/sh")).a).toMatchObject({ command: { env } });
+    expect(told(of("/bin/sh"), "lost").filter((one) => one.includes("env "))).toEqual([]);
+  });
+
+  it.each([
+    ["*/60 * * * *", "0 * * * *"],
+    ["5-50/60 */25 * * *", "5 0 * * *"],
+    ["0 0 */32 */12 */7", "0 0 1 1 0"],
+  ])("a step that leads beyond its field, %s, is %s", (given, cron) => {
+    const text = `kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "${given}" }\n`;
+    const found = importKubernetes([{ path: "a.yaml", text }], utc);
+    expect(tasksOf(found).a?.schedule).toEqual({ cron, zone: "UTC" });
+    expect(told(found, "note")).toContain(`a: ${given} means ${cron}: a step that is longer than its field`);
+  });
+
+  it("tells a Helm template as one", () => {
+    const template = "{{- if .Values.on }}\nkind: CronJob\nmetadata: { name: {{ .Release.Name }} }\n{{- end }}\n";
+    for (const text of [template, "kind: CronJob\nmetadata:\n  name: {{ .Release.Name }}\n"])
+      expect(importKubernetes([{ path: "a.yaml", text }], utc).remarks).toMatchObject([
+        {
+          kind: "problem",
+          message: "a.yaml is a Helm template, and no manifest yet",
+          hint: expect.stringContaining("helm template"),
+        },
+      ]);
+    const args =
+      'kind: CronJob\nmetadata: { name: a }\nspec: { schedule: "@daily", note: "docker ps --format {{.ID}}" }\n';
+    expect(told(importKubernetes([{ path: "a.yaml", text: args }], utc), "problem")).toEqual([]);
   });
 
   it("reads @every, and says what Indexed and Forbid do together", () => {
@@ -322,22 +267,42 @@ describe("a star with a step in a day field, beside another day field", () => {
 describe("BullMQ", () => {
   const found = importBullmq([sample("bullmq-schedulers.json")], utc);
 
+  it.each([
+    [{ every: 5_000, endDate: 1_262_304_000_000 }, "ended at 2010-01-01T00:00:00.001Z"],
+    [{ pattern: "0 4 * * *", tz: "UTC", endDate: past }, "ended at 2010-01-01T00:00:00.001Z"],
+    [{ every: 5_000, limit: 3, iterationCount: 3 }, `ended at ${now}`],
+  ])("what is over stands still: %j", (row, why) => {
+    const found = importBullmq([{ path: "a.json", text: JSON.stringify([{ key: "a", ...row }]) }], utc);
+    expect(tasksOf(found)).toEqual({ a: {} });
+    expect(told(found, "note")).toEqual([`a: ${why}, so it is imported without its schedule`]);
+    expect(told(found, "lost")).toEqual([]);
+  });
+
+  it("tells a beginning or an end that is no time", () => {
+    const row = { key: "a", every: 5_000, startDate: "soon", endDate: null };
+    const found = importBullmq([{ path: "a.json", text: JSON.stringify([row]) }], utc);
+    expect(told(found, "lost")).toEqual(['a: its startDate "soon", which is no time']);
+  });
+
   it("carries schedulers of several queues over, old ones too", () => {
     readable(found);
     expect(tasksOf(found)).toEqual({
       "daily-digest": {
-        ...{
-          group: "mail",
-          schedule: { cron: "0 30 7 * * 1-5", zone: "America/New_York" },
-          slotPayload: { audience: "all" },
-        },
+        group: "mail",
+        schedule: { cron: "0 30 7 * * 1-5", zone: "America/New_York" },
+        slotPayload: { audience: "all" },
         retry: { attempts: 5, delay: "3s", jitter: 0 },
       },
       "poll-inbox": {
-        ...{ group: "mail", schedule: { every: "1m", anchor: "1970-01-01T00:00:12.345Z" }, slotPayload: {} },
+        group: "mail",
+        schedule: { every: "1m", anchor: "1970-01-01T00:00:12.345Z" },
+        slotPayload: {},
         retry: { attempts: 3, backoff: "fixed", jitter: 0 },
       },
-      cleanup: { group: "legacy", schedule: { cron: "0 4 * * *", zone: "Europe/Paris" } },
+      cleanup: {
+        group: "legacy",
+        schedule: { cron: "0 4 * * *", zone: "Europe/Paris", until: "2030-01-01T00:00:00.000Z" },
+      },
       sweep: { group: "legacy", schedule: { every: "5s" } },
     });
   });
@@ -348,7 +313,6 @@ describe("BullMQ", () => {
       "daily-digest: its option removeOnComplete: true",
       "daily-digest: its option priority: 2",
       "poll-inbox: its limit of 100 times, of which it had 40",
-      "cleanup: its endDate 2030-01-01T00:00:00.000Z",
     ]);
     expect(told(importBullmq([{ path: "x", text: "[" }], utc), "problem")).toEqual([
       expect.stringContaining("is not JSON"),
@@ -363,15 +327,19 @@ describe("pg-boss", () => {
     readable(found);
     expect(tasksOf(found)).toEqual({
       "notification-abc": {
-        ...{ schedule: { cron: "0 3 * * *", zone: "America/Chicago" }, slotPayload: { kind: "digest" }, timeout: "2m" },
-        ...{ retry: { attempts: 5, delay: "5s", maxDelay: "10m" }, misfire: { policy: "skip", after: "1m" } },
+        schedule: { cron: "0 3 * * *", zone: "America/Chicago" },
+        slotPayload: { kind: "digest" },
+        timeout: "2m",
+        retry: { attempts: 5, delay: "5s", maxDelay: "10m" },
+        misfire: { policy: "skip", after: "1m" },
       },
       "report:us": {
-        ...{ schedule: { cron: "0 6 * * *", zone: "UTC" }, slotPayload: { region: "us" }, timeout: "15m", priority: 8 },
-        ...{
-          retry: { attempts: 3, backoff: "fixed", delay: "0s", jitter: 0 },
-          misfire: { policy: "fire_once", after: "1m" },
-        },
+        schedule: { cron: "0 6 * * *", zone: "UTC" },
+        slotPayload: { region: "us" },
+        timeout: "15m",
+        priority: 8,
+        retry: { attempts: 3, backoff: "fixed", delay: "0s", jitter: 0 },
+        misfire: { policy: "fire_once", after: "1m" },
       },
       "report:eu": {
         schedule: { cron: "0 18 * * *", zone: "UTC" },

@@ -1,6 +1,8 @@
 /** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
-import { isShellName, whyRefused } from "../command-rules.ts";
-import { yamlDocuments } from "../yaml-documents.ts";
+
+import { yamlDocuments } from "../apply/yaml-documents.ts";
+import { isShellName, whyRefused } from "../task/command-rules.ts";
+import type { SourceTimes } from "./compare/source-times.ts";
 import { eitherDay } from "./either-day.ts";
 import {
   Findings,
@@ -25,9 +27,17 @@ const defaultBackoffLimit = 6;
 const tries = { delay: "10s", maxDelay: "6m" };
 
 export function importKubernetes(files: readonly SourceFile[], options: ImportOptions): Findings {
-  const findings = new Findings();
+  const findings = new Findings(options);
   let unzoned = 0;
   for (const { path, text } of files) {
+    if (/^\s*\{\{|:\s*\{\{-?\s*(?:\.|include\b|toYaml\b)/m.test(text)) {
+      findings.problem(
+        "",
+        `${path} is a Helm template, and no manifest yet`,
+        "Render it first: helm template CHART | carillon import kubernetes -",
+      );
+      continue;
+    }
     for (const read of yamlDocuments(text)) {
       if ("problem" in read) {
         findings.problem("", `${path} is not YAML: ${read.problem}`, "Give manifests as kubectl writes them.");
@@ -109,7 +119,12 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
     {
       description: textOf(within(item, "metadata.annotations.description")),
       group: options.group,
-      schedule: scheduleOf(textOf(within(spec, "schedule")), textOf(within(spec, "timeZone")) || options.zone),
+      schedule: scheduleOf(
+        textOf(within(spec, "schedule")),
+        textOf(within(spec, "timeZone")) || options.zone,
+        source,
+        findings,
+      ),
       overlap,
       // Within the deadline it is started late, after it not at all; without one, however late.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
@@ -121,15 +136,58 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
         : undefined,
       command,
     },
-    { suspended: within(spec, "suspend") === true, comment: imageOf(pod) },
+    {
+      suspended: within(spec, "suspend") === true,
+      comment: imageOf(pod),
+      times: timesOf(textOf(within(spec, "schedule")), textOf(within(spec, "timeZone")) || options.zone),
+    },
   );
 }
 
-function scheduleOf(text: string, zone: string): unknown {
+function timesOf(text: string, zone: string): SourceTimes {
+  const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
+  const cron = rest ?? text;
+  const [, period] = /^@every\s+(\S+)$/.exec(cron) ?? [];
+  return period !== undefined
+    ? { dialect: "@every", text: period }
+    : { dialect: "kubernetes", text: cron, zone: named ?? zone };
+}
+
+function scheduleOf(text: string, zone: string, source: string, findings: Findings): unknown {
   const [, named, rest] = /^(?:CRON_)?TZ=(\S+)\s+(.*)$/.exec(text) ?? [];
   const [, period] = /^@every\s+(\S+)$/.exec(rest ?? text) ?? [];
   if (period !== undefined) return { every: period };
-  return { cron: eitherDay(rest ?? text), zone: named ?? zone };
+  const cron = shortSteps(rest ?? text);
+  if (cron !== (rest ?? text))
+    findings.note(source, `${rest ?? text} means ${cron}: a step that is longer than its field`);
+  return { cron: eitherDay(cron), zone: named ?? zone };
+}
+
+/** The first and last value of each field. */
+const fieldRanges = [
+  [0, 59],
+  [0, 23],
+  [1, 31],
+  [1, 12],
+  [0, 6],
+] as const;
+
+/** robfig/cron, which Kubernetes has, takes a step that leads beyond the field: its first value is all that is left. */
+function shortSteps(expression: string): string {
+  const fields = expression.trim().split(/\s+/);
+  if (fields.length !== fieldRanges.length) return expression;
+  return fields
+    .map((field, at) =>
+      field
+        .split(",")
+        .map((item) => {
+          const [, first = "", step = ""] = /^(\*|\d+)(?:-\d+)?\/(\d+)$/.exec(item) ?? [];
+          const [low, high] = fieldRanges[at] as readonly [number, number];
+          return step !== "" && Number(step) > high - low ? (first === "*" ? String(low) : first) : item;
+        })
+        .join(","),
+    )
+    .join(" ");
 }
 
 const imageOf = (pod: unknown): string => {
@@ -190,8 +248,9 @@ function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, 
     else {
       const value = typeof one.value === "string" ? one.value : textOf(one.value);
       const why = isShellName(argv[0] ?? "") ? undefined : whyRefused(name, value);
-      if (why === undefined) env[name] = value;
-      else remarks.push([`env ${name}, which ${why}: no worker takes it`, "Set it in a script that the command runs."]);
+      env[name] = value;
+      if (why !== undefined)
+        remarks.push([`env ${name}, which ${why}`, `A worker must allow it: --allow-env ${name}.`]);
     }
   }
   if (argv.some((word) => /\$\([A-Za-z_]\w*\)/.test(word)))

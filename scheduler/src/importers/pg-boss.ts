@@ -22,7 +22,7 @@ const carried = new Set(
 );
 
 export function importPgBoss(files: readonly SourceFile[], options: ImportOptions): Findings {
-  const findings = new Findings();
+  const findings = new Findings(options);
   let unsaid = false;
   for (const file of files) {
     const content = readJson(file, findings);
@@ -81,12 +81,11 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
   const missed = textOf(within(said, "missed")) || "skip";
   const priority = numberOf(within(said, "priority")) ?? 0;
   if (priority < 0 || priority > 4) lost(`priority ${priority}: 0 (last) to 9 (first) are possible, and 5 is usual`);
-  findings.add(source, source, {
+  const text = textOf(row.cron ?? row.expression);
+  const zone = textOf(row.timezone) || textOf(within(said, "tz")) || "UTC";
+  const given = {
     group: options.group,
-    schedule: {
-      cron: eitherDay(textOf(row.cron ?? row.expression)),
-      zone: textOf(row.timezone) || textOf(within(said, "tz")) || "UTC",
-    },
+    schedule: { cron: eitherDay(text), zone },
     slotPayload: row.data === null ? undefined : row.data,
     priority: Math.max(0, Math.min(9, 5 + priority)),
     // What is late by more than its minute of grace was missed.
@@ -102,7 +101,8 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
             ...(backoff ? {} : { jitter: 0 }),
           },
     timeout: `${expire}s`,
-  });
+  };
+  findings.add(source, source, given, { times: { dialect: "cron-parser", text, zone } });
   for (const [name, value] of Object.entries(isRow(said) ? said : {}))
     if (!carried.has(name) && value !== null)
       lost(

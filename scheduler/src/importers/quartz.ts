@@ -1,12 +1,16 @@
 /**
- * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), and quartz.properties for the misfire
- * threshold. What runs is a Java class, which stays behind: a worker's handler of the task's name takes its place.
+ * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), its JDBC tables as SQL, and quartz.properties for the
+ * misfire threshold. What runs is a Java class, which stays behind: a worker's handler of the task's name takes its place.
  */
-import { instantAt } from "../calendar.ts";
-import { isCarillonError } from "../errors.ts";
-import { endOfTime, zoneOf } from "../zone.ts";
-import { Findings, type ImportOptions, type SourceFile } from "./findings.ts";
+
+import { isCarillonError } from "../base/errors.ts";
+import { instantAt } from "../schedule/calendar.ts";
+import { at } from "../schedule/schedule.ts";
+import { endOfTime, zoneOf } from "../schedule/zone.ts";
+import type { SourceTimes } from "./compare/source-times.ts";
+import { type Beside, Findings, type ImportOptions, type SourceFile } from "./findings.ts";
 import { quartzCron } from "./quartz-cron.ts";
+import { isQuartzDump, readQuartzTables } from "./quartz-tables.ts";
 import { childrenOf, childText, type Element, everywhere, readXml } from "./xml.ts";
 
 interface Detail {
@@ -15,6 +19,8 @@ interface Detail {
   description: string;
   data: Record<string, string>;
   recovers: boolean;
+  /** The tables tell whether a class refuses to overlap; "": unknown. */
+  overlap: string;
   triggers: Element[];
 }
 
@@ -27,7 +33,7 @@ interface Place {
 const defaultThresholdMs = 60_000;
 
 export function importQuartz(files: readonly SourceFile[], options: ImportOptions): Findings {
-  const findings = new Findings();
+  const findings = new Findings(options);
   const properties = new Map<string, string>();
   const details = new Map<string, Detail>();
   const triggers: Element[] = [];
@@ -36,23 +42,15 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
       for (const [key, value] of propertiesOf(file.text)) properties.set(key, value);
       continue;
     }
-    let root: Element;
-    try {
-      root = readXml(file.text);
-    } catch (cause) {
-      findings.problem(
-        "",
-        `${file.path} is not XML: ${(cause as Error).message}`,
-        "Give the file that jobs and triggers are declared in.",
-      );
-      continue;
-    }
+    const root = readFile(file, findings);
+    if (root === undefined) continue;
     for (const element of everywhere(root, "job")) {
-      const detail = detailOf(element);
-      details.set(keyOf(childText(element, "name"), childText(element, "group")), detail);
+      // Quartz 1 has a detail, and its triggers, within each job.
+      const detail = detailOf(childrenOf(element, "job-detail")[0] ?? element);
+      details.set(detail.name, detail);
     }
     for (const element of everywhere(root, "trigger")) triggers.push(...element.children);
-    if (everywhere(root, "schedule").length === 0)
+    if (["schedule", "quartz"].every((name) => everywhere(root, name).length === 0))
       findings.problem("", `${file.path} has no <schedule>`, "It must be the XML of Quartz's scheduling data.");
   }
   const threshold = Number(properties.get("org.quartz.jobStore.misfireThreshold") ?? Number.NaN);
@@ -74,7 +72,14 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
       );
   }
   for (const detail of details.values()) addDetail(detail, place);
-  if (details.size > 0)
+  const unzoned = triggers.filter((trigger) => trigger.name === "cron" && childText(trigger, "time-zone") === "");
+  if (unzoned.length > 0)
+    findings.note(
+      "",
+      `cron triggers without time-zone: ${unzoned.length}; they are taken to mean ${options.zone}`,
+      "Quartz means the zone of its machine; say another with --zone.",
+    );
+  if ([...details.values()].some(({ overlap }) => overlap === ""))
     findings.note(
       "",
       "whether runs may overlap stands in the Java classes (@DisallowConcurrentExecution)",
@@ -83,14 +88,38 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
+/** @returns undefined: a problem was told */
+function readFile({ path, text }: SourceFile, findings: Findings): Element | undefined {
+  try {
+    if (!isQuartzDump(text)) return readXml(text);
+    const { root, withData } = readQuartzTables(text);
+    if (withData > 0)
+      findings.lost(
+        "",
+        `JOB_DATA of ${withData}: it is serialised Java, also where it is empty`,
+        "Where there is data, write it as slotPayload.",
+      );
+    return root;
+  } catch (cause) {
+    findings.problem(
+      "",
+      `${path} is ${isQuartzDump(text) ? "no SQL that can be read" : "not XML"}: ${(cause as Error).message}`,
+      "Give the file that jobs and triggers are declared in, or a dump of the tables QRTZ_….",
+    );
+    return undefined;
+  }
+}
+
 const keyOf = (name: string, group: string) => (group === "" || group === "DEFAULT" ? name : `${group}.${name}`);
 
 const detailOf = (element: Element): Detail => ({
   name: keyOf(childText(element, "name"), childText(element, "group")),
-  className: childText(element, "job-class"),
+  // Quartz.NET's: a type and its assembly.
+  className: childText(element, "job-class") || childText(element, "job-type"),
   description: childText(element, "description"),
   data: dataOf(element),
   recovers: childText(element, "recover") === "true",
+  overlap: childText(element, "overlap"),
   triggers: [],
 });
 
@@ -108,16 +137,22 @@ function addDetail(detail: Detail, place: Place): void {
     group: options.group,
     // Quartz runs again after a crash only what asked for recovery.
     onWorkerLost: detail.recovers ? "retry" : "fail",
+    overlap: detail.overlap || undefined,
   };
   const comment = `runs ${className}: a worker needs a handler of this name`;
   findings.note(
     name,
-    `runs the Java class ${className}`,
+    className.includes(",") ? `runs the .NET type ${className}` : `runs the Java class ${className}`,
     "Give a worker a handler of the task's name, or the task a command or http.",
   );
   if (triggers.length === 0) {
     const slotPayload = payloadOf(detail.data);
-    findings.add(name, name, { ...shared, description: detail.description, slotPayload }, { comment });
+    findings.add(
+      name,
+      name,
+      { ...shared, description: detail.description, slotPayload },
+      { comment, times: { dialect: "by hand" } },
+    );
     if (slotPayload)
       findings.lost(
         name,
@@ -128,7 +163,12 @@ function addDetail(detail: Detail, place: Place): void {
   for (const trigger of triggers) {
     const own = childText(trigger, "name");
     const source = triggers.length === 1 ? name : `${name}:${own}`;
-    const schedule = scheduleOf(trigger, source, place);
+    const zone = childText(trigger, "time-zone") || options.zone;
+    const [start, end] = ["start-time", "end-time"].map((name) => instantOf(trigger, name, zone, source, findings));
+    if (start === undefined || end === undefined) continue;
+    const [fromMs, endMs] = [start, end].map((time) => momentOf(time, source, findings));
+    if (Number.isNaN(fromMs) || Number.isNaN(endMs)) continue;
+    const schedule = scheduleOf(trigger, { zone, start }, source, findings);
     if (schedule === undefined) continue;
     tellRest(trigger, source, findings);
     const description = [detail.description, childText(trigger, "description")]
@@ -140,10 +180,58 @@ function addDetail(detail: Detail, place: Place): void {
       source,
       source,
       { ...shared, description, schedule, slotPayload, priority: priorityOf(trigger, source, findings), misfire },
-      { comment },
+      {
+        comment,
+        suspended: stillStates.has(childText(trigger, "trigger-state")),
+        times: timesOf(trigger, zone, fromMs),
+        ...lifeOf(trigger, fromMs, endMs),
+      },
     );
   }
 }
+
+/** The states of the tables in which Quartz fires a trigger no more. */
+const stillStates = new Set(["PAUSED", "PAUSED_BLOCKED", "COMPLETE", "ERROR", "DELETED"]);
+
+/** When Quartz fires it, by its own text; undefined: there is no text of it. */
+function timesOf(trigger: Element, zone: string, startMs: number | undefined): SourceTimes | undefined {
+  if (trigger.name === "cron") return { dialect: "quartz", text: childText(trigger, "cron-expression"), zone };
+  const interval = Number(childText(trigger, "repeat-interval") || "0");
+  if (trigger.name === "calendar-interval") {
+    const unitMs = unitsMs[childText(trigger, "repeat-interval-unit")];
+    if (unitMs === undefined) return undefined;
+    return { dialect: "interval", everyMs: interval * unitMs, anchorMs: startMs };
+  }
+  if (repeatsOf(trigger) !== 0) return { dialect: "interval", everyMs: interval, anchorMs: startMs };
+  return startMs === undefined ? { dialect: "by hand" } : { dialect: "once", atMs: startMs };
+}
+
+/** A cron's end is its last possible time; that of the others is the first moment after. */
+function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside, "fromMs" | "untilMs"> {
+  const ends = [endMs === undefined ? undefined : endMs + (trigger.name === "cron" ? 1 : 0)];
+  const count = repeatsOf(trigger);
+  if (trigger.name === "simple" && count > 0 && fromMs !== undefined)
+    ends.push(fromMs + count * Number(childText(trigger, "repeat-interval") || "0") + 1);
+  const untilMs = Math.min(...ends.filter((ms) => ms !== undefined));
+  const isOnce = trigger.name === "simple" && count === 0;
+  return { fromMs: isOnce ? undefined : fromMs, untilMs: Number.isFinite(untilMs) ? untilMs : undefined };
+}
+
+/** Epoch ms; undefined: none is said; NaN: it is none, and a problem was told. */
+function momentOf(time: string, source: string, findings: Findings): number | undefined {
+  if (time === "") return undefined;
+  try {
+    const spec = at(time);
+    return spec.type === "at" ? spec.atMs : Number.NaN;
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    findings.problem(source, error.message, error.hint);
+    return Number.NaN;
+  }
+}
+
+/** How often a simple trigger fires again after its first time; −1: without end. */
+const repeatsOf = (trigger: Element): number => Number(childText(trigger, "repeat-count") || "0");
 
 const payloadOf = (data: Record<string, string>) => (Object.keys(data).length === 0 ? undefined : data);
 
@@ -155,25 +243,24 @@ const unitsMs: Record<string, number> = {
   WEEK: 604_800_000,
 };
 
-function scheduleOf(trigger: Element, source: string, { findings, options }: Place): unknown {
-  const zone = childText(trigger, "time-zone") || options.zone;
-  const said = childText(trigger, "start-time");
-  // A cron has no use for it.
-  const start = trigger.name === "cron" ? said : instantOf(said, zone, source, findings);
-  if (start === undefined) return undefined;
+function scheduleOf(
+  trigger: Element,
+  { zone, start }: { zone: string; start: string },
+  source: string,
+  findings: Findings,
+): unknown {
   switch (trigger.name) {
     case "cron":
-      if (start !== "") findings.lost(source, `its start-time ${start}: it fires from when it is applied`);
       return { cron: quartzCron(childText(trigger, "cron-expression")), zone };
     case "simple": {
-      const count = Number(childText(trigger, "repeat-count") || "0");
+      const count = repeatsOf(trigger);
       const interval = Number(childText(trigger, "repeat-interval") || "0");
       if (count === 0) {
         if (start !== "") return { at: start };
         findings.lost(source, "it fires once, when the scheduler starts", "Run it by hand: carillon tasks run.");
         return "manual";
       }
-      if (count > 0)
+      if (count > 0 && start === "")
         findings.lost(source, `it ends after ${count + 1} times; here it goes on`, "Remove the task when it is done.");
       return { every: interval, ...(start === "" ? {} : { anchor: start }) };
     }
@@ -205,8 +292,15 @@ function scheduleOf(trigger: Element, source: string, { findings, options }: Pla
   }
 }
 
-/** XML's times may have no offset; Quartz then means its machine's zone. @returns undefined: a problem was told */
-function instantOf(time: string, zone: string, source: string, findings: Findings): string | undefined {
+/** XML's times may have no offset; Quartz then means its machine's zone. @returns "": none is said; undefined: a problem was told */
+function instantOf(
+  trigger: Element,
+  name: string,
+  zone: string,
+  source: string,
+  findings: Findings,
+): string | undefined {
+  const time = childText(trigger, name);
   if (time === "" || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(time)) return time;
   const local = Date.parse(`${time}Z`);
   const [day] = /^\d{4}-\d\d-\d\d(?=T)/.exec(time) ?? [];
@@ -217,7 +311,7 @@ function instantOf(time: string, zone: string, source: string, findings: Finding
     const instant = new Date(instantAt(zoneOf(zone), local)).toISOString();
     findings.note(
       source,
-      `its start-time ${time} has no offset, so it is taken to be in ${zone}`,
+      `its ${name} ${time} has no offset, so it is taken to be in ${zone}`,
       "Quartz means the zone of its machine; say another with --zone.",
     );
     return instant;
@@ -229,20 +323,26 @@ function instantOf(time: string, zone: string, source: string, findings: Finding
 }
 
 function misfireOf(trigger: Element, source: string, findings: Findings): "fire_once" | "skip" | "all" {
-  const said = childText(trigger, "misfire-instruction").replace(/^MISFIRE_INSTRUCTION_/, "");
+  // Quartz.NET writes DoNothing.
+  const said = childText(trigger, "misfire-instruction")
+    .replace(/([a-z])([A-Z])/g, "$1_$2")
+    .toUpperCase()
+    .replace(/^MISFIRE_INSTRUCTION_/, "");
   const cron = trigger.name !== "simple";
   switch (said) {
     case "":
     case "0":
     case "SMART_POLICY":
-      // What "smart" means there: a cron fires once, a repeating interval waits for its next time.
-      return cron ? "fire_once" : "skip";
+      // Quartz's smart policy: a trigger fires once, but an interval without end waits for its next time.
+      return cron || repeatsOf(trigger) >= 0 ? "fire_once" : "skip";
     case "-1":
     case "IGNORE_MISFIRE_POLICY":
       findings.note(source, "all missed times are run, at most the newest 100", "misfire has cap and perSecond.");
       return "all";
     case "FIRE_ONCE_NOW":
     case "FIRE_NOW":
+    case "RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT":
+    case "RESCHEDULE_NOW_WITH_REMAINING_REPEAT_COUNT":
     case "1":
       return "fire_once";
     case "DO_NOTHING":
@@ -253,6 +353,7 @@ function misfireOf(trigger: Element, source: string, findings: Findings): "fire_
       return cron ? "skip" : "fire_once";
     default:
       if (!cron && /^(?:4|5)$/.test(said)) return "skip";
+      if (!cron && said === "3") return "fire_once";
       findings.lost(source, `misfire instruction ${said}: one run makes up for what was missed`);
       return "fire_once";
   }
@@ -268,8 +369,6 @@ function priorityOf(trigger: Element, source: string, findings: Findings): numbe
 }
 
 function tellRest(trigger: Element, source: string, findings: Findings): void {
-  const end = childText(trigger, "end-time");
-  if (end !== "") findings.lost(source, `its end-time ${end}: here it goes on`, "Remove the task then.");
   const delay = childText(trigger, "start-time-seconds-in-future");
   if (delay !== "") findings.lost(source, `its start ${delay} s after the scheduler's`);
   const calendar = childText(trigger, "calendar-name");

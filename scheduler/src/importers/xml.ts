@@ -2,6 +2,7 @@ import { SaxesParser } from "saxes";
 
 export interface Element {
   name: string;
+  attributes: Record<string, string>;
   children: Element[];
   text: string;
   line: number;
@@ -12,14 +13,20 @@ export interface Element {
  * neither read files nor grow. @throws Error with the line, for what is not well-formed
  */
 export function readXml(text: string): Element {
-  const root: Element = { name: "", children: [], text: "", line: 1 };
+  const root: Element = { name: "", attributes: {}, children: [], text: "", line: 1 };
   const open = [root];
   const parser = new SaxesParser({ position: true });
   parser.on("error", (error) => {
     throw error;
   });
-  parser.on("opentag", ({ name }) => {
-    const element = { name: name.slice(name.indexOf(":") + 1), children: [], text: "", line: parser.line };
+  parser.on("opentag", ({ name, attributes }) => {
+    const element = {
+      name: name.slice(name.indexOf(":") + 1),
+      attributes: plainOf(attributes),
+      children: [],
+      text: "",
+      line: parser.line,
+    };
     (open.at(-1) as Element).children.push(element);
     open.push(element);
   });
@@ -34,6 +41,10 @@ export function readXml(text: string): Element {
   parser.write(text).close();
   return root;
 }
+
+/** Values without namespaces, which is how the parser is set. */
+const plainOf = (attributes: object): Record<string, string> =>
+  Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)]));
 
 export const childrenOf = (element: Element, name: string): Element[] =>
   element.children.filter((child) => child.name === name);

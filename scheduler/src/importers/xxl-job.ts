@@ -1,8 +1,11 @@
 /**
- * XXL-JOB: rows of its table xxl_job_info as JSON (columns as in the database, or as its API names them), perhaps with
- * those of xxl_job_group: { "xxl_job_group": […], "xxl_job_info": […] }.
+ * XXL-JOB: rows of its table xxl_job_info, perhaps with those of xxl_job_group: as a dump of its database (`mysqldump`), or as JSON with
+ * columns as in the database, or as its API names them: { "xxl_job_group": […], "xxl_job_info": […] }.
  */
+
+import type { SourceTimes } from "./compare/source-times.ts";
 import {
+  column,
   Findings,
   type ImportOptions,
   isRow,
@@ -15,6 +18,7 @@ import {
   within,
 } from "./findings.ts";
 import { quartzCron } from "./quartz-cron.ts";
+import { isSql, rowsOfSql } from "./sql-rows.ts";
 
 const misfireAfter = "5s";
 const routes: Record<string, string | undefined> = {
@@ -38,21 +42,61 @@ const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYT
 /** Linux takes no longer argument, its end included. */
 const argumentBytes = 128 * 1024;
 
-/** A column by its name in the database, or by the API's. */
-const column = (row: Row, name: string): unknown =>
-  row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
+/** The table's order where neither an INSERT nor a CREATE TABLE tells it: of 2.0, with the trigger's three since 2.1, and since 2.3. */
+function columnsOf(count: number): readonly string[] | undefined {
+  const described = ["add_time", "update_time", "author", "alarm_email"];
+  const executor = ["route_strategy", "handler", "param", "block_strategy", "timeout", "fail_retry_count"];
+  const rest = [
+    ...executor.map((name) => `executor_${name}`),
+    "glue_type",
+    "glue_source",
+    "glue_remark",
+    "glue_updatetime",
+  ];
+  const trigger = ["trigger_status", "trigger_last_time", "trigger_next_time"];
+  const old = ["id", "job_group", "job_cron", "job_desc", ...described, ...rest, "child_jobid"];
+  const schedule = ["schedule_type", "schedule_conf", "misfire_strategy"];
+  const since = ["id", "job_group", "job_desc", ...described, ...schedule, ...rest, "child_jobid", ...trigger];
+  return [old, [...old, ...trigger], since].find(({ length }) => length === count);
+}
+
+/** The importer needs a group's number and name, the first two columns in every version. */
+const groupColumns = (count: number) =>
+  Array.from({ length: count }, (_, at) => ["id", "app_name"][at] ?? `column_${at}`);
+
+const tableColumns = new Map<string, (count: number) => readonly string[] | undefined>([
+  ["xxl_job_info", columnsOf],
+  ["xxl_job_group", groupColumns],
+]);
+
+function readSql({ path, text }: SourceFile, findings: Findings): Row | undefined {
+  try {
+    return Object.fromEntries(rowsOfSql(text, tableColumns));
+  } catch (error) {
+    findings.problem(
+      "",
+      `${path}: ${(error as Error).message}`,
+      "Give the dump as mysqldump writes it, with its columns named.",
+    );
+    return undefined;
+  }
+}
 
 export function fromXxl(files: readonly SourceFile[], options: ImportOptions): Findings {
-  const findings = new Findings();
+  const findings = new Findings(options);
   const rows: Row[] = [];
   const groups = new Map<string, string>();
   for (const file of files) {
-    const content = readJson(file, findings);
+    const content = isSql(file.text) ? readSql(file, findings) : readJson(file, findings);
     if (content === undefined) continue;
     const tables = isRow(content) ? content : { data: content };
     const found = rowsOf(within(tables, "xxl_job_info") ?? tables.data ?? tables.content);
     if (found.length === 0)
-      findings.problem("", `${file.path} has no rows of xxl_job_info`, "Export that table as a JSON array.");
+      findings.problem(
+        "",
+        `${file.path} has no rows of xxl_job_info`,
+        "Dump that table (mysqldump DATABASE xxl_job_group xxl_job_info), or export it as a JSON array.",
+      );
     rows.push(...found);
     for (const group of rowsOf(within(tables, "xxl_job_group")))
       groups.set(textOf(group.id), textOf(column(group, "app_name")));
@@ -89,7 +133,9 @@ interface Place {
 function addRow(row: Row, name: string, parents: string[], { findings, options, groups }: Place): void {
   const text = (name: string) => textOf(column(row, name));
   const number = (name: string) => numberOf(column(row, name));
-  const source = `${text("id")} ${text("job_desc")}`.trim();
+  // Since 3.4 it is called so.
+  const description = text("job_desc") || text("name");
+  const source = `${text("id")} ${description}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
   const { type, conf } = timesOf(text);
   const schedule = scheduleOf(type, conf, options.zone, source, findings);
@@ -150,23 +196,30 @@ function addRow(row: Row, name: string, parents: string[], { findings, options, 
     source,
     name,
     {
-      description: text("job_desc"),
+      description,
       group: options.group ?? (groups.get(text("job_group")) || undefined),
       schedule: after ? undefined : schedule,
       after,
       slotPayload: parameter === "" || interpreter ? undefined : parameter,
       route,
       overlap,
-      misfire:
-        after || schedule === "manual"
-          ? undefined
-          : { policy: misfireOf(text("misfire_strategy")), after: misfireAfter },
+      misfire: after || schedule === "manual" ? undefined : misfireOf(text("misfire_strategy"), overlap),
       timeout: timeout > 0 ? `${timeout}s` : undefined,
       retry: retries > 0 ? { attempts: retries + 1, backoff: "fixed", delay: "0s", jitter: 0 } : undefined,
       command: interpreter && script !== "" ? commandOf(interpreter, isShell, script, parameter) : undefined,
     },
-    { suspended: !after && !running },
+    {
+      suspended: !after && !running,
+      times: after ? { dialect: "by hand" } : timesOfRow(type, conf, options.zone),
+    },
   );
+}
+
+function timesOfRow(type: string, conf: string, zone: string): SourceTimes {
+  const everyMs = Number(conf) * 1_000;
+  if (type === "CRON") return { dialect: "quartz", text: conf, zone };
+  if (type === "FIX_RATE") return { dialect: "interval", everyMs };
+  return type === "FIX_DELAY" ? { dialect: "delay", everyMs } : { dialect: "by hand" };
 }
 
 /**
@@ -180,7 +233,11 @@ function commandOf(interpreter: string, isShell: boolean, script: string, parame
     : { argv: [interpreter, "-", ...given], stdin: script };
 }
 
-const misfireOf = (strategy: string) => (strategy === "FIRE_ONCE_NOW" ? "fire_once" : "skip");
+/** There the strategy is for triggers that were late. One that waits in an executor's queue is run, however late. */
+const misfireOf = (strategy: string, overlap: unknown) =>
+  strategy === "FIRE_ONCE_NOW"
+    ? { policy: "fire_once", after: misfireAfter }
+    : { policy: "skip", after: misfireAfter, ...(overlap === "queue" ? { waiting: false } : {}) };
 
 /** Before 2.3 each had a cron, in a column of its own. */
 function timesOf(text: (name: string) => string): { type: string; conf: string } {

@@ -1,12 +1,12 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import { gzip } from "node:zlib";
-import type { Clock } from "../clock.ts";
-import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { problemWords } from "../problem-words.ts";
-import { tracesHeader } from "../trace-context.ts";
-import type { PollAnswer, PollRequest } from "../worker-protocol.ts";
+import type { PollAnswer, PollRequest } from "../api/worker-protocol.ts";
+import type { Clock } from "../base/clock.ts";
+import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { problemWords } from "../run/problem-words.ts";
+import { tracesHeader } from "../store/trace-context.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
@@ -25,6 +25,11 @@ export interface Answered {
   answer: PollAnswer;
   beganMono: number;
   endedMono: number;
+}
+
+/** The earliest moment at which the server can have written the answer: the round trip alone, as if it had answered at once. */
+export function writtenMono({ answer, beganMono, endedMono }: Answered): number {
+  return beganMono + Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
 }
 
 /** Below this packing costs more than it saves. */

@@ -1,4 +1,4 @@
-import { limits } from "../limits.ts";
+import { limits } from "../base/limits.ts";
 
 /** Requests stay well below what a server reads. */
 const bytesMax = limits.pollBytes / 4;

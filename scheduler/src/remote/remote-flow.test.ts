@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { limits } from "../limits.ts";
-import type { PollAnswer, PollRequest } from "../worker-protocol.ts";
+import type { PollAnswer, PollRequest } from "../api/worker-protocol.ts";
+import { limits } from "../base/limits.ts";
 import { RemoteFlow } from "./remote-flow.ts";
 
 type Part = Omit<PollRequest, "session" | "join">;
@@ -23,7 +23,13 @@ const refusal = (code: string) => ({
 describe("what a handler asks for over HTTP", () => {
   test("inputs are read page by page, each after the last of the one before", async () => {
     const input = (runId: number) => ({
-      ...{ runId, task: "t", key: null, slotMs: null, outcome: "succeeded" as const, result: runId, error: null },
+      runId,
+      task: "t",
+      key: null,
+      slotMs: null,
+      outcome: "succeeded" as const,
+      result: runId,
+      error: null,
     });
     const { asked, flow } = served(({ inputsOf }) => {
       const after = inputsOf?.afterRunId ?? 0;

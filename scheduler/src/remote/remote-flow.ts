@@ -1,10 +1,10 @@
-import { CarillonError, type ErrorCode } from "../errors.ts";
-import type { AskingRun, ChildWrite, RunFlow, RunInput } from "../flow.ts";
-import type { Json } from "../json.ts";
-import { limits } from "../limits.ts";
-import type { SecretSource } from "../secrets.ts";
-import type { Enqueued } from "../store.ts";
-import type { PollAnswer, PollRequest, Refusal } from "../worker-protocol.ts";
+import type { SecretSource } from "../access/secrets/secrets.ts";
+import type { PollAnswer, PollRequest, Refusal } from "../api/worker-protocol.ts";
+import { CarillonError, type ErrorCode } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import type { AskingRun, ChildWrite, RunFlow, RunInput } from "../run/flow.ts";
+import type { Enqueued } from "../run/run-record.ts";
 import { inParts } from "./parts.ts";
 import type { RemoteSession } from "./remote-session.ts";
 

@@ -1,9 +1,10 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import { CarillonError, type ErrorCode } from "../errors.ts";
-import { silentLog } from "../log.ts";
-import { StoreClock } from "../store-clock.ts";
-import type { PollAnswer } from "../worker-protocol.ts";
+import type { PollAnswer } from "../api/worker-protocol.ts";
+import { CarillonError, type ErrorCode } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import { noStandIn } from "../cluster/stand-in.ts";
+import { StoreClock } from "../store/store-clock.ts";
 import type { Line } from "./line.ts";
 import { RemoteSession } from "./remote-session.ts";
 
@@ -23,8 +24,17 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
     },
   } as unknown as Line;
   const session = new RemoteSession({
-    ...{ line, clock, storeClock: new StoreClock(clock), random: { next: () => 1 }, log: silentLog, name: "w1" },
-    ...{ join: {}, timeoutMs, failFast: false, held: () => 0 },
+    standIn: noStandIn,
+    line,
+    clock,
+    storeClock: new StoreClock(clock),
+    random: { next: () => 1 },
+    log: silentLog,
+    name: "w1",
+    join: {},
+    timeoutMs,
+    failFast: false,
+    held: () => 0,
   });
   let over = false;
   const begun = session.begin(new AbortController().signal).finally(() => {

@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { type Clock, pause } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import { madeName } from "../node-name.ts";
-import type { Random } from "../random.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { GivenRecall, JoinRequest, PollAnswer, PollRequest } from "../worker-protocol.ts";
-import type { Line } from "./line.ts";
+import type { GivenRecall, JoinRequest, PollAnswer, PollRequest } from "../api/worker-protocol.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { madeName } from "../base/node-name.ts";
+import type { Random } from "../base/random.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import { type Line, writtenMono } from "./line.ts";
 
 export interface RemoteSessionOptions {
   line: Line;
@@ -22,6 +23,8 @@ export interface RemoteSessionOptions {
   failFast: boolean;
   /** Claims in this process. */
   held: () => number;
+  /** Goes on while the event loop stands still. */
+  standIn: StandIn;
 }
 
 const firstPauseMs = 100;
@@ -50,6 +53,8 @@ export class RemoteSession implements Membership {
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
     this.#node = options.name ?? madeName();
+    // Kept from here on: what the thread was told last holds until it stands in again.
+    options.standIn.onBack(({ sureUntilMono }) => this.#sureUntil(sureUntilMono));
   }
 
   get node(): string {
@@ -73,7 +78,9 @@ export class RemoteSession implements Membership {
   }
 
   doubtMs(mono = this.#options.clock.monotonic()): number {
-    return this.#options.held() === 0 ? 0 : Math.max(0, mono - this.#sureUntilMono);
+    const { held, standIn } = this.#options;
+    if (standIn.acts) this.#sureUntil(standIn.sureUntilMono());
+    return held() === 0 ? 0 : Math.max(0, mono - this.#sureUntilMono);
   }
 
   term(): number | null {
@@ -93,6 +100,7 @@ export class RemoteSession implements Membership {
   readonly heard = nothing;
   readonly onPulse = nothing;
   readonly onLeadership = nothing;
+  readonly handOver = async () => undefined;
 
   /** @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; SERVER_UNREACHABLE when it is to fail fast */
   async begin(signal: AbortSignal): Promise<void> {
@@ -132,26 +140,31 @@ export class RemoteSession implements Membership {
     this.#closing.abort();
   }
 
-  async leave(): Promise<void> {
+  async leave(_why: string, abandoned?: AbortSignal): Promise<void> {
     try {
       await this.poll({ leave: true });
     } catch (error) {
       // The servers find out by silence; nothing is lost but their time.
-      this.#options.log.warn({ error: messageOf(error) }, "could not say goodbye to a server");
+      const fields = { error: messageOf(error) };
+      if (abandoned?.aborted) this.#options.log.debug(fields, "did not say goodbye to a server");
+      else this.#options.log.warn(fields, "could not say goodbye to a server");
     }
   }
 
   async #post(request: PollRequest, session: number | null, signal?: AbortSignal): Promise<PollAnswer> {
     const { line, storeClock } = this.#options;
-    const { answer, beganMono, endedMono } = await line.post(request, signal);
-    // The round trip alone, as if the server had answered at once.
-    const tookMs = Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
-    storeClock.sample(beganMono + tookMs, answer.nowMs, endedMono);
-    if (session === this.#sessionId || session === null)
-      this.#sureUntilMono = Math.max(this.#sureUntilMono, beganMono + tookMs + answer.sureForMs);
+    const answered = await line.post(request, signal);
+    const { answer } = answered;
+    const atMono = writtenMono(answered);
+    storeClock.sample(atMono, answer.nowMs, answered.endedMono);
+    if (session === this.#sessionId || session === null) this.#sureUntil(atMono + answer.sureForMs);
     this.#lockedOut = false;
     this.#hear(answer.recalls);
     return answer;
+  }
+
+  #sureUntil(mono: number): void {
+    this.#sureUntilMono = Math.max(this.#sureUntilMono, mono);
   }
 
   /** It tries on, and says once why nothing happens. */
@@ -183,6 +196,7 @@ export class RemoteSession implements Membership {
   async #follow(lost: number): Promise<void> {
     const { log } = this.#options;
     this.#sureUntilMono = 0;
+    await this.#options.standIn.quiet();
     log.warn({ node: this.#node, session: lost }, "this worker was taken for dead; joining again");
     await this.#join(lost, this.#closing.signal);
     for (const listener of this.#rejoinListeners) listener(lost, this.#sessionId);
@@ -197,7 +211,8 @@ export class RemoteSession implements Membership {
       if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
       try {
         const request = { name: this.#node, instance, timeoutMs, ...join, ...(former === undefined ? {} : { former }) };
-        this.#sessionId = (await this.#post({ join: request }, null)).session;
+        this.#sessionId = (await this.#post({ join: request }, null, signal)).session;
+        this.#options.standIn.tell({ sessionId: this.#sessionId });
         return;
       } catch (error) {
         if (!isCarillonError(error)) throw error;

@@ -1,59 +1,27 @@
-import type { FigureStore, Figures } from "../figures.ts";
-import { limits } from "../limits.ts";
-import type { Database } from "./database.ts";
-import { waitingSql, waitsForWorkerSql } from "./ready.ts";
+/** Figures of the whole cluster, as the store has them; what a node's metrics and alarms are made of. */
+export interface Figures {
+  /** Ended since there are counters, exact. */
+  ended: { succeeded: number; failed: number; cancelled: number; skipped: number; missed: number; retried: number };
+  /** Live runs by state, each counted up to limits.countedRuns; only those states that are cheap to count where there are many. */
+  live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
+  /** Of each group the due time of the oldest run that is due and not claimed. */
+  oldest: { group: string; dueMs: number }[];
+  leadership: { term: number; led: boolean };
+  /** The oldest of each kind. */
+  snapshots: HeldSnapshot[];
+}
 
-/** What lies at an addressee may be of several groups. */
-const addressedLooks = 10;
-/** Below this many live runs all of them are counted by a scan; above, only states that have an index of their own. */
-const scannedRuns = 200_000;
+/** What keeps dead rows in the store from being removed: while they stay, every look at what is due walks them. */
+export interface HeldSnapshot {
+  kind: "transaction" | "prepared" | "slot" | "standby";
+  /** The name by which an operator finds it. */
+  holder: string;
+  /** Since it began; null: the store does not say. */
+  ms: number | null;
+  /** How many transactions have begun since. */
+  transactions: number;
+}
 
-export function figureStore(database: Database): FigureStore {
-  const s = database.schema;
-  const counted = (state: string) =>
-    `(select count(*) from (select from ${s}.run where ${state} limit ${limits.countedRuns}) c)::int`;
-  return {
-    async read(nowMs) {
-      const [[ended], [size], oldest, [leadership]] = await Promise.all([
-        database.query<Figures["ended"]>(
-          "figures-ended",
-          `select ${["succeeded", "failed", "cancelled", "skipped", "missed", "retried"].map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`).join(", ")}
-           from (select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally
-                 union all select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally_delta) x`,
-        ),
-        database.query<{ rows: number }>(
-          "figures-size",
-          "select reltuples::float8 as rows from pg_class where oid = to_regclass($1)",
-          [`${s}.run`],
-        ),
-        // Ten probes of an index a group, however many runs wait.
-        database.query<{ group: string; dueMs: number }>(
-          "figures-oldest",
-          `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o
-           join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id
-           where ${waitsForWorkerSql(s)} group by g.name order by g.name`,
-          [Math.round(nowMs)],
-        ),
-        database.query<{ term: number; led: boolean }>(
-          "figures-leadership",
-          `select l.term, exists (select from ${s}.session x where x.id = l.session_id and x.ended_ms is null) as led from ${s}.leadership l`,
-        ),
-      ]);
-      const all = (size?.rows ?? 0) < scannedRuns;
-      const live = await database.query<Record<string, number>>(
-        all ? "figures-live-all" : "figures-live",
-        all
-          ? `select count(*) filter (where state = 0)::int as held, count(*) filter (where state = 1)::int as paused,
-                    count(*) filter (where state = 2)::int as ready, count(*) filter (where state = 3)::int as claimed,
-                    count(*) filter (where state > 3)::int as undecided from ${s}.run`
-          : `select ${counted("state = 2")} as ready, ${counted("state = 3")} as claimed, ${counted("state = 0 and gate > 1")} as held`,
-      );
-      return {
-        ended: ended as Figures["ended"],
-        live: live[0] as Figures["live"],
-        oldest,
-        leadership: leadership ?? { term: 0, led: false },
-      };
-    },
-  };
+export interface FigureStore {
+  read(nowMs: number): Promise<Figures>;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { cron, every, manual } from "../schedule.ts";
-import { defineTask } from "../task.ts";
+import { cron, every, manual } from "../schedule/schedule.ts";
+import { defineTask } from "../task/task.ts";
 import { firesBetween } from "./fires.ts";
 
 const times = (...given: Parameters<typeof firesBetween>) => firesBetween(...given).map((at) => at.toISOString());

@@ -1,9 +1,9 @@
-import { type CalendarContent, calendarContent } from "../calendar.ts";
-import { type ComingTask, judgedSlot } from "../coming-slots.ts";
-import { CarillonError } from "../errors.ts";
-import { manual, type ScheduleSpec } from "../schedule.ts";
-import { plannedSchedule, type SlotRuleOptions, slotRules } from "../slot-rules.ts";
-import type { TaskDefinition } from "../task.ts";
+import { CarillonError } from "../base/errors.ts";
+import { type CalendarContent, calendarContent } from "../schedule/calendar.ts";
+import { manual, type ScheduleSpec } from "../schedule/schedule.ts";
+import { plannedSchedule, type SlotRuleOptions, slotRules } from "../schedule/slot-rules.ts";
+import { type ComingTask, judgedSlot } from "../slots/coming-slots.ts";
+import type { TaskDefinition } from "../task/task.ts";
 
 const mostFires = 100_000;
 

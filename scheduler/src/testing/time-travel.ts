@@ -1,6 +1,6 @@
-import { pause, unfakedClock } from "../clock.ts";
-import type { RunNotice } from "../handler.ts";
-import type { Pulse } from "../store.ts";
+import { pause, unfakedClock } from "../base/clock.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { RunNotice } from "../run/handler.ts";
 import type { TravelClock } from "./travel-clock.ts";
 import type { WatchedStore } from "./watched-store.ts";
 
@@ -12,6 +12,8 @@ export interface TravelOptions {
   aheadMs: number;
   /** Real time that a handler may take for what is not the tower's time, before time goes on without it. */
   patienceMs: number;
+  /** How many of the store's statements wait for a transaction that stands idle in a caller's hands. */
+  heldUp: () => Promise<number>;
 }
 
 /** Promises that follow from each other settle within so many turns of the microtask queue; another costs nothing. */
@@ -63,10 +65,12 @@ export class TimeTravel {
 
   /** Resolves when nothing more happens at this time. */
   async settle(): Promise<void> {
-    const { watched, sessionId, patienceMs } = this.#options;
+    const { watched, sessionId, patienceMs, heldUp } = this.#options;
+    // With a handler asleep, a statement may wait for that handler's own transaction, which ends only when time goes on.
+    const heldUpNow = async () => (this.#sleeping > 0 ? heldUp() : 0);
     for (;;) {
       for (let turn = 0; turn < turns; turn++) await undefined;
-      await watched.answered();
+      await watched.answeredOrHeldUp(heldUpNow);
       if (watched.asked !== this.#seen) {
         this.#seen = watched.asked;
         this.#pulse = await watched.look(sessionId());

@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import { Heap } from "../heap.ts";
+import type { Clock } from "../base/clock.ts";
+import { Heap } from "../base/heap.ts";
 
 /** Wall times are some 10^12 ms, which leaves their fractions this coarse. */
 const roundingMs = 0.001;

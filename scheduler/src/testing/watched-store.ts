@@ -1,5 +1,6 @@
-import { type Clock, pause, unfakedClock } from "../clock.ts";
-import type { Signal, Store } from "../store.ts";
+import { type Clock, pause, unfakedClock } from "../base/clock.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { Store } from "../store/store.ts";
 
 const parts = [
   ...(["sessions", "tasks", "plans", "runs", "claims", "history"] as const),
@@ -21,7 +22,9 @@ const parts = [
   ...(["browse", "access", "audit", "answers"] as const),
 ];
 /** In real time. */
-const deafAfterMs = 5_000;
+const deafAfterMs = 30_000;
+/** So much later than asked, in real time, it is worth a look why there is no answer. */
+const lookMs = 100;
 
 /**
  * A store that can be waited for: it knows what is asked of it and not answered, and which signals are on their way. Its
@@ -36,6 +39,9 @@ export class WatchedStore {
   /** Each run that ends leaves its row, also a success of a task that keeps its failures only: for whoever waits to look at it. */
   keepsAll = false;
   #open = 0;
+  #beating: Promise<unknown> = Promise.resolve();
+  /** When this was last looked at: then it most likely still is. */
+  #wasHeldUp = false;
   #answered: (() => void)[] = [];
   /** The latest beat of each session that a signal told of. */
   readonly #heard = new Map<number, number>();
@@ -47,14 +53,24 @@ export class WatchedStore {
     this.#real = real;
     this.#clock = clock;
     const watched = Object.fromEntries(parts.map((part) => [part, this.#watch(real[part] as object)]));
-    const { beat } = watched.sessions as Store["sessions"];
-    const { settle } = watched.claims as Store["claims"];
+    const { settle, claim } = watched.claims as Store["claims"];
     this.store = {
       ...(watched as unknown as Pick<Store, (typeof parts)[number]>),
       sessions: Object.assign(Object.create(watched.sessions as object), {
-        beat: async (...given: Parameters<typeof beat>) => ({ ...(await beat(...given)), storeMs: clock.wall() }),
+        beat: (...given: Parameters<Store["sessions"]["beat"]>) => {
+          const beaten = this.#beatInTurn(async () => ({
+            ...(await real.sessions.beat(...given)),
+            storeMs: clock.wall(),
+          }));
+          return this.#counted(beaten);
+        },
       }) as Store["sessions"],
       claims: Object.assign(Object.create(watched.claims as object), {
+        // What a claim brings has a question of its own, which the worker asks before it sets its next timer.
+        claim: async (...given: Parameters<typeof claim>) => {
+          const claimed = await claim(...given);
+          return { ...claimed, nextDue: () => this.#counted(claimed.nextDue()) };
+        },
         settle: (...[sessionId, settlements, nowMs]: Parameters<typeof settle>) =>
           settle(sessionId, this.keepsAll ? settlements.map(({ unkept: _, ...kept }) => kept) : settlements, nowMs),
       }) as Store["claims"],
@@ -65,14 +81,39 @@ export class WatchedStore {
           this.#listeners.delete(listener);
         },
       },
-      clock: async () => clock.wall(),
+      clock: async () => ({ ms: clock.wall(), shiftMs: 0, number: 0 }),
       close: () => real.close(),
     };
   }
 
   /** Resolves when all that was asked is answered. */
   async answered(): Promise<void> {
-    while (this.#open > 0) await new Promise<void>((resolve) => this.#answered.push(resolve));
+    while (this.#open > 0) await this.#nextAnswer();
+  }
+
+  /**
+   * Resolves when all that was asked is answered, or when everything else waits for a transaction that a caller keeps open: the store
+   * answers only once that has ended. @param waiting how many statements of this store wait for such a transaction
+   */
+  async answeredOrHeldUp(waiting: () => Promise<number>): Promise<void> {
+    let afterMs = this.#wasHeldUp ? 1 : lookMs;
+    this.#wasHeldUp = false;
+    while (this.#open > 0) {
+      const { asked } = this;
+      const answer = new AbortController();
+      void this.#nextAnswer().then(() => answer.abort());
+      await pause(unfakedClock, afterMs, answer.signal);
+      afterMs = lookMs;
+      if (answer.signal.aborted) continue;
+      const held = await waiting();
+      // Nothing was asked or answered while the server was asked: its answer is about just these.
+      this.#wasHeldUp = held > 0 && held >= this.#open && asked === this.asked && !answer.signal.aborted;
+      if (this.#wasHeldUp) return;
+    }
+  }
+
+  #nextAnswer(): Promise<void> {
+    return new Promise<void>((resolve) => this.#answered.push(resolve));
   }
 
   /**
@@ -80,7 +121,7 @@ export class WatchedStore {
    * a leader's beat tells of itself by a signal, and signals come in the order of their commits.
    */
   async look(sessionId: number) {
-    const pulse = await this.#real.sessions.beat(sessionId, this.#clock.wall());
+    const pulse = await this.#beatInTurn(() => this.#real.sessions.beat(sessionId, this.#clock.wall()));
     const own = pulse.members.find((member) => member.sessionId === sessionId);
     if (this.#listening && own && pulse.alive && pulse.leadership.sessionId === sessionId) {
       // Read before this beat was counted.
@@ -94,6 +135,16 @@ export class WatchedStore {
       late.abort();
     }
     return pulse;
+  }
+
+  /**
+   * A process makes one heartbeat at a time, and takes an answer that is behind one before it for a sign that the store went back. So
+   * ours and the process's go one after the other.
+   */
+  #beatInTurn<T>(beat: () => Promise<T>): Promise<T> {
+    const turn = this.#beating.then(beat, beat);
+    this.#beating = turn;
+    return turn;
   }
 
   /** Makes every process on this store look at once, as a signal does that comes when there is nothing new. */
@@ -116,14 +167,13 @@ export class WatchedStore {
         if (typeof value !== "function") return value;
         return (...given: unknown[]) => {
           const result: unknown = Reflect.apply(value, target, given);
-          if (result instanceof Promise) this.#count(result);
-          return result;
+          return result instanceof Promise ? this.#counted(result) : result;
         };
       },
     });
   }
 
-  #count(result: Promise<unknown>): void {
+  #counted<T>(result: Promise<T>): Promise<T> {
     this.asked++;
     this.#open++;
     const done = () => {
@@ -131,5 +181,6 @@ export class WatchedStore {
       for (const wake of this.#answered.splice(0)) wake();
     };
     result.then(done, done);
+    return result;
   }
 }

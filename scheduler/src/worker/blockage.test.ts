@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
-import { silentLog } from "../log.ts";
+import { silentLog } from "../base/log.ts";
 import { Blockage } from "./blockage.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 test("an event loop that stood still is told of with all that were under way counted, a few of them named", () => {
   const clock = new VirtualClock(0);

@@ -1,6 +1,6 @@
-import type { Clock } from "../clock.ts";
-import type { Log } from "../log.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 /** A timer that is this late was kept waiting by something; half a heartbeat's spare time is gone then. */
 const blockedMs = 1_000;

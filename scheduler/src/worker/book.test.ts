@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { systemClock } from "../clock.ts";
-import { silentLog } from "../log.ts";
-import type { ClaimedRun } from "../store.ts";
+import { systemClock } from "../base/clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { ClaimedRun } from "../run/claim-store.ts";
 import { Book, type BookHost } from "./book.ts";
 
 /** A book whose answers the test gives, in the order that it likes. */

@@ -1,9 +1,9 @@
-import type { Clock } from "../clock.ts";
-import { CarillonError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { ClaimedRun, ClaimStore } from "../store.ts";
+import type { Clock } from "../base/clock.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { ClaimedRun, ClaimStore } from "../run/claim-store.ts";
 import { guardMs } from "./bounds.ts";
-import type { HeldRun } from "./held-run.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 /** Between two reads of a book that was in doubt at some time. */
 const pulsesMost = 32;

@@ -17,7 +17,8 @@ export const handOverMs = 500;
 /** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
 export const vainMs = 30_000;
 export const guardMs = 250;
-/** A handler that ignores its signal is given up on after this; its claim ends, though its code may go on. */
-export const ignoredAbortMs = 30_000;
-/** `stop` gives the store at least this long to take the last verdicts. */
-export const shortestFlushMs = 2_000;
+/**
+ * A handler that ignores its signal is given up on after this: its claim ends and its place is free, though its code may go on. Longer
+ * than the 10 s that a command has between SIGTERM and SIGKILL.
+ */
+export const ignoredAbortMs = 12_000;

@@ -1,27 +1,34 @@
-import { type Clock, pause } from "../clock.ts";
+import { type Clock, pause } from "../base/clock.ts";
+import type { ClaimState } from "../run/claim.ts";
 
-/** Waits for a moment at which nothing is held any more. */
+/** Waits until none of the claims waits for its start and no handler runs. Verdicts may still be on their way. */
 export class Idle {
   readonly #clock: Clock;
-  readonly #isSo: () => boolean;
-  #waiting: AbortController[] = [];
+  readonly #held: ReadonlyMap<number, { readonly state: ClaimState }>;
+  readonly #waiting = new Set<AbortController>();
 
-  constructor(clock: Clock, isSo: () => boolean) {
+  constructor(clock: Clock, held: ReadonlyMap<number, { readonly state: ClaimState }>) {
     this.#clock = clock;
-    this.#isSo = isSo;
+    this.#held = held;
   }
 
   /** To be called when it may have become so. */
   look(): void {
-    if (this.#isSo()) for (const one of this.#waiting.splice(0)) one.abort();
+    if (this.#waiting.size > 0 && this.#isSo()) for (const one of this.#waiting) one.abort();
   }
 
   /** @returns whether it came about within `ms` */
   async within(ms: number): Promise<boolean> {
     if (this.#isSo()) return true;
     const waited = new AbortController();
-    this.#waiting.push(waited);
+    this.#waiting.add(waited);
     await pause(this.#clock, ms, waited.signal);
+    this.#waiting.delete(waited);
     return this.#isSo();
+  }
+
+  #isSo(): boolean {
+    for (const { state } of this.#held.values()) if (state !== "settling") return false;
+    return true;
   }
 }

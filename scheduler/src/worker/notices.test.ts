@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { RunNotice } from "../handler.ts";
-import { silentLog } from "../log.ts";
-import type { HeldRun } from "./held-run.ts";
+import { silentLog } from "../base/log.ts";
+import type { RunNotice } from "../run/handler.ts";
 import { Notices } from "./notices.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 it("a listener that throws, or rejects, is told of in the log and keeps nobody from hearing", async () => {
   const logged: unknown[] = [];

@@ -1,8 +1,8 @@
-import { messageOf } from "../errors.ts";
-import type { RunNotice } from "../handler.ts";
-import type { Log } from "../log.ts";
-import type { Verdict } from "../store.ts";
-import type { HeldRun } from "./held-run.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Verdict } from "../run/claim-store.ts";
+import type { RunNotice } from "../run/handler.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 type Told = Exclude<Verdict, { kind: "released" }>;
 

@@ -1,14 +1,16 @@
-import type { Clock } from "../clock.ts";
-import type { Membership } from "../coordination.ts";
-import type { Definitions } from "../definitions.ts";
-import type { RunFlow } from "../flow.ts";
-import type { Handler, RunNotice } from "../handler.ts";
-import type { Log } from "../log.ts";
-import type { Random } from "../random.ts";
-import type { HandedSecrets } from "../secrets.ts";
-import type { ClaimStore, LogLine } from "../store.ts";
-import type { StoreClock } from "../store-clock.ts";
-import type { TaskDefinition } from "../task.ts";
+import type { HandedSecrets } from "../access/secrets/secrets.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import type { ClaimStore } from "../run/claim-store.ts";
+import type { RunFlow } from "../run/flow.ts";
+import type { Handler, RunNotice } from "../run/handler.ts";
+import type { LogLine } from "../run/run-record.ts";
+import type { Definitions } from "../store/definitions.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { TaskDefinition } from "../task/task.ts";
 
 export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
@@ -16,6 +18,8 @@ export interface WorkerOptions {
   /** States, children and inputs of runs; without it they are refused. */
   flow?: RunFlow;
   membership: Membership;
+  /** Goes on while the event loop stands still; default: nothing does. */
+  standIn?: StandIn;
   definitions: Definitions;
   groupIds: number[];
   /** What handlers are given by `run.secret`; without it they are refused. */

@@ -1,7 +1,7 @@
-import type { Clock } from "../clock.ts";
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { ClaimStore, Settlement } from "../store.ts";
+import type { Clock } from "../base/clock.ts";
+import { isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { ClaimStore, Settlement } from "../run/claim-store.ts";
 
 const settlementsPerStatement = 2_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
@@ -100,8 +100,9 @@ export class Outbox {
   #keep(settlement: Settlement, error: unknown): void {
     const about = { error: messageOf(error), run: settlement.runId };
     if (this.#isLast) {
-      // It stays on the store's book, and ends there with this process's session.
-      this.#log.error(about, "a verdict could not be written");
+      // It stays on the store's book, and ends there with this process's session. With the store away the stop tells of them all.
+      const isAway = isStoreAway(error) || isCarillonError(error, "STOPPED");
+      (isAway ? this.#log.debug : this.#log.error).call(this.#log, about, "a verdict could not be written");
       this.#told([settlement], new Set([settlement.fence]));
       return;
     }

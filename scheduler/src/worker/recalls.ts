@@ -1,6 +1,6 @@
-import { CarillonError, messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { HeldRun } from "./held-run.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 export interface Recall {
   fence: number;

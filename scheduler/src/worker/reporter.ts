@@ -1,7 +1,7 @@
-import { messageOf } from "../errors.ts";
-import type { Log } from "../log.ts";
-import type { ClaimStore } from "../store.ts";
-import type { HeldRun } from "./held-run.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { ClaimStore } from "../run/claim-store.ts";
+import type { HeldRun } from "./running/held-run.ts";
 
 /**
  * Runs older than this are reported as started: operators see them, and the store grants them their task's grace. A grace
@@ -25,6 +25,8 @@ export class Reporter {
     const long = [...held].filter(
       (run) =>
         (run.state === "running" || run.state === "ending") &&
+        // Its row is locked until its handler commits, and there is nothing to report of a run that has ended.
+        !run.completing &&
         (run.startedMono <= nowMono - reportMs || run.known.definition.graceMs > reportMs) &&
         (!run.reported || run.progressText !== null),
     );

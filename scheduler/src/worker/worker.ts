@@ -1,56 +1,41 @@
-import type { ClaimAct } from "../claim.ts";
-import { type Clock, EarliestTimer, pause } from "../clock.ts";
-import { CarillonError, messageOf } from "../errors.ts";
-import type { RunFlow } from "../flow.ts";
-import type { Handler } from "../handler.ts";
-import type { HandedSecrets } from "../secrets.ts";
-import type {
-  ClaimedRun,
-  ClaimRequest,
-  LocalClaims,
-  LogLine,
-  Pulse,
-  Settlement,
-  Signal,
-  SqlClient,
-  Verdict,
-} from "../store.ts";
+import type { HandedSecrets } from "../access/secrets/secrets.ts";
+import type { SqlClient } from "../base/change.ts";
+import { type Clock, EarliestTimer } from "../base/clock.ts";
+import { type CarillonError, messageOf } from "../base/errors.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import { noStandIn, notStarted, type StandIn } from "../cluster/stand-in.ts";
+import type { ClaimAct } from "../run/claim.ts";
+import type { ClaimedRun, ClaimRequest, LocalClaims, Settlement, Verdict } from "../run/claim-store.ts";
+import type { RunFlow } from "../run/flow.ts";
+import type { Handler } from "../run/handler.ts";
+import type { LogLine } from "../run/run-record.ts";
 import { Blockage } from "./blockage.ts";
 import { Book } from "./book.ts";
-import {
-  backlogRuns,
-  claimsPerStatement,
-  givenBack,
-  guardMs,
-  handOverMs,
-  heldMax,
-  ignoredAbortMs,
-  shortestFlushMs,
-  vainMs,
-} from "./bounds.ts";
-import { call } from "./call.ts";
-import { ClaimWindow } from "./claim-window.ts";
-import { DueQueue } from "./due-queue.ts";
-import { DueTimer } from "./due-timer.ts";
-import { EndedMeanwhile } from "./ended-meanwhile.ts";
-import { HeldRun, type RunHost } from "./held-run.ts";
+import { backlogRuns, claimsPerStatement, givenBack, guardMs, heldMax, ignoredAbortMs, vainMs } from "./bounds.ts";
+import { ClaimWindow } from "./claiming/claim-window.ts";
+import { EndedMeanwhile } from "./claiming/ended-meanwhile.ts";
+import { Offers } from "./claiming/offers.ts";
+import { OwnGroup } from "./claiming/own-group.ts";
+import { Pace } from "./claiming/pace.ts";
+import { Turns } from "./claiming/turns.ts";
 import { Idle } from "./idle.ts";
-import { LogBuffer } from "./log-buffer.ts";
 import { Notices } from "./notices.ts";
-import { Offers } from "./offers.ts";
 import type { WorkerOptions } from "./options.ts";
 import { Outbox } from "./outbox.ts";
-import { OwnGroup } from "./own-group.ts";
-import { Pace } from "./pace.ts";
+import { ignoredAbort, sessionLost, shutsDown, tookTooLong } from "./reasons.ts";
 import { Recalls } from "./recalls.ts";
 import { Reporter } from "./reporter.ts";
-import { Turns } from "./turns.ts";
-import { cancelled, failed, settlementOf, succeeded } from "./verdict.ts";
-import { WaitingRuns } from "./waiting-runs.ts";
+import { call } from "./running/call.ts";
+import { DueQueue } from "./running/due-queue.ts";
+import { DueTimer } from "./running/due-timer.ts";
+import { HeldRun, type RunHost } from "./running/held-run.ts";
+import { LogBuffer } from "./running/log-buffer.ts";
+import { cancelled, failed, settlementOf, succeeded } from "./running/verdict.ts";
+import { WaitingRuns, waitingOf } from "./running/waiting-runs.ts";
+import { stopWork } from "./stop.ts";
 
 export type { WorkerOptions } from "./options.ts";
-
-const sessionLost = (words: string) => new CarillonError("SESSION_LOST", words);
 
 /**
  * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches.
@@ -83,7 +68,9 @@ export class Worker implements RunHost {
   #fetching: Promise<void> | undefined;
   #fetchAgain = false;
   readonly #blockage: Blockage;
+  readonly #standIn: StandIn;
   #stopping = false;
+  #stopped = false;
   readonly #dueTimer: DueTimer;
   /** The last claim did not bring all that there was. */
   #behind = true;
@@ -99,7 +86,7 @@ export class Worker implements RunHost {
     this.secrets = options.secrets;
     this.#fetchTimer = new EarliestTimer(options.clock, () => this.#fetch());
     this.#dueTimer = new DueTimer(options.clock);
-    this.#idle = new Idle(options.clock, () => this.#held.size === 0);
+    this.#idle = new Idle(options.clock, this.#held);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
     this.#notices = new Notices(options.listeners, () => this.now(), options.log);
     this.#blockage = new Blockage(options.clock, options.log);
@@ -139,6 +126,8 @@ export class Worker implements RunHost {
     };
     this.#turns = new Turns({ ...options, overdue: this.#overdue, pace: this.#pace, ...host });
     this.#offers = new Offers(host);
+    this.#standIn = options.standIn ?? noStandIn;
+    this.#standIn.onBack(({ returnsBefore }) => this.#givenBack(returnsBefore));
     options.storeClock.onStep(() => this.#armDue());
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
     options.membership.onRejoin((lost, session) => void this.#book.read(lost, session));
@@ -200,43 +189,42 @@ export class Worker implements RunHost {
     return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
 
-  /**
-   * Claims nothing more, gives back what has not started, but for what is about to, waits for what runs; after `graceMs`
-   * tells it to stop, and waits for that too, but not for ever. Resolves when every verdict is in the store, or the store was away for that
-   * long: then the claims are taken back from the store's book, as those of a dead worker are.
-   */
-  async stop(graceMs: number): Promise<void> {
+  /** Claims nothing more, gives back what has not started and is not about to, waits for what runs: see `stopWork`. */
+  async stop(graceMs: number, closingMs: number): Promise<void> {
     this.#stopping = true;
     this.#outbox.hurry();
     this.#fetchTimer.close();
     this.#window.close();
-    await Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]);
-    this.#giveBack(Math.min(handOverMs, graceMs / 2));
-    if (!(await this.#idle.within(graceMs))) {
-      this.#giveBack(0);
-      for (const run of this.#held.values())
-        this.#do(run, run.on("timeout"), new CarillonError("STOPPED", "the worker is shutting down"));
-      await this.#idle.within(ignoredAbortMs);
-    }
+    await stopWork(
+      {
+        ...this.#options,
+        idle: this.#idle,
+        claiming: Promise.all([this.#fetching, this.#turns.stop(), this.#offers.settled()]),
+        giveBack: (sparedMs) => this.#giveBack(sparedMs),
+        abort: (run) => this.#do(run, run.on("timeout"), shutsDown()),
+        giveUp: (run) => this.#threw(run, ignoredAbort()),
+        flushed: () => this.#outbox.empty().then(() => this.#logs.flush()),
+        held: this.#held,
+      },
+      graceMs,
+      closingMs,
+    );
+    // A claim that is answered later starts nothing here, and a handler that ends later has lost its claim.
+    this.#stopped = true;
     this.#dueTimer.cancel();
     this.#cancelGuard();
-    const written = new AbortController();
-    const flushed = this.#outbox.empty().then(() => this.#logs.flush());
-    void flushed.finally(() => written.abort());
-    await pause(this.clock, Math.max(graceMs, shortestFlushMs), written.signal);
-    if (!written.signal.aborted)
-      this.#options.log.warn({ runs: this.#held.size }, "stopped while the store is away: it takes the claims back");
+    for (const run of this.#held.values()) run.cancelTimeout?.();
   }
 
   /** Whatever waits, save what is due within so many ms and can be started by then. */
   #giveBack(sparedMs: number): void {
-    const dueBefore = this.now() + sparedMs;
-    let spared = sparedMs > 0 ? this.#pace.startable(sparedMs) - this.#running : 0;
-    const waiting = [...this.#held.values()].filter(({ state }) => state === "waiting");
-    for (const run of waiting.sort((a, b) => a.claim.dueMs - b.claim.dueMs)) {
-      if (run.claim.dueMs < dueBefore && spared-- > 0) continue;
-      this.#do(run, run.on("give back"));
-    }
+    const spared = sparedMs > 0 ? this.#pace.startable(sparedMs) - this.#running : 0;
+    for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
+  }
+
+  /** What the stand-in may have given back must not start here. @param since how often it had given some back before */
+  #givenBack(since: number): void {
+    if (since !== this.#standIn.returns) this.#giveBack(0);
   }
 
   /** One claim at a time; a wish that comes meanwhile is granted after it. */
@@ -302,11 +290,13 @@ export class Worker implements RunHost {
     return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
       const { sessionId } = membership;
+      const { returns } = this.#standIn;
       const answer = await ask();
       await definitions.ensure(answer.runs);
       // Of a session that was lost meanwhile: what is left of its claims is told when they are moved to the new one.
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
+      this.#givenBack(returns);
       // Of a backlog the next claim goes to the store first: it would wait for thousands of handlers, and the store with it.
       this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
@@ -340,7 +330,7 @@ export class Worker implements RunHost {
 
   #armDue(yields = false): void {
     const least = this.#waiting.least;
-    if (least === undefined || (this.#stopping && this.#held.size === 0)) return;
+    if (least === undefined || this.#stopped || (this.#stopping && this.#held.size === 0)) return;
     this.#options.storeClock.sharpen();
     this.#dueTimer.set(this.#options.storeClock.until(least), () => this.#startDue(), yields);
   }
@@ -355,7 +345,8 @@ export class Worker implements RunHost {
 
   #startOverdue(): void {
     const { concurrency, membership } = this.#options;
-    if (this.#book.moving) return;
+    if (this.#book.moving || this.#stopped) return;
+    this.#standIn.look();
     // What ends at once makes room for the next one here, not in a turn of its own.
     this.#startsOverdue = true;
     try {
@@ -364,7 +355,10 @@ export class Worker implements RunHost {
         const mono = this.clock.monotonic();
         if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
-        if (run.on("due") === "start") this.#start(run, mono);
+        if (run.state !== "waiting") continue;
+        run.mark = this.#standIn.starts(run.fence);
+        if (run.mark === notStarted) this.#standIn.look();
+        else if (run.on("due") === "start") this.#start(run, mono);
       }
     } finally {
       this.#startsOverdue = false;
@@ -372,19 +366,14 @@ export class Worker implements RunHost {
   }
 
   #start(run: HeldRun, mono: number): void {
-    const { definition } = run.known;
+    const { timeoutMs } = run.known.definition;
     run.startedMs = this.#options.storeClock.at(mono);
     run.startedMono = mono;
     this.#running++;
-    if (definition.timeoutMs !== null) this.#limit(run, definition.timeoutMs);
+    if (timeoutMs !== null)
+      run.cancelTimeout = this.clock.after(timeoutMs, () => this.#do(run, run.on("timeout"), tookTooLong(timeoutMs)));
     this.#notices.tell(run);
-    call(this.#options.handlerOf(definition) as Handler, run, this.#returned, this.#threw);
-  }
-
-  #limit(run: HeldRun, timeoutMs: number): void {
-    run.cancelTimeout = this.clock.after(timeoutMs, () =>
-      this.#do(run, run.on("timeout"), new CarillonError("TIMEOUT", `the attempt took longer than ${timeoutMs} ms`)),
-    );
+    call(this.#options.handlerOf(run.known.definition) as Handler, run, this.#returned, this.#threw);
   }
 
   readonly #returned = (run: HeldRun, value: unknown): void => {
@@ -411,17 +400,20 @@ export class Worker implements RunHost {
   readonly #hidden = (verdict: Verdict): Verdict => this.secrets?.redactor.verdict(verdict) ?? verdict;
 
   #send(run: HeldRun, said: Verdict, mono = this.clock.monotonic()): void {
+    if (this.#stopped) return;
     const verdict = this.#hidden(said);
     this.#outbox.add(settlementOf(run, verdict, this.#options.storeClock.at(mono)));
     if (verdict.kind !== "released") this.#notices.tell(run, verdict);
+    this.#idle.look();
   }
 
   #acknowledged(settlements: Settlement[], refused: Set<number>): void {
-    for (const { runId, fence } of settlements) {
-      if (refused.has(fence)) {
+    for (const { runId, fence, verdict } of settlements) {
+      const run = this.#held.get(fence);
+      this.#standIn.ended(run?.mark ?? notStarted);
+      if (refused.has(fence) && verdict.kind !== "released")
         this.#options.log.warn({ run: runId, fence }, "a verdict was refused: the claim was taken back before it came");
-      }
-      this.#held.get(fence)?.on(refused.has(fence) ? "refused" : "acknowledged");
+      run?.on(refused.has(fence) ? "refused" : "acknowledged");
       this.#held.delete(fence);
     }
     this.#ended.add(settlements);
@@ -438,9 +430,7 @@ export class Worker implements RunHost {
         run.abort(reason as CarillonError);
         run.cancelTimeout?.();
         // It may never return: then this ends the claim, and its code goes on without one.
-        run.cancelTimeout = this.clock.after(ignoredAbortMs, () =>
-          this.#threw(run, new CarillonError("TIMEOUT", "the handler did not stop when it was told to")),
-        );
+        run.cancelTimeout = this.clock.after(ignoredAbortMs, () => this.#threw(run, ignoredAbort()));
         return;
       case "report cancelled":
         this.#send(run, cancelled(reason as CarillonError));
@@ -450,6 +440,7 @@ export class Worker implements RunHost {
         return;
       case "drop":
         this.#held.delete(run.fence);
+        this.#idle.look();
     }
   }
 

@@ -1,7 +1,7 @@
 import { connect, digestId, openAcl, readAcl } from "@carillon/zookeeper";
+import { Ensemble } from "@carillon/zookeeper/testing";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
 import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
 
@@ -30,7 +30,12 @@ describe("coordination by the command line", () => {
     const path = `/cli-${paths++}/carillon`;
     const shown = `ZooKeeper at ${ensemble.server.address}${path}`;
     const planner = await serverReady(
-      ...["--name", "planner", "--coordination", zookeeper(path, "me:secret@"), "--label", "zone=eu-1"],
+      "--name",
+      "planner",
+      "--coordination",
+      zookeeper(path, "me:secret@"),
+      "--label",
+      "zone=eu-1",
     );
     expect(objects(planner.stdout)).toContainEqual(expect.objectContaining({ node: "planner", coordination: shown }));
     expect(planner.stdout + planner.stderr).not.toContain("secret");

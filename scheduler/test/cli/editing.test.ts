@@ -42,7 +42,9 @@ describe("tasks edit", () => {
       }),
     );
     expect(await definition()).toMatchObject({
-      ...{ priority: 7, timeoutMs: 7_200_000, schedule: { expression: "0 0 3 * * *", zone: "Asia/Shanghai" } },
+      priority: 7,
+      timeoutMs: 7_200_000,
+      schedule: { expression: "0 0 3 * * *", zone: "Asia/Shanghai" },
       asDefined: { schedule: { expression: "0 0 4 * * *" } },
     });
     expect(await json("tasks", "revert", "settle", "timeout")).toMatchObject({
@@ -55,6 +57,15 @@ describe("tasks edit", () => {
     expect(await definition()).not.toHaveProperty("asDefined");
     expect((await ask("tasks", "revert", "settle")).stdout).toMatch(/^settle is so already, at version \d+$/m);
     await after.end("SIGTERM");
+  });
+
+  it("changes options of any kind, and the task's card shows each that is not as usual", async () => {
+    await running("settle.ts", code(5, "0 0 2 * * *"));
+    const sets = ["grace=10m", "onWorkerLost=ask", "workerLosses=5"].flatMap((one) => ["--set", one]);
+    expect((await ask("tasks", "edit", "settle", ...sets)).code).toBe(0);
+    const card = (await ask("tasks", "show", "settle")).stdout;
+    expect(card.replaceAll(/\s+/g, " ")).toContain("; wait for a decision if its worker is lost; priority 5");
+    expect(card).toMatch(/^ +also +workerLosses 5; grace 10m$/m);
   });
 
   it("refuses a change that was made from another version, and shows both", async () => {

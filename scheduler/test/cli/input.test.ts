@@ -1,7 +1,31 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
+import { ask, type Ended, file, here, json, objects, schema, start, until, url } from "./process.ts";
+
+describe("import --compare", () => {
+  it("shows the times of source and task, touches no store, and writes the file where it is asked to", async () => {
+    await file("recurring.yml", "production:\n  digest: { class: Digest, schedule: every day at 5am Europe/Berlin }\n");
+    await file("some.crontab", "*/10 * * * * /bin/true\n0 4 * * 1 /bin/date | /bin/cat\n");
+    const [digest, crontab, refused] = (await Promise.all([
+      start(["import", "solid-queue", "recurring.yml", "--compare", "--output", "digest.yaml"]).ended(),
+      start(["import", "crontab", "some.crontab", "--compare", "--json"]).ended(),
+      start(["import", "solid-queue", "recurring.yml", "--compare", "--output", "-"]).ended(),
+    ])) as [Ended, Ended, Ended];
+    expect([digest.code, digest.stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^digest: same {2}every day at 5am Europe\/Berlin\n {2}SOURCE +TASK\n(?: {2}\S.*\n){20}1 with /,
+      ),
+    ]);
+    expect((await start(["diff", "digest.yaml", ...here()]).ended()).stderr).toContain("no Carillon has used schema");
+    expect(crontab.code).toBe(1);
+    expect(JSON.parse(crontab.stdout)).toMatchObject({
+      compared: [{ name: "some-true", said: "*/10 * * * *", outcome: "same" }],
+      remarks: [{ kind: "problem", source: "some.crontab:2" }],
+    });
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("USAGE")]);
+  });
+});
 
 describe("import crontab", () => {
   it("makes tasks whose programs a worker runs only when it allows them", async () => {
@@ -82,14 +106,17 @@ describe("import crontab", () => {
       await database.query("drop trigger refuse on task");
       await database.query("begin");
       await database.query("lock table task in exclusive mode");
-      const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()]);
+      // Registered before its own listener, and told by the same event.
+      const listener = 'process.on("SIGINT",()=>console.error("interrupted"))';
+      const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listener)}` };
+      const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()], { env });
       await until(async () => {
         const sql = "select from pg_locks where not granted and relation = $1::regclass";
         return (await database.query(sql, [`${schema}.task`])).rows.length > 0;
       });
       importing.signal("SIGINT");
       // It is heard while the third line waits.
-      await sleep(500);
+      await importing.says(/interrupted/, "stderr");
       await database.query("commit");
       const interrupted = await importing.ended();
       expect(interrupted.code).toBe(130);

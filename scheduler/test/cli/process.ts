@@ -12,6 +12,11 @@ import { postgres } from "../support/servers.ts";
 
 export const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
+/** Far longer than any command takes on a loaded machine, and shorter than a test's limit, whose message names nothing. */
+const patienceMs = 90_000;
+/** How much of the latest output a failure shows. */
+const shownLetters = 4_000;
+
 export interface Ended {
   code: number | null;
   stdout: string;
@@ -27,6 +32,7 @@ export interface Where {
 
 /** One real `carillon`, as a shell would start it: no terminal, unless asked for. */
 export class Cli {
+  readonly #args: readonly string[];
   readonly #child: ChildProcess;
   readonly #ended: Promise<Ended>;
   #waiting: (() => void)[] = [];
@@ -34,6 +40,7 @@ export class Cli {
   stderr = "";
 
   constructor(args: string[], { cwd, env, columns }: Where) {
+    this.#args = args;
     const words = [process.execPath, main, ...args];
     const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
     const [program = "", ...rest] =
@@ -63,18 +70,40 @@ export class Cli {
     for (const one of this.#waiting.splice(0)) one();
   }
 
-  /** Waits until what it has written matches; its end before that fails. */
+  /** Waits until the output matches. @throws when the process ends before that, or does not write it in time */
   async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
     let over = false;
     void this.#ended.then(() => {
       over = true;
       this.#wake();
     });
-    for (;;) {
-      const found = pattern.exec(this[stream]);
-      if (found) return found;
-      if (over) throw new Error(`it ended before it said ${pattern}:\n${this.stdout}\n${this.stderr}`);
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    return this.#inTime(`${pattern} on its ${stream}`, async (given) => {
+      while (!given.aborted) {
+        const found = pattern.exec(this[stream]);
+        if (found) return found;
+        if (over) throw new Error(`it ended before it said ${pattern}:\n${this.stdout}\n${this.stderr}`);
+        await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      }
+      throw new Error(`no longer waiting for ${pattern}`);
+    });
+  }
+
+  /** @throws with the command and its latest output when `wait` takes too long */
+  async #inTime<T>(what: string, wait: (givenUp: AbortSignal) => Promise<T>): Promise<T> {
+    const givenUp = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const output = `stdout:\n${this.stdout.slice(-shownLetters)}\nstderr:\n${this.stderr.slice(-shownLetters)}`;
+        reject(new Error(`carillon ${this.#args.join(" ")}: waited ${patienceMs} ms in vain for ${what}\n${output}`));
+        givenUp.abort();
+        this.#wake();
+      }, patienceMs);
+    });
+    try {
+      return await Promise.race([wait(givenUp.signal), late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -93,12 +122,12 @@ export class Cli {
   }
 
   ended(): Promise<Ended> {
-    return this.#ended;
+    return this.#inTime("its end", () => this.#ended);
   }
 
   end(name: NodeJS.Signals): Promise<Ended> {
     this.signal(name);
-    return this.#ended;
+    return this.ended();
   }
 }
 
@@ -136,8 +165,12 @@ export const objects = (text: string) =>
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 /** Asks again until the answer is what is waited for. Not at once: each question starts a process, and takes half a core. */
-export const until = async (ask: () => Promise<boolean>) => {
-  while (!(await ask())) await sleep(300);
+export const until = async (ask: () => Promise<boolean>, withinMs = 60_000) => {
+  const deadline = performance.now() + withinMs;
+  while (!(await ask())) {
+    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${ask}`);
+    await sleep(300);
+  }
 };
 export const file = async (name: string, text: string) => {
   await writeFile(join(folder, name), text);

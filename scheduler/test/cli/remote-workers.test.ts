@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { Carillon } from "../../src/carillon.ts";
 import { lookingOptions } from "../../src/cli/store-choice.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { Carillon } from "../../src/library/carillon.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import { ask, type Cli, file, folder, here, json, objects, schema, start, until, url } from "./process.ts";
 
 const examples = fileURLToPath(new URL("../../../examples", import.meta.url));
@@ -110,6 +110,13 @@ describe("carillon worker --server", () => {
     expect(await wrong.ended()).toMatchObject({ code: 2, stderr: expect.stringMatching(/exports no worker/) });
     const keyless = await start(["worker", path, "--server", "http://127.0.0.1:9"]).ended();
     expect(keyless).toMatchObject({ code: 3, stderr: expect.stringMatching(/needs a key[\s\S]*keys create/) });
+    const key = ["--key", `ck_1_${"A".repeat(43)}`, "--fail-fast"];
+    const far = ["worker", path, "--server", "https://127.0.0.1:9", "--server", "http://node.invalid:9", ...key];
+    expect(await start(far).ended(), "its key would be readable on the way").toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/http:\/\/node\.invalid:9.*unencrypted[\s\S]*CARILLON_PLAIN_HTTP/),
+    });
+    expect((await start(far, { env: { CARILLON_PLAIN_HTTP: "1", SEEN: "/dev/null" } }).ended()).code).toBe(4);
     const alone = await start(
       ["worker", path, "--server", "http://127.0.0.1:9", "--fail-fast", "--key", `ck_1_${"A".repeat(43)}`],
       {

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import { clusterByServer } from "../../src/cli/cluster/by-server.ts";
-import { cron } from "../../src/schedule.ts";
-import { makeSecretKey } from "../../src/secret-keys.ts";
-import type { RunRecord } from "../../src/store.ts";
+import type { RunRecord } from "../../src/run/run-record.ts";
+import { cron } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { inProcess } from "../support/in-process.ts";
 import { said } from "../support/remote-stage.ts";
@@ -30,7 +30,8 @@ const runs = { good: 0, bad: 0, waiting: 0 };
 
 const store = () => ["--store", postgres().url, "--schema", stage.schema];
 const token = (role: keyof ApiStage["tokens"] = "admin") => ({
-  ...{ CARILLON_TOKEN: stage.tokens[role], XDG_CONFIG_HOME: folder },
+  CARILLON_TOKEN: stage.tokens[role],
+  XDG_CONFIG_HOME: folder,
 });
 const server = () => ["--server", stage.urlOf()];
 const byServer = (...args: string[]) => inProcess([...args, ...server()], token());
@@ -94,21 +95,27 @@ afterAll(async () => {
 describe("a command", () => {
   it("gives the same by a server as by the store, for programs and for people", async () => {
     const asked = [
-      ...[
-        ["tasks", "list"],
-        ["tasks", "show", "nightly"],
-        ["tasks", "show", "order"],
-        ["tasks", "next", "nightly"],
-      ],
-      ...[
-        ["runs", "list"],
-        ["runs", "list", "--state", "ready"],
-        ["runs", "tail"],
-        ["dead", "list"],
-      ],
-      ...[["runs", "show", String(runs.good)], ["runs", "show", String(runs.bad)], ["nodes"], ["groups", "list"]],
-      ...[["calendars", "list"], ["calendars", "show", "de"], ["operations", "list"], ["alarms"], ["keys", "list"]],
-      ...[["users", "list"], ["export"], ["export", "nightly"], ["simulate", "--from", "2030-12-24T00:00:00Z"]],
+      ["tasks", "list"],
+      ["tasks", "show", "nightly"],
+      ["tasks", "show", "order"],
+      ["tasks", "next", "nightly"],
+      ["runs", "list"],
+      ["runs", "list", "--state", "ready"],
+      ["runs", "tail"],
+      ["dead", "list"],
+      ["runs", "show", String(runs.good)],
+      ["runs", "show", String(runs.bad)],
+      ["nodes"],
+      ["groups", "list"],
+      ["calendars", "list"],
+      ["calendars", "show", "de"],
+      ["operations", "list"],
+      ["alarms"],
+      ["keys", "list"],
+      ["users", "list"],
+      ["export"],
+      ["export", "nightly"],
+      ["simulate", "--from", "2030-12-24T00:00:00Z"],
     ];
     for (const args of asked) {
       expect([args, (await both(...args)).code]).toEqual([args, 0]);
@@ -126,7 +133,8 @@ describe("a command", () => {
     expect([edit.code, edit.stdout]).toEqual([0, expect.stringMatching(/^nightly is at version 2\n/)]);
     expect(edit.stdout).toMatch(/^ {2}timeoutMs +1h +2h$/m);
     expect(await byServer("tasks", "edit", "nightly", "--set", "timeout=3h", "--expect-version", "1")).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining("TASK_STALE") },
+      code: 1,
+      stderr: expect.stringContaining("TASK_STALE"),
     });
     expect((await jsonOf("tasks", "revert", "nightly", "timeout")).edited).toEqual(["schedule"]);
     for (const parts of [
@@ -138,11 +146,13 @@ describe("a command", () => {
       });
     const { run } = await jsonOf("tasks", "run", "nobody", "--payload", '{"n":3}');
     expect(await byServer("runs", "cancel", String(run), "--reason", "not now")).toMatchObject({
-      ...{ code: 0, stdout: `run ${run} is cancelled\n` },
+      code: 0,
+      stdout: `run ${run} is cancelled\n`,
     });
     expect(await byServer("runs", "cancel", "999999")).toMatchObject({ code: 3 });
     expect(await byServer("runs", "rerun", String(run))).toMatchObject({
-      ...{ code: 0, stdout: expect.stringMatching(/^run \d+ runs again as \d+\n$/) },
+      code: 0,
+      stdout: expect.stringMatching(/^run \d+ runs again as \d+\n$/),
     });
     const dry = await byServer("runs", "rerun", "--task", "order", "--since", "1d", "--dry-run");
     expect([dry.code, dry.stdout]).toEqual([0, expect.stringMatching(/^1 run to run again/)]);
@@ -240,7 +250,8 @@ describe("tasks as code, by a server", () => {
     expect(await both("apply", at(), "--plan", "--overwrite-edits")).toMatchObject({ code: 2 });
     await file("thief.yaml", "bundle: thief\ntasks:\n  settle: {}\n  order: {}\n");
     expect(await both("apply", join(folder, "thief.yaml"))).toMatchObject({
-      ...{ code: 1, stdout: expect.stringMatching(/^bundle thief: 2 refused/m) },
+      code: 1,
+      stdout: expect.stringMatching(/^bundle thief: 2 refused/m),
     });
   });
 
@@ -288,7 +299,8 @@ describe("tasks as code, by a server", () => {
     await file("crontab", "0 3 * * * /usr/bin/backup\n");
     expect(await imported()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^0 new, 1 changed, 0 with/m) });
     expect(await jsonOf("tasks", "show", "crontab-backup")).toMatchObject({
-      ...{ edited: ["timeoutMs"], versions: [{ reason: "imported from crontab:1" }, {}, {}] },
+      edited: ["timeoutMs"],
+      versions: [{ reason: "imported from crontab:1" }, {}, {}],
     });
   });
 });
@@ -323,7 +335,7 @@ describe("secrets, users and alarms, by a server", () => {
 
   it("alarms are known and silenced, shown so by both, and a silence is ended", async () => {
     const { alarms, clock } = stage.store;
-    const t = Math.floor(await clock());
+    const t = Math.floor((await clock()).ms);
     await alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
     const thresholds = { overdueMs: 1e6, unfiredMs: 1e6, stuckMs: 1e6, leaderlessMs: 1e6, summaryMs: 1e6 };
     await alarms.look(["late"], thresholds, { late: ["nobody"] }, t);

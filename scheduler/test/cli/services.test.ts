@@ -1,5 +1,5 @@
+import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { ask, here, json, objects, start, until } from "./process.ts";
 

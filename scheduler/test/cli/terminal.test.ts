@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { every } from "../../src/schedule.ts";
+import { every } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { folder, main, start } from "./process.ts";
@@ -67,7 +67,15 @@ CARILLON_STORE="postgres://nobody@127.0.0.1:1/none" try "carillon tasks pause eu
     expect([stdout.split("\n"), stderr]).toEqual([
       [
         "complete -F _carillon carillon",
-        ...["tasks", "show", "beat", "settle", "us:settle", "tasks.ts", "eu:settle", "", ""],
+        "tasks",
+        "show",
+        "beat",
+        "settle",
+        "us:settle",
+        "tasks.ts",
+        "eu:settle",
+        "",
+        "",
       ],
       "",
     ]);

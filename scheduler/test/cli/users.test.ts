@@ -12,7 +12,8 @@ it("users are made with a password that is shown once, given another one, and re
   const signIn = async (password: string) =>
     (
       await fetch(`${origin}/v1/sign-in`, {
-        ...{ method: "POST", headers: { "content-type": "application/json", origin } },
+        method: "POST",
+        headers: { "content-type": "application/json", origin },
         body: JSON.stringify({ name: "ann", password }),
       })
     ).status;

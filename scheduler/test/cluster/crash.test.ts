@@ -4,20 +4,27 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { median } from "../../../zookeeper/test/support/median.ts";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
-import { seeded } from "../../src/random.ts";
+import { seeded } from "../../src/base/random.ts";
+import { taskOptions } from "../../src/task/options.ts";
 import { Programs, readSeen, type Seen, stalledMs } from "../support/programs.ts";
-import { brief, postgres, redis } from "../support/servers.ts";
+import { postgres, redis } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
 
 const ways = [
-  { by: "the store alone", rounds: brief ? 6 : 14, coordination: () => undefined },
-  { by: "ZooKeeper", rounds: brief ? 3 : 6, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
+  { by: "the store alone", rounds: 14, coordination: () => undefined },
+  { by: "ZooKeeper", rounds: 6, coordination: () => `zookeeper://${sharedServer()}${ownPath("crash")}` },
   { by: "Redis", rounds: 2, coordination: () => `${redis().url}?prefix=crash-${process.pid}` },
 ];
 const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
-/** A slot that no dead process had claimed starts within this. */
-const latestMs = 250;
+/**
+ * A slot that no dead process had claimed starts within this, where one that waited for a death to be noticed would take seconds. Processes
+ * start and die meanwhile on the machine that also has the store, so half are to be as good as on time, and each is near it.
+ */
+const latestMs = 1_000;
+const mostlyMs = 100;
 /** A process knows the store's clock to half a round trip; `at` is read from this machine's own. */
 const clockErrorMs = 5;
 /** Detection and grace of a dead worker at default settings, and the run's start after them. */
@@ -55,6 +62,8 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
   let ended: Ended[] = [];
   let ledger: { task: string; slot: number; outcome: number; reason: string | null }[] = [];
   let lost = new Map<string, string[]>();
+  /** The first process has started: a slot that came due while it did is no lateness of a crash. */
+  let readyAt = 0;
   let pausedAt = 0;
   let lastVictim = "";
 
@@ -66,6 +75,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
     const start = (name: string) =>
       programs.start({ store: postgres().url, schema, name, tasks, log, handlerMs: 300, options, stalls: true });
     await start("node-0");
+    readyAt = Date.now();
     await start("node-1");
     const alive = ["node-0", "node-1"];
     for (let round = 0; round < rounds; round++) {
@@ -83,7 +93,9 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
     // The last victim's survivors live on, so its claims are taken back in the time that the settings promise. During the
     // rounds nobody lived for long enough to take a silent member for dead.
     lastVictim = [...killedAt.keys()].at(-1) as string;
-    await sleep(2_000);
+    const killed = killedAt.get(lastVictim) as number;
+    const survived = () => readSeen(log).some(({ kind, slot }) => kind === "start" && slot > killed + 1_000);
+    await until("the survivors to start what came due after the kill", survived, 60_000);
     pausedAt = Date.now();
     await database.query(`update ${schema}.plan set next_slot_ms = null`);
     await settled();
@@ -179,12 +191,12 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
   });
 
   test(`what no dead process had claimed started within ${latestMs} ms`, () => {
-    const late = [...starts].flatMap(([key, seen]) => {
-      const first = seen[0] as Seen;
-      const lateMs = first.at - first.slot - stalledMs(stalls, first);
-      return lost.has(key) || first.attempt > 1 || lateMs <= latestMs ? [] : [`${key}: ${lateMs} ms`];
+    const seen = [...starts].flatMap(([key, [first]]) => {
+      if (!first || first.slot < readyAt || lost.has(key) || first.attempt > 1) return [];
+      return [{ key, lateMs: first.at - first.slot - stalledMs(stalls, first) }];
     });
-    expect(late).toEqual([]);
+    expect(seen.filter(({ lateMs }) => lateMs > latestMs)).toEqual([]);
+    expect(median(seen.map(({ lateMs }) => lateMs))).toBeLessThanOrEqual(mostlyMs);
     const early = [...starts].filter(([, seen]) => seen.some(({ at, slot }) => at < slot - clockErrorMs));
     expect(early).toEqual([]);
   });
@@ -197,7 +209,9 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
       if (run.outcome === 0) {
         expect(run.attempt, key).toBe((lost.get(key)?.length ?? 0) + 1);
       } else {
-        expect({ again, code: run.code }, key).toEqual({ again: false, code: "WORKER_LOST" });
+        expect(run.code, key).toBe("WORKER_LOST");
+        // Three kills in a row can hit the same run: it is then taken to be their cause.
+        if (again) expect(run.attempt, key).toBe(taskOptions.workerLosses.usual);
       }
       if (!again) expect(starts.get(key)?.length ?? 0, key).toBeLessThanOrEqual(1);
     }

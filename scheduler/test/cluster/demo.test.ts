@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openEmbedded } from "../../src/embedded/index.ts";
+import { StallMeter } from "../support/stall-meter.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
 /** A slot that no dead process had claimed starts within this. */
@@ -68,8 +69,10 @@ function left(): string[] {
 }
 
 test("two processes, one killed half-way: all that was due is accounted for, and nothing stays behind", async () => {
+  const stalls = new StallMeter();
   const run = demo("--seconds", "8", "--json");
   const code = await run.ended;
+  const stalledMs = stalls.stop();
   const figures = run.figures();
   expect(code, run.text()).toBe(0);
 
@@ -82,7 +85,8 @@ test("two processes, one killed half-way: all that was due is accounted for, and
   expect(figures).toMatchObject({ delayed_due: 1_000, delayed_fired: 1_000, by_hand_due: 32, by_hand_fired: 32 });
   expect(Number(figures.p50_ms)).toBeLessThanOrEqual(Number(figures.p99_ms));
   expect(Number(figures.p99_ms)).toBeLessThanOrEqual(Number(figures.max_ms));
-  expect(figures.max_ms, run.text()).toBeLessThanOrEqual(latestMs);
+  // From the enqueuing to the start a run passes through two processes and the store: each may be kept waiting once.
+  expect(figures.max_ms, `${run.text()}\nstalled for ${stalledMs} ms`).toBeLessThanOrEqual(latestMs + 3 * stalledMs);
   // A charge fails twice; were the first attempt the killed process's, once.
   expect(Number(figures.retried)).toBeGreaterThanOrEqual(1);
 

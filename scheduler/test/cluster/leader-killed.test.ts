@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { median } from "../../../zookeeper/test/support/median.ts";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import { every } from "../../src/schedule.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { every } from "../../src/schedule/schedule.ts";
 import { Programs, readSeen, type Seen, stalledMs } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
 
@@ -24,13 +25,12 @@ const tasks = 40;
 /** Tasks that begin to have slots after the kill, every other one with a fixed delay. */
 const woken = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? `woken-${i}` : `delayed-${i}`));
 const watchedMs = 9_000;
-/** A slot that no dead process had claimed starts within this. */
-const latestMs = 250;
 /**
- * The first slot after an edit, and each of a fixed delay, is known to nobody until shortly before its time: then it is
- * noticed, planned, told and claimed, in several statements on a machine that may be busy.
+ * A slot that no dead process had claimed starts within this: whoever waited for a leader would wait for most of a minute. Six
+ * processes and their store share the machine with the start of others, so half are to be as good as on time, and each is near it.
  */
-const latestAtShortNoticeMs = 1_000;
+const latestMs = 1_000;
+const mostlyMs = 100;
 const clockErrorMs = 5;
 
 interface Slot {
@@ -72,8 +72,16 @@ class Cluster {
     const { schema } = this;
     const start = (name: string) =>
       this.#programs.start({
-        ...{ store: postgres().url, schema, name, tasks, manual: woken, log: this.#log, handlerMs: 100 },
-        ...{ options, stalls: true, settings: { horizonMs, beatMs } },
+        store: postgres().url,
+        schema,
+        name,
+        tasks,
+        manual: woken,
+        log: this.#log,
+        handlerMs: 100,
+        options,
+        stalls: true,
+        settings: { horizonMs, beatMs },
       });
     await Promise.all(["a", "b", "c"].map(start));
     this.#operator = carillon({ store: postgres().url, schema, name: "operator" });
@@ -197,18 +205,15 @@ describe.each(ways)("the leader killed with -9 at a session timeout of 60 s, coo
 
     test(`nothing is late: all that the dead one had not claimed started within ${latestMs} ms`, () => {
       const started = new Map(here().starts.map((seen) => [keyOf(seen), seen]));
-      const late = over().flatMap((slot) => {
+      const seen = over().flatMap((slot) => {
         if (slot.slot < here().killedAt) return [];
-        const changedAt = here().changedAt.get(slot.task) ?? 0;
-        const from = Math.max(slot.slot, changedAt);
-        const short = slot.task.startsWith("delayed") || slot.slot < changedAt + 1_000;
+        const from = Math.max(slot.slot, here().changedAt.get(slot.task) ?? 0);
         const start = started.get(keyOf(slot));
-        const lateMs = start ? start.at - from - stalledMs(here().stalls, start) : Number.NaN;
-        return lateMs <= (short ? latestAtShortNoticeMs : latestMs)
-          ? []
-          : [`${keyOf(slot)}, ${slot.slot - here().killedAt} ms after: ${lateMs} ms`];
+        const lateMs = start ? start.at - from - stalledMs(here().stalls, start) : Number.POSITIVE_INFINITY;
+        return [{ slot: `${keyOf(slot)}, ${slot.slot - here().killedAt} ms after`, lateMs }];
       });
-      expect(late).toEqual([]);
+      expect(seen.filter(({ lateMs }) => lateMs > latestMs)).toEqual([]);
+      expect(median(seen.map(({ lateMs }) => lateMs))).toBeLessThanOrEqual(mostlyMs);
       expect(here().starts.filter(({ at, slot }) => at < slot - clockErrorMs)).toEqual([]);
     });
   });

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Membership } from "../../src/cluster/membership.ts";
+import type { SessionIdentity } from "../../src/cluster/session-store.ts";
 import { joinAgreeing } from "../../src/coordination/agreement.ts";
 import { openCoordination } from "../../src/coordination/open.ts";
-import type { Membership } from "../../src/coordination.ts";
-import type { SessionIdentity } from "../../src/store.ts";
-import { StoreClock } from "../../src/store-clock.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { dayMs, type Line, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
@@ -33,8 +33,16 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
   afterAll(() => stage.close());
 
   const identityOf = (node: string, over: Partial<SessionIdentity>): SessionIdentity => ({
-    ...{ node, role: "node", host: `host-of-${node}`, pid: 7, version: "1", timeoutMs, groups: ["default"] },
-    ...{ labels: { zone: "eu-1" }, capacity: 20, settings },
+    node,
+    role: "node",
+    host: `host-of-${node}`,
+    pid: 7,
+    version: "1",
+    timeoutMs,
+    groups: ["default"],
+    labels: { zone: "eu-1" },
+    capacity: 20,
+    settings,
     ...over,
   });
   const join = async (node: string, over: Partial<SessionIdentity> = {}, clock: Clock = systemClock) => {
@@ -45,13 +53,11 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       return sessions.beat(...given);
     };
     const membership = await joinAgreeing({
-      ...{
-        store: { ...stage.store, sessions: { ...sessions, beat } },
-        clock,
-        storeClock: new StoreClock(clock),
-        log,
-        beatMs: timeoutMs / 2,
-      },
+      store: { ...stage.store, sessions: { ...sessions, beat } },
+      clock,
+      storeClock: new StoreClock(clock),
+      log,
+      beatMs: timeoutMs / 2,
       identity: identityOf(node, over),
     });
     joined.push(membership);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AlarmRule } from "../../src/alarms.ts";
-import { type Carillon, carillon } from "../../src/carillon.ts";
+import type { AlarmRule } from "../../src/alarms/alarms.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
@@ -24,10 +24,12 @@ const found = async (subject: string, atMs: number) => {
 
 beforeAll(async () => {
   await stage.open();
-  t = Math.floor(await stage.store.clock());
+  t = Math.floor((await stage.store.clock()).ms);
   const hook = await receiver.listen();
   const tower = carillon({
-    ...{ store: postgres().url, schema: stage.schema, ...serving },
+    store: postgres().url,
+    schema: stage.schema,
+    ...serving,
     alarms: {
       channels: {
         ops: { webhook: `${hook}/canary-path?key=canary-hook`, secret: "canary-secret" },
@@ -45,6 +47,9 @@ beforeAll(async () => {
         unfired: [],
         stuck: [],
         leaderless: ["ops", "mail"],
+        clock: [],
+        unreadable: [],
+        recovery: [],
       },
     },
   });
@@ -71,7 +76,7 @@ describe("alarms by the API", () => {
       { name: "mail", kind: "mail", to: "ops@example.com, b@example.com", signed: false, rules: ["leaderless"] },
     ]);
     const { rules, summaryMs } = await second().listAlarmRules();
-    expect([summaryMs, rules.length]).toEqual([60_000, 7]);
+    expect([summaryMs, rules.length]).toEqual([60_000, 10]);
     expect(rules).toContainEqual({
       rule: "leaderless",
       words: "no node leads",

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasRole, type Role, roles } from "../../src/access.ts";
-import { routeIds, shapeOf } from "../../src/contract.ts";
-import { writes } from "../../src/contract-route.ts";
+import { hasRole, type Role, roles } from "../../src/access/access.ts";
+import { writes } from "../../src/api/contract/route.ts";
+import { routeIds, shapeOf } from "../../src/api/contract.ts";
 import { ApiStage, pathOf } from "../support/api-stage.ts";
 
 const stage = new ApiStage();

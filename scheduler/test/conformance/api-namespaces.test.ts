@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { hasRole, type Role } from "../../src/access.ts";
-import type { Client } from "../../src/client.ts";
-import { type RouteId, routeIds, shapeOf } from "../../src/contract.ts";
-import { writes } from "../../src/contract-route.ts";
+import { hasRole, type Role } from "../../src/access/access.ts";
+import type { Client } from "../../src/api/client.ts";
+import { writes } from "../../src/api/contract/route.ts";
+import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -11,7 +11,7 @@ let admin: Client;
 /** An admin in `theirs`, and nothing in `ours`. */
 let stranger = "";
 let theirs: Client;
-let made = { run: 0, operation: 0, ended: 0, silence: 0 };
+let made = { run: 0, operation: 0, ended: 0, silence: 0, signIn: 0 };
 
 beforeAll(async () => {
   await stage.open();
@@ -28,7 +28,12 @@ beforeAll(async () => {
   await admin.cancelRun({ run: ended });
   const { operation } = await admin.beginOperation({ kind: "resume", filter: { task: "ours/settle" } });
   const { silence } = await admin.silenceAlarms({ task: "ours/settle", for: "1h" });
-  made = { run, operation, ended, silence };
+  const [{ id: signIn }] = (await stage.rows(
+    `insert into $s.sign_in (hash, user_id, created_ms, expires_ms)
+     select 'ours', id, $1::bigint, $1::bigint + 86400000 from $s.user_account where name = 'ours-ann' returning id`,
+    [Date.now()],
+  )) as [{ id: number }];
+  made = { run, operation, ended, silence, signIn };
 });
 afterAll(() => stage.close());
 
@@ -84,6 +89,7 @@ type Place =
   | "run"
   | "operation"
   | "user"
+  | "signIn"
   | "token";
 const names: Record<Place, [there: string | number, absent: string | number]> = {
   rule: ["failed", "late"],
@@ -99,6 +105,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   run: [0, nobody],
   operation: [0, nobody],
   user: ["ours-ann", "ours-ben"],
+  signIn: [0, nobody],
   // Its own would be revoked by the way.
   token: ["absent", "absent"],
 };
@@ -108,9 +115,13 @@ const isNumbered = (touches: string) => ["run", "operation", "silence"].includes
 
 async function ask(routeId: RouteId, there: boolean, token: string) {
   const shape = shapeOf(routeId);
-  const { run, operation, silence } = made;
+  const { run, operation, silence, signIn } = made;
   const at = {
-    ...{ ...names, run: [run, nobody], operation: [operation, nobody], silence: [silence, nobody] },
+    ...names,
+    run: [run, nobody],
+    operation: [operation, nobody],
+    silence: [silence, nobody],
+    signIn: [signIn, nobody],
   } as typeof names;
   const named: string[] = [];
   const path = `${shape.path}${queries[routeId] ?? ""}`.replace(/\{(\w+)\}/g, (_, place: Place) => {

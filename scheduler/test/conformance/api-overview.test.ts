@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Client } from "../../src/client.ts";
-import { cron, every } from "../../src/schedule.ts";
+import type { Client } from "../../src/api/client.ts";
+import { cron, every } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 

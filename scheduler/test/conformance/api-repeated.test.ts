@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client.ts";
-import { CarillonError } from "../../src/errors.ts";
+import type { Client } from "../../src/api/client.ts";
+import { CarillonError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { Repeated } from "../../src/http/repeated.ts";
-import { silentLog } from "../../src/log.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { until } from "../support/store-stage.ts";
 

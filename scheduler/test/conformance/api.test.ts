@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client.ts";
-import type { Given } from "../../src/contract.ts";
-import { limits } from "../../src/limits.ts";
+import type { Client } from "../../src/api/client.ts";
+import type { Given } from "../../src/api/contract.ts";
+import { limits } from "../../src/base/limits.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
@@ -36,7 +36,10 @@ describe("tasks", () => {
     });
     const first = await api.editTask({ task: "nightly", options: { timeout: "2h" }, reason: "slow" }, { ifVersion: 1 });
     expect(first).toEqual({
-      ...{ name: "nightly", version: 2, changed: true, edited: ["timeoutMs"] },
+      name: "nightly",
+      version: 2,
+      changed: true,
+      edited: ["timeoutMs"],
       changes: [{ part: "timeoutMs", was: null, is: 7_200_000 }],
     });
     await expect(api.editTask({ task: "nightly", options: { priority: 9 } }, { ifVersion: 1 })).rejects.toMatchObject({
@@ -45,7 +48,9 @@ describe("tasks", () => {
     });
     await api.editTask({ task: "nightly", options: { priority: 9 } }, { ifVersion: 2 });
     expect(await api.diffTask({ task: "nightly", from: 1 })).toMatchObject({
-      ...{ from: 1, to: 3, changes: [{ part: "priority" }, { part: "timeoutMs" }] },
+      from: 1,
+      to: 3,
+      changes: [{ part: "priority" }, { part: "timeoutMs" }],
     });
     const { items, next } = await api.listTaskVersions({ task: "nightly", limit: 2 });
     expect(items.map(({ version, reason }) => [version, reason])).toEqual([
@@ -77,7 +82,8 @@ describe("tasks", () => {
     expect(read.headers.get("etag")).toBe('"1"');
     const edit = (match: string | undefined) =>
       stage.ask("PATCH", "/v1/tasks/tagged", {
-        ...{ token, body: { options: { description: `by ${match}` } } },
+        token,
+        body: { options: { description: `by ${match}` } },
         headers: match === undefined ? {} : { "if-match": match },
       });
     expect((await edit(undefined)).body).toMatchObject({ status: 428, code: "PRECONDITION_NEEDED" });
@@ -182,7 +188,8 @@ describe("runs", () => {
       attempts: [],
     });
     expect(await api.getRun({ run: bad })).toMatchObject({
-      ...{ state: "failed", error: { message: "no such ledger", code: "E1" } },
+      state: "failed",
+      error: { message: "no such ledger", code: "E1" },
       letter: { state: "open", redrivenBy: null },
     });
     const { items } = await api.listRuns({ task: "echo", state: ["failed"] });
@@ -415,9 +422,14 @@ describe("the rest", () => {
 
   test("streams, as many as a server sends and no more", async () => {
     const over = new AbortController();
-    const stream = () => api.followEvents({}, { signal: over.signal })[Symbol.asyncIterator]();
-    await Promise.all(Array.from({ length: limits.streams }, () => stream().next()));
-    await expect(stream().next()).rejects.toMatchObject({ code: "SERVER_BUSY" });
+    const stream = (by: typeof api) => by.followEvents({}, { signal: over.signal })[Symbol.asyncIterator]();
+    const users = (["viewer", "operator", "editor", "admin"] as const).map((role) => stage.client(role));
+    for (const by of users) {
+      await Promise.all(Array.from({ length: limits.streamsPerUser }, () => stream(by).next()));
+      const more = stream(by).next();
+      if (by === users.at(-1)) await expect(more).rejects.toMatchObject({ code: "SERVER_BUSY" });
+      else await expect(more, "of one user, whatever is left").rejects.toMatchObject({ code: "STREAMS_TAKEN" });
+    }
     over.abort();
     await until("there is room again", async () => {
       const one = api.followEvents()[Symbol.asyncIterator]();

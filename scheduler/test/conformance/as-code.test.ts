@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applyPlan } from "../../src/apply.ts";
-import { type PlanOptions, planApply } from "../../src/apply-plan.ts";
-import { systemClock } from "../../src/clock.ts";
-import { every } from "../../src/schedule.ts";
-import { defineTask, type TaskDefinition, type TaskOptions } from "../../src/task.ts";
-import { edited } from "../../src/task-edits.ts";
+import { applyPlan } from "../../src/apply/apply.ts";
+import { type PlanOptions, planApply } from "../../src/apply/apply-plan.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { edited } from "../../src/task/edits.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("tasks as code, on $title", (server) => {
   let stage: Stage;
@@ -146,14 +146,23 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     await stage.task("g-5", { priority: 8 });
     const results = await applyPlan(stage.store, made, by(), systemClock);
     expect(Object.fromEntries(results.map(({ step, error }) => [step.task, error?.code ?? step.kind]))).toEqual({
-      ...{ "g-1": "TASK_STALE", "g-2": "change", "g-3": "TASK_STALE", "g-4": "remove", "g-5": "TASK_STALE" },
-      ...{ "g-6": "create", "g-7": "CALENDAR_UNKNOWN" },
+      "g-1": "TASK_STALE",
+      "g-2": "change",
+      "g-3": "TASK_STALE",
+      "g-4": "remove",
+      "g-5": "TASK_STALE",
+      "g-6": "create",
+      "g-7": "CALENDAR_UNKNOWN",
     });
     const left = await stage.store.tasks.byNames(["g-1", "g-2", "g-3", "g-4", "g-5", "g-6", "g-7"]);
     expect(
       Object.fromEntries(left.map(({ name, definition, bundle }) => [name, [definition.priority, bundle]])),
     ).toEqual({
-      ...{ "g-1": [9, "g"], "g-2": [2, "g"], "g-3": [9, "g"], "g-5": [8, undefined], "g-6": [5, "g"] },
+      "g-1": [9, "g"],
+      "g-2": [2, "g"],
+      "g-3": [9, "g"],
+      "g-5": [8, undefined],
+      "g-6": [5, "g"],
     });
     // Made again after a removal: from that version on.
     const again = await plan("g", files({ "g-4": {} }));
@@ -164,10 +173,12 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
   it("code that defines a task of a bundle does not change it, until it is removed", async () => {
     await apply("h", { h: { schedule: every("1h") } });
     const code = defineTask("h", { schedule: every("5m") });
-    expect(await stage.store.tasks.saveAll([code], change(stage.nowMs))).toMatchObject([{ version: 1, bundle: "h" }]);
+    expect(await stage.store.tasks.saveAll([code], change(stage.nowMs), asCode)).toMatchObject([
+      { version: 1, bundle: "h" },
+    ]);
     expect(await definition("h")).toEqual(defineTask("h", { schedule: every("1h") }));
     await apply("h", {}, { prune: true });
-    expect(await stage.store.tasks.saveAll([code], change(stage.nowMs))).toMatchObject([
+    expect(await stage.store.tasks.saveAll([code], change(stage.nowMs), asCode)).toMatchObject([
       { version: 2, definition: code },
     ]);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { BackfillRange } from "../../src/operations.ts";
-import { cron, every } from "../../src/schedule.ts";
-import type { TaskRecord } from "../../src/store.ts";
+import type { BackfillRange } from "../../src/run/operations.ts";
+import { cron, every } from "../../src/schedule/schedule.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { postgres } from "../support/servers.ts";
 import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
 
@@ -19,7 +19,10 @@ describe("backfill", () => {
   afterAll(() => stage.close());
 
   const request = (task: string, range: Partial<BackfillRange> = {}) => ({
-    ...{ kind: "backfill" as const, filter: { task }, author: "test", reason: "" },
+    kind: "backfill" as const,
+    filter: { task },
+    author: "test",
+    reason: "",
     range: { fromMs: startMs, toMs: startMs + dayMs - 1, perSecond: null, reverse: false, missed: false, ...range },
   });
   const begin = (task: string, range: Partial<BackfillRange> = {}) =>

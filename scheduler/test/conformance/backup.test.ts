@@ -5,20 +5,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import type { Run } from "../../src/handler.ts";
-import { every } from "../../src/schedule.ts";
-import { skipNumbers } from "../../src/store/restored.ts";
-import { sourceNumber } from "../../src/store/sources.ts";
-import { postgres } from "../support/servers.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import type { Run } from "../../src/run/handler.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { sourceNumber } from "../../src/store/postgres/enqueue/sources.ts";
+import { skipNumbers } from "../../src/store/postgres/restored.ts";
+import { machinePostgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
 
 const id = randomBytes(5).toString("hex");
 const schema = "carillon";
 const slot = sourceNumber("slot");
 const [before, after] = [`live_${id}`, `restored_${id}`];
-const urlOf = (database: string) => Object.assign(new URL(postgres().url), { pathname: `/${database}` }).href;
-const admin = new pg.Pool({ connectionString: postgres().url, max: 1 });
+const urlOf = (database: string) => Object.assign(new URL(machinePostgres().url), { pathname: `/${database}` }).href;
+const admin = new pg.Pool({ connectionString: machinePostgres().url, max: 1 });
 const pools = [before, after].map(
   (database) => new pg.Pool({ connectionString: urlOf(database), types: numbers, max: 2 }),
 ) as [pg.Pool, pg.Pool];
@@ -32,7 +32,14 @@ interface Began {
 }
 const makeTower = (database: string, began: Began[]): Carillon => {
   const { log } = recordingLog();
-  const tower = carillon({ store: urlOf(database), schema, handleSignals: false, sessionTimeout: 1_500, log });
+  const tower = carillon({
+    store: urlOf(database),
+    schema,
+    handleSignals: false,
+    sessionTimeout: 3_000,
+    drain: "1s",
+    log,
+  });
   const note = (run: Run) => began.push({ run: run.id, fence: run.fence, term: tower.term ?? 0 });
   tower.task("beat", { schedule: every("200ms"), misfire: "fire_once" }, note);
   tower.task("enqueued", {}, note);
@@ -113,4 +120,13 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   const lock = await tower.lock("after").acquire();
   expect(Number(lock.fence)).toBeGreaterThan(2 ** 32 * 1_000);
   await lock.release();
+
+  const tooLate = skipNumbers(urlOf(after), schema, { author: "test", reason: "too late", nowMs: 1 });
+  await expect(tooLate).rejects.toMatchObject({
+    code: "STORE_IN_USE",
+    message: expect.stringContaining(`node ${tower.node} (process ${process.pid} on `),
+  });
+  await expect(tooLate).rejects.toThrow(/a process that uses locks/);
+  const { rows: restores } = await pools[1].query(`select why from ${schema}.audit where act = 'restore'`);
+  expect(restores, "nothing was changed").toEqual([{ why: "the disk" }]);
 });

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Carillon } from "../../src/carillon.ts";
-import { systemClock } from "../../src/clock.ts";
-import type { Store } from "../../src/store.ts";
-import { realSurroundings } from "../../src/surroundings.ts";
-import { type TestTower, testTower } from "../../src/testing.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { Carillon } from "../../src/library/carillon.ts";
+import { realSurroundings } from "../../src/settings/surroundings.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
@@ -28,7 +28,10 @@ describe("bad input", () => {
     const { log, lines } = recordingLog();
     const ran: string[] = [];
     const tower = await testTower({
-      ...{ store: postgres().url, now: "2030-01-01T00:00:00Z", groups: ["default"], log },
+      store: postgres().url,
+      now: "2030-01-01T00:00:00Z",
+      groups: ["default"],
+      log,
       tasks: (own) => void own.task("far", { group: "nobody" }, () => void ran.push("far")),
     });
     towers.push(tower);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { unservedSql, waitingSql } from "../../src/store/ready.ts";
-import { defineTask } from "../../src/task.ts";
+import { unservedSql, waitingSql } from "../../src/store/postgres/claims/ready.ts";
+import { defineTask } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
 
 interface Explained {
   "Shared Hit Blocks": number;
@@ -16,7 +16,7 @@ describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $tit
     stage = await openStage(server);
     const definitions = Array.from({ length: tasks }, (_, i) => defineTask(`many-${i}`, {}));
     for (let from = 0; from < tasks; from += 1_000) {
-      const made = await stage.store.tasks.saveAll(definitions.slice(from, from + 1_000), change(stage.nowMs));
+      const made = await stage.store.tasks.saveAll(definitions.slice(from, from + 1_000), change(stage.nowMs), asCode);
       // Due, and not late.
       await stage.store.runs.enqueue(
         made.map((task) => stage.write(task)),

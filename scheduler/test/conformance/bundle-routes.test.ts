@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Client } from "../../src/client.ts";
+import type { Client } from "../../src/api/client.ts";
 import { ApiStage } from "../support/api-stage.ts";
 
 const stage = new ApiStage();
@@ -33,7 +33,8 @@ describe("a bundle, by the API", () => {
     const again = { idempotencyKey: "apply-b" };
     const done = await api.applyBundle({ ...given, plan, reason: "begin" }, again);
     expect(done).toEqual({
-      ...{ plan, bundle: "b" },
+      plan,
+      bundle: "b",
       applied: ["b-1", "b-2"].map((task) => ({ task, kind: "create", version: 1 })),
     });
     expect(await api.applyBundle({ ...given, plan, reason: "begin" }, again)).toEqual(done);
@@ -58,7 +59,7 @@ describe("a bundle, by the API", () => {
     expect(done.applied).toMatchObject([
       { task: "c-1", version: 2 },
       { task: "c-2", version: 3 },
-      { task: "c-3", error: { code: "CALENDAR_UNKNOWN" } },
+      { task: "c-3", error: { code: "CALENDAR_UNKNOWN", path: "calendar.name" } },
     ]);
     const { steps } = await admin.planBundle(more);
     expect(steps[1]).toMatchObject({ kind: "none", keepsEdits: true, drift: [{ part: "timeoutMs", applied: null }] });
@@ -68,7 +69,8 @@ describe("a bundle, by the API", () => {
     await admin.createTask({ task: "loose", options });
     const given = { bundle: "d", tasks: tasks("d-1", "loose"), plan: "*" };
     await expect(admin.applyBundle(given)).rejects.toMatchObject({
-      ...{ code: "PLAN_REFUSED", message: expect.stringContaining("loose: it is there already") },
+      code: "PLAN_REFUSED",
+      message: expect.stringContaining("loose: it is there already"),
     });
     await expect(admin.applyBundle({ ...given, tasks: tasks("d-1", "d-1") })).rejects.toMatchObject({
       code: "TASK_DUPLICATE",
@@ -132,7 +134,9 @@ describe("what defines a task, by the API", () => {
     await admin.editTask({ task: "e", options: { priority: 8 } });
     const anew = { task: "e", options: { ...options, timeout: "1h" }, reason: "imported" };
     expect(await admin.defineTask(anew, { ifVersion: 2 })).toMatchObject({
-      ...{ version: 3, edited: ["priority"], changes: [{ part: "timeoutMs", was: null, is: 3_600_000 }] },
+      version: 3,
+      edited: ["priority"],
+      changes: [{ part: "timeoutMs", was: null, is: 3_600_000 }],
     });
     expect(await admin.defineTask(anew)).toMatchObject({ version: 3, changed: false, changes: [] });
     await admin.removeTask({ task: "e" });

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { carillon } from "../../src/carillon.ts";
-import { cron, every } from "../../src/schedule.ts";
-import { plannedSchedule } from "../../src/slot-rules.ts";
-import type { TaskRecord } from "../../src/store.ts";
+import { carillon } from "../../src/library/carillon.ts";
+import { cron, every } from "../../src/schedule/schedule.ts";
+import { plannedSchedule } from "../../src/schedule/slot-rules.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { postgres } from "../support/servers.ts";
-import { change, dayMs, openStage, type Stage, until } from "../support/store-stage.ts";
+import { asCode, change, dayMs, openStage, type Stage, until } from "../support/store-stage.ts";
 
 const hourMs = 3_600_000;
 // biome-ignore lint/suspicious/noThenProperty: never awaited.
@@ -169,9 +169,13 @@ describe("calendars", () => {
       code: "CALENDAR_USED",
       message: expect.stringContaining("user"),
     });
-    const [saved] = await stage.store.tasks.saveAll([task.definition], change(stage.nowMs));
+    const [saved] = await stage.store.tasks.saveAll([task.definition], change(stage.nowMs), asCode);
     expect(saved).toMatchObject({ version: 1, calendar: { name: "used" } });
-    const [fresh] = await stage.store.tasks.saveAll([{ ...task.definition, name: "fresh" }], change(stage.nowMs));
+    const [fresh] = await stage.store.tasks.saveAll(
+      [{ ...task.definition, name: "fresh" }],
+      change(stage.nowMs),
+      asCode,
+    );
     expect(fresh).toMatchObject({ version: 1, calendar: { name: "used", version: 1 } });
     for (const name of ["user", "fresh"]) await stage.store.tasks.remove(name, change(stage.nowMs));
     await stage.store.calendars.remove("used", change(stage.nowMs));

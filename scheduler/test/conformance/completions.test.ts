@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ClaimedRun, Store } from "../../src/store.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 

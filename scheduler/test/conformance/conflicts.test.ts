@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defineTask } from "../../src/task.ts";
+import { defineTask } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage } from "../support/store-stage.ts";
 

@@ -1,9 +1,14 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
-import { silentLog } from "../../src/log.ts";
-import { systemRandom } from "../../src/random.ts";
-import { Database } from "../../src/store/database.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { carillon } from "../../src/library/carillon.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { Database } from "../../src/store/postgres/database.ts";
 import { everyPostgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
 
 it.each(everyPostgres())("no statement is compiled, whatever the server's own setting: $title", async ({ url }) => {
   const surroundings = { clock: systemClock, random: systemRandom, log: silentLog };
@@ -16,5 +21,39 @@ it.each(everyPostgres())("no statement is compiled, whatever the server's own se
     ]);
   } finally {
     await database.close();
+  }
+});
+
+it.each(everyPostgres())("two connections are enough for all work, and no more are made, $title", async (server) => {
+  const schema = `connections_${randomBytes(4).toString("hex")}`;
+  const database = new pg.Client({ connectionString: server.direct });
+  await database.connect();
+  const tower = carillon({ store: server.url, schema, handleSignals: false, connections: 2 });
+  try {
+    const options = { overlap: { allow: 3 }, retry: { attempts: 3, delay: "10ms" } } as const;
+    const limited = tower.task<number>("limited", options, (run) => {
+      if (run.attempt === 1) throw new Error("once more");
+    });
+    tower.task("often", { schedule: every("1s") }, () => undefined);
+    await tower.start();
+    const runs = await Promise.all(Array.from({ length: 60 }, (_, n) => limited.enqueue(n)));
+    const { store } = await tower.open();
+    const counts: number[] = [];
+    const look = async () => {
+      // The last statement of each tells whose it is; a connection that has asked for nothing yet is not counted.
+      const { rows } = await database.query(
+        "select count(*)::int as count from pg_stat_activity where application_name = 'carillon' and query like $1",
+        [`%${schema}%`],
+      );
+      counts.push(rows[0].count);
+      const states = await Promise.all(runs.map(async ({ runId }) => (await store.runs.find(runId)).state));
+      return states.every((state) => state === "succeeded");
+    };
+    await until("all to succeed at their second try", look);
+    expect(Math.max(...counts)).toBe(2);
+  } finally {
+    await tower.stop();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
   }
 });

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { CarillonError } from "../../src/base/errors.ts";
+import type { Membership } from "../../src/cluster/membership.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
-import type { Membership } from "../../src/coordination.ts";
-import { CarillonError } from "../../src/errors.ts";
-import type { Store } from "../../src/store.ts";
-import { StoreClock } from "../../src/store-clock.ts";
+import type { Store } from "../../src/store/store.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
+import { CallMeter } from "../support/call-meter.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
@@ -38,17 +39,20 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     loseReplies = 0;
     beats = 0;
     membership!: Membership;
+    readonly #meter = new CallMeter();
 
     async join(name: string): Promise<this> {
       const { sessions } = stage.store;
-      const store = {
+      // The store's clock goes with this node's: a test lets time pass at will, which is no step.
+      const store = this.#meter.over({
         ...stage.store,
+        clock: async () => ({ ms: this.clock.wall(), shiftMs: 0, number: 0 }),
         sessions: {
           ...sessions,
           beat: async (sessionId: number, nowMs: number) => {
             this.beats++;
             if (this.cut) throw new CarillonError("STORE_UNREACHABLE", "cut");
-            const pulse = await sessions.beat(sessionId, nowMs);
+            const pulse = { ...(await sessions.beat(sessionId, nowMs)), storeMs: this.clock.wall() };
             if (this.loseReplies > 0) {
               this.loseReplies--;
               throw new CarillonError("STORE_UNREACHABLE", "the reply was lost");
@@ -56,7 +60,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
             return pulse;
           },
         },
-      } satisfies Store;
+      } satisfies Store);
       const identity = { node: name, role: "node" as const, host: "here", pid: process.pid, version: "0", timeoutMs };
       const storeClock = new StoreClock(this.clock);
       this.membership = await joinCluster({
@@ -79,15 +83,9 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       await this.quiet();
     }
 
-    /** Waits until the node does nothing but sleep: no beat for a while of real time. */
+    /** Waits until the node does nothing but sleep. */
     async quiet(): Promise<void> {
-      let seen = -1;
-      await until("the node to be quiet", async () => {
-        const same = seen === this.beats;
-        seen = this.beats;
-        await new Promise((resolve) => setTimeout(resolve, 25));
-        return same && seen === this.beats;
-      });
+      await this.#meter.rest();
     }
   }
   const join = (name: string) => new Node().join(name);
@@ -278,18 +276,15 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       stage.nowMs,
     );
     expect(thief).toHaveProperty("sessionId");
-    const beats = setInterval(
-      () => void stage.store.sessions.beat((thief as { sessionId: number }).sessionId, stage.nowMs),
-      5,
-    );
     try {
       a.clock.advance(beatMs);
       await until("it has found out", () => a.log.lines.some(({ message }) => message.includes("taken for dead")));
       a.clock.advance(1);
       expect(a.membership.trusted()).toBe(false);
       expect(a.membership.term()).toBeNull();
-      await until("it says whose the name is", () => {
-        a.clock.advance(250);
+      await until("it says whose the name is", async () => {
+        await stage.store.sessions.beat((thief as { sessionId: number }).sessionId, stage.nowMs);
+        await a.pass(250);
         return a.log.lines.some(
           ({ level, fields, message }) =>
             level === "error" &&
@@ -298,33 +293,36 @@ describe.each(everyPostgres())("membership on $title", (server) => {
         );
       });
     } finally {
-      clearInterval(beats);
       await stage.store.sessions.end((thief as { sessionId: number }).sessionId, null, stage.nowMs, "done");
     }
   });
 
   it("refuses a name whose holder goes on beating, and takes over one whose holder is silent", async () => {
     const a = await join("a");
-    const beating = setInterval(() => a.clock.advance(beatMs), 20);
     const second = new Node();
-    const asking = setInterval(() => second.clock.advance(250), 5);
-    try {
-      await expect(second.join("a")).rejects.toMatchObject({
-        code: "NODE_NAME_TAKEN",
-        message: expect.stringContaining(`pid ${process.pid}`),
+    const joining = (): Promise<unknown> => {
+      const joined = second.join("a").catch((error: unknown) => error);
+      let settled = false;
+      void joined.then(() => {
+        settled = true;
       });
-      clearInterval(beating);
-      a.cut = true;
-      await a.quiet();
-      const old = a.membership.sessionId;
-      const heir = await second.join("a");
-      expect(heir.membership.sessionId).not.toBe(old);
-      expect((await stage.store.sessions.members()).members.map(({ sessionId }) => sessionId)).toEqual([
-        heir.membership.sessionId,
-      ]);
-    } finally {
-      clearInterval(beating);
-      clearInterval(asking);
-    }
+      return until("it to join or to be refused", async () => {
+        if (!a.cut) await a.pass(beatMs);
+        await second.pass(250);
+        return settled && { outcome: joined };
+      }).then(({ outcome }) => outcome);
+    };
+    expect(await joining()).toMatchObject({
+      code: "NODE_NAME_TAKEN",
+      message: expect.stringContaining(`pid ${process.pid}`),
+    });
+    a.cut = true;
+    await a.quiet();
+    const old = a.membership.sessionId;
+    expect(await joining()).toBe(second);
+    expect(second.membership.sessionId).not.toBe(old);
+    expect((await stage.store.sessions.members()).members.map(({ sessionId }) => sessionId)).toEqual([
+      second.membership.sessionId,
+    ]);
   });
 });

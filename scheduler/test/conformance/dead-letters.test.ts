@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Onward, RunInput } from "../../src/flow.ts";
-import type { OperationFilter, OperationKind, OperationRequest } from "../../src/operations.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import type { Onward, RunInput } from "../../src/run/flow.ts";
+import type { OperationFilter, OperationKind, OperationRequest } from "../../src/run/operations.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 const failing = (message: string, code?: string): Verdict => ({
-  ...{ kind: "ended", outcome: "failed", result: null },
+  kind: "ended",
+  outcome: "failed",
+  result: null,
   error: JSON.stringify({ message, ...(code ? { code } : {}) }),
 });
 
@@ -33,7 +36,10 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     return runs.map(({ runId }) => runId);
   }
   const request = (kind: OperationKind, filter: OperationRequest["filter"]): OperationRequest => ({
-    ...{ kind, filter, author: "test", reason: "" },
+    kind,
+    filter,
+    author: "test",
+    reason: "",
   });
   const begin = (kind: OperationKind, filter: OperationRequest["filter"], nowMs = stage.nowMs + 1_000) =>
     stage.store.operations.begin(request(kind, filter), `token ${++tokens}`, nowMs);
@@ -186,7 +192,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
         else await carryOut(await begin(how, { task: of.name }));
       };
       const rowsOf = ({ taskId }: TaskRecord) =>
-        stage.rows("select state, limit_key, shard from $s.run where task_id = $1 order by id", [taskId]);
+        stage.rows("select state, limit_key, shard from $s.run where task_id = $1 order by state desc", [taskId]);
 
       const lanes = await task("lanes", { limit: { perKey: 1 } });
       const [limited] = await fail(lanes, ["no"], { key: "a", limitKey: "customer" });

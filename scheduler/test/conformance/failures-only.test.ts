@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { ClaimedRun, Store, TaskRecord, Verdict } from "../../src/store.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
@@ -97,11 +99,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
   it("makes no run a second time that ended before its enqueue was answered", async () => {
     const task = await alone("enqueue");
     const before = proxy.swallowed;
-    proxy.swallowReply((reply) => {
-      if (!reply.toString("latin1").includes("made")) return false;
-      proxy.cut({ refuse: true });
-      return true;
-    });
+    proxy.swallowReply((reply) => reply.toString("latin1").includes("made"), { thenRefuse: true });
     const asked = store.runs.enqueue([stage.write(task)], stage.nowMs);
     await until("the reply to be swallowed", () => proxy.swallowed > before);
     const [run] = (await stage.claim(session, [task])) as [ClaimedRun];

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterEach, describe, expect, test } from "vitest";
+import { limits } from "../../src/base/limits.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { type Carillon, carillon, isCarillonError, type RunInput } from "../../src/index.ts";
-import { limits } from "../../src/limits.ts";
-import { silentLog } from "../../src/log.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -81,8 +81,11 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
       ids.slice(0, -1).map(async (id) => {
         const { letter, redrives } = await store.deadLetters.linksOf(id);
         return {
-          ...{ run: await store.runs.find(id), attempts: await store.runs.attempts(id), redrives },
-          ...{ relatives: await store.flow.relatives(id, 3), late: await store.flow.lateResults(id) },
+          run: await store.runs.find(id),
+          attempts: await store.runs.attempts(id),
+          redrives,
+          relatives: await store.flow.relatives(id, 3),
+          late: await store.flow.lateResults(id),
           letter: letter && { fingerprint: letter.fingerprint, state: letter.state, redrivenBy: letter.redrivenBy },
         };
       }),
@@ -115,8 +118,12 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     const { result } = await ended(tower, (await task.enqueue(undefined)).runId);
     expect((result as [number, boolean][]).map(([, created]) => created)).toEqual([false, false, false]);
     expect(codes.slice(0, 6)).toEqual([
-      ...["TASK_UNKNOWN", "OPTION_INVALID", "PAYLOAD_TOO_LARGE"],
-      ...["PAYLOAD_TOO_LARGE", "PAYLOAD_NOT_JSON", "PAYLOAD_NOT_JSON"],
+      "TASK_UNKNOWN",
+      "OPTION_INVALID",
+      "PAYLOAD_TOO_LARGE",
+      "PAYLOAD_TOO_LARGE",
+      "PAYLOAD_NOT_JSON",
+      "PAYLOAD_NOT_JSON",
     ]);
   });
 
@@ -140,18 +147,12 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     const list = () => store.runs.list({ task: "after-pages", states: ["succeeded"], limit: 10 });
     await until("the task after it", async () => (await list()).length > 0);
     expect(states).toEqual([
-      ...[
-        [1, 1, null],
-        [1, 2, { page: 1, half: 2 }],
-      ],
-      ...[
-        [2, 1, { from: 1 }],
-        [2, 2, { page: 2, half: 2 }],
-      ],
-      ...[
-        [3, 1, { from: 2 }],
-        [3, 2, { page: 3, half: 2 }],
-      ],
+      [1, 1, null],
+      [1, 2, { page: 1, half: 2 }],
+      [2, 1, { from: 1 }],
+      [2, 2, { page: 2, half: 2 }],
+      [3, 1, { from: 2 }],
+      [3, 2, { page: 3, half: 2 }],
     ]);
     expect(await list()).toMatchObject([{ result: ["all read"] }]);
     const links = await store.runs.list({ task: "pages", states: ["succeeded"], limit: 10 });

@@ -1,13 +1,14 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Onward } from "../../src/flow.ts";
-import { every } from "../../src/schedule.ts";
-import type { ClaimedRun, Store, TaskRecord, Verdict } from "../../src/store.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
-import { edited } from "../../src/task-edits.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import type { Onward } from "../../src/run/flow.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import type { Store } from "../../src/store/store.ts";
+import { edited } from "../../src/task/edits.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 const failedVerdict: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
 const cancelledVerdict: Verdict = { kind: "ended", outcome: "cancelled", result: null, error: null };
@@ -40,7 +41,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   });
 
   async function openProxied(): Promise<Store> {
-    const { openPostgres } = await import("../../src/store/postgres.ts");
+    const { openPostgres } = await import("../../src/store/postgres/postgres.ts");
     return openPostgres({ url: proxy.url, schema: stage.schema, connectionsMax: 1 });
   }
 
@@ -219,6 +220,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
         stage.store.tasks.saveAll(
           [defineTask("p", { after: "q" }), defineTask("q", { after: "p" })],
           change(stage.nowMs),
+          asCode,
         ),
       ).rejects.toThrow(/after itself: p after q after p/);
     });
@@ -454,9 +456,10 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       [() => far.flow.taskId("patient-child"), child.taskId],
       [() => far.flow.inputs(run), []],
     ] as const) {
+      const before = proxy.connections;
       proxy.cut({ refuse: true });
       const asked = ask();
-      await pause(300);
+      await until("two tries to be refused", () => proxy.connections >= before + 2);
       proxy.heal();
       expect(await asked).toEqual(answer);
     }

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { seeded } from "../../src/random.ts";
-import { every } from "../../src/schedule.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import { seeded } from "../../src/base/random.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
@@ -130,6 +131,37 @@ describe.each(everyPostgres())("places on $title", (server) => {
     const due = await stage.enqueue(task, { dueMs: stage.nowMs + 10 });
     await end(run, succeededVerdict, stage.nowMs + 20);
     expect(await states(running, due)).toEqual(["succeeded", "skipped"]);
+  });
+
+  it("skip: a run that has had a try waits out a pause and is tried again, beside what is enqueued meanwhile", async () => {
+    const task = await gated("skip-tried", "skip");
+    const tried = await stage.enqueue(task);
+    await end(await one(task), { kind: "retry", dueMs: stage.nowMs + 5_000, error: null });
+    await stage.store.tasks.pause("skip-tried", change(stage.nowMs));
+    const newer = await stage.enqueue(task);
+    await stage.store.tasks.resume("skip-tried", change(stage.nowMs + 6_000));
+    const begun = new Set<number>();
+    for (let more = true; more; ) {
+      const runs = await stage.claim(session, [task], stage.nowMs + 6_000);
+      for (const run of runs) {
+        begun.add(run.runId);
+        await end(run, succeededVerdict, stage.nowMs + 6_000);
+      }
+      more = runs.length > 0;
+    }
+    expect(await states(tried)).toEqual(["succeeded"]);
+    expect(begun.has(tried)).toBe(true);
+    expect(["succeeded", "skipped"]).toContain((await states(newer))[0]);
+  });
+
+  it("replace: a run that has had a try and waits for a place is cancelled, not skipped, for a newer one", async () => {
+    const task = await gated("replace-tried", "replace");
+    const tried = await stage.enqueue(task);
+    await end(await one(task), { kind: "retry", dueMs: stage.nowMs + 1, error: null });
+    await stage.store.tasks.pause("replace-tried", change(stage.nowMs));
+    const newer = await stage.enqueue(task, { dueMs: stage.nowMs + 2 });
+    await stage.store.tasks.resume("replace-tried", change(stage.nowMs + 6_000));
+    expect(await states(tried, newer)).toEqual(["cancelled", "ready"]);
   });
 
   it("replace: asks the running one to end, and only the newest takes its place", async () => {

@@ -1,16 +1,19 @@
 /** What only PostgreSQL's grace lock meets. What both drivers must do: grace-lock.test.ts */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock.ts";
-import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock-place.ts";
+import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock/grace-lock.ts";
+import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock/place.ts";
+import { CarillonError } from "../../src/base/errors.ts";
+import type { GraceLockStore } from "../../src/cluster/grace-lock-store.ts";
 import { GraceLockRow, type GraceLockRowOptions } from "../../src/coordination/grace-lock.ts";
-import { CarillonError } from "../../src/errors.ts";
-import type { GraceLockStore } from "../../src/grace-lock-store.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
 const times = { timeoutMs: 1_000, beatMs: 100, pollMs: 25 };
+/** For a holding that must not end: no load holds up a beat for as long. */
+const longTimes = { ...times, timeoutMs: 60_000 };
 const patienceMs = 20_000;
+const by = (holder: string, replaced: string | null = null) => ({ holder, replaced });
 const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
 
 describe("grace lock's row", () => {
@@ -29,8 +32,13 @@ describe("grace lock's row", () => {
   const fresh = () => {
     name = `row-${++names}`;
   };
-  const contend = (owner: string, graceMs = 60_000, store: GraceLockStore = stage.store.graceLocks): GraceLock => {
-    const lock = new GraceLock(new GraceLockRow<LockRecord>(store, name, times), { owner, graceMs });
+  const contend = (
+    owner: string,
+    graceMs = 60_000,
+    store: GraceLockStore = stage.store.graceLocks,
+    options: GraceLockRowOptions = times,
+  ): GraceLock => {
+    const lock = new GraceLock(new GraceLockRow<LockRecord>(store, name, options), { owner, graceMs });
     closing.push(() => lock.close());
     return lock;
   };
@@ -40,7 +48,7 @@ describe("grace lock's row", () => {
   it("the holder's connections are killed again and again: it keeps the lock", async () => {
     fresh();
     const store = await stage.another({ connectionsMax: 2 });
-    const [a, b] = [contend("a", 60_000, store.graceLocks), contend("b")];
+    const [a, b] = [contend("a", 60_000, store.graceLocks, longTimes), contend("b")];
     const use = await a.lock();
     for (let times = 0; times < 5; times++) {
       await stage.sql.query(
@@ -62,29 +70,33 @@ describe("grace lock's row", () => {
       string,
     ];
     expect(await graceLocks.read(name)).toBeNull();
-    expect(await graceLocks.take(name, 0, one, 1_000, record)).toBeNull();
-    expect(await graceLocks.take(name, null, one, 1_000, record)).toEqual({ fence: 1 });
-    expect(await graceLocks.take(name, null, two, 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, 0, by(one), 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, null, by(one), 1_000, record)).toEqual({ fence: 1 });
+    expect(await graceLocks.take(name, null, by(two), 1_000, record)).toBeNull();
     const row = await graceLocks.read(name);
-    expect(await graceLocks.take(name, row?.version ?? -1, two, 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, row?.version ?? -1, by(two), 1_000, record)).toBeNull();
     expect([await graceLocks.beat(name, one), await graceLocks.beat(name, two)]).toEqual([true, false]);
     expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // it has beaten since
     expect(await graceLocks.vacate(name, one, (row?.beat ?? -1) + 1)).toBe(true);
     expect(await graceLocks.beat(name, one)).toBe(false);
     expect(await graceLocks.write(name, one, record, true)).toBe(false);
-    expect(await graceLocks.take(name, row?.version ?? -1, two, 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, row?.version ?? -1, by(two), 1_000, record)).toBeNull();
     const vacant = await graceLocks.read(name);
     expect(vacant).toMatchObject({ holder: null, fence: 1, record });
-    expect(await graceLocks.take(name, vacant?.version ?? -1, two, 1_000, record)).toEqual({ fence: 2 });
-    expect(await graceLocks.write(name, two, record, true)).toBe(true);
+    expect(await graceLocks.take(name, vacant?.version ?? -1, by(two), 1_000, record)).toEqual({ fence: 2 });
+    const held = await graceLocks.read(name);
+    expect(await graceLocks.take(name, held?.version ?? -1, by(three, one), 1_000, record)).toBeNull();
+    expect(await graceLocks.take(name, held?.version ?? -1, by(three, two), 1_000, record)).toEqual({ fence: 3 });
+    expect([await graceLocks.beat(name, two), await graceLocks.write(name, two, record, true)]).toEqual([false, false]);
+    expect(await graceLocks.write(name, three, record, true)).toBe(true);
     const released = await graceLocks.read(name);
-    expect(await graceLocks.take(name, released?.version ?? -1, three, 1_000, record)).toEqual({ fence: 3 });
+    expect(await graceLocks.take(name, released?.version ?? -1, by(one), 1_000, record)).toEqual({ fence: 4 });
   });
 
   it("judges silence by its own clock, and not where it lost sight of the store meanwhile", async () => {
     fresh();
     const holder = "00000000-0000-4000-8000-000000000009";
-    await stage.store.graceLocks.take(name, null, holder, 1_000, record);
+    await stage.store.graceLocks.take(name, null, by(holder), 1_000, record);
     const clock = new VirtualClock(0);
     let away = false;
     const store: GraceLockStore = {

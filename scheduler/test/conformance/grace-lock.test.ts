@@ -1,8 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { isZooKeeperError } from "../../../zookeeper/src/errors.ts";
-import type { GraceLockOptions } from "../../../zookeeper/src/recipes/grace-lock.ts";
-import type { Use } from "../../../zookeeper/src/recipes/grace-lock-use.ts";
-import { type Contender, type DriverStage, drivers, graceMs, mustLock } from "../support/grace-lock-stage.ts";
+import { isZooKeeperError } from "../../../zookeeper/src/base/errors.ts";
+import type { Use } from "../../../zookeeper/src/recipes/grace-lock/use.ts";
+import {
+  type Contender,
+  type ContenderOptions,
+  type DriverStage,
+  drivers,
+  graceMs,
+  mustLock,
+} from "../support/grace-lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 
 /** For whatever must happen sooner or later, on a busy machine too. */
@@ -26,7 +32,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
   const fresh = () => {
     name = `lock-${++locks}`;
   };
-  const join = async (owner: string, options?: Partial<GraceLockOptions>): Promise<Contender> => {
+  const join = async (owner: string, options?: ContenderOptions): Promise<Contender> => {
     const contender = await stage.contender(name, owner, options);
     open.push(contender);
     return contender;
@@ -89,9 +95,42 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await b.lock.lastUse()).toMatchObject({ owner: "b", note: null });
   });
 
-  it("lost its connection and came back within the session: nothing has happened", async () => {
+  it("a contender that asked once and was refused is told at the grace's end, and has the lock", async () => {
     fresh();
     const [a, b] = [await join("a"), await join("b")];
+    const use = await mustLock(a);
+    await use.note("half");
+    expect(await b.lock.tryLock()).toBeUndefined();
+    a.hang();
+    await soon("b is told", () => happenedTo(b, "took over").length > 0);
+    const at = (state: string) => b.happened.findLast(({ detail }) => detail === state)?.atMs ?? 0;
+    expect(at("OWN") - at("WAITING")).toBeGreaterThanOrEqual(graceMs - roundingMs);
+    const next = await mustLock(b);
+    expect(next.takenOver).toMatchObject({
+      owner: "a",
+      use: { fence: String(use.fence), endedMs: null, note: "half" },
+    });
+    expect(use.held).toBe(false);
+  });
+
+  it("closed in the midst of a use: nobody waits, the next one is told, and the state is that of a free lock", async () => {
+    fresh();
+    const long = { graceMs: 60_000, sessionMs: 20_000 };
+    const [a, b] = [await join("a", long), await join("b", long)];
+    const use = await mustLock(a);
+    await use.note("half");
+    expect(await b.lock.tryLock()).toBeUndefined();
+    await a.lock.close();
+    expect(happenedTo(a, "state").map(({ detail }) => detail)).toEqual(["OWN", "CREATED"]);
+    expect(use.signal.reason).toMatchObject({ code: "NOT_HELD" });
+    await soon("b is told", () => happenedTo(b, "took over").length > 0);
+    expect((await mustLock(b)).takenOver).toMatchObject({ owner: "a", use: { endedMs: null, note: "half" } });
+  });
+
+  it("lost its connection and came back within the session: nothing has happened", async () => {
+    fresh();
+    const lasting = { sessionMs: 20_000 };
+    const [a, b] = [await join("a", lasting), await join("b", lasting)];
     const use = await mustLock(a);
     expect(await b.lock.tryLock()).toBeUndefined();
     for (let times = 0; times < 3; times++) {
@@ -187,6 +226,23 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(newcomer.lock.state).toBe("RELEASED");
     a.heal();
     await soon("the former life is told", () => use.signal.aborted);
+  });
+
+  it("the owner's next life has it at once, while the former one's session still counts", async () => {
+    fresh();
+    const lasting = { sessionMs: 20_000, graceMs: 30_000 };
+    const [a, b] = [await join("a", lasting), await join("b", lasting)];
+    const use = await mustLock(a);
+    expect(await b.lock.tryLock()).toBeUndefined();
+    a.hang();
+    const reborn = await join("a", lasting);
+    const next = await mustLock(reborn);
+    expect(next.takenOver).toMatchObject({ owner: "a", use: { fence: String(use.fence), endedMs: null } });
+    expect(next.fence).toBeGreaterThan(use.fence);
+    expect(await b.lock.tryLock()).toBeUndefined();
+    a.heal();
+    await soon("the former life is told", () => use.signal.aborted);
+    expect([await use.end(), await next.end(), happenedTo(a, "lost").length]).toEqual([false, true, 1]);
   });
 
   it("of several waiters at the grace's end one has it", async () => {

@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Carillon, carillon } from "../../src/index.ts";
-import { inspectPostgres } from "../../src/store/inspect.ts";
-import type { ClaimedRun, Store, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
@@ -34,7 +36,11 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     );
   const ask = async (task: TaskRecord, more: object = {}, store: Store = stage.store) => {
     const { runs, nextDue } = await store.claims.claim({
-      ...{ sessionId: session, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs, limit: 100 },
+      sessionId: session,
+      groupIds: [task.groupId],
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      limit: 100,
       nowMs: stage.nowMs,
       ...more,
     });
@@ -180,9 +186,13 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const runs = await claim(task, { groupIds: [task.groupId, plain.groupId], limit: 20 });
     expect(runs.filter(({ taskId }) => taskId === task.taskId)).toHaveLength(10);
     expect(runs.filter(({ taskId }) => taskId === plain.taskId)).toHaveLength(10);
-    const turn = { ...{ leastPriority: 0, each: 2, afterTaskId: 0 }, groupIds: [task.groupId, plain.groupId] };
+    const turn = { leastPriority: 0, each: 2, afterTaskId: 0, groupIds: [task.groupId, plain.groupId] };
     const took = await stage.store.claims.turn({
-      ...{ sessionId: session, exceptTaskIds: [], untilMs: stage.nowMs, limit: 100, nowMs: stage.nowMs },
+      sessionId: session,
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      limit: 100,
+      nowMs: stage.nowMs,
       ...turn,
     });
     expect(took.runs.map(({ taskId }) => taskId).sort()).toEqual(
@@ -200,7 +210,11 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     // A turn takes nothing, and a claim that finds less than it could hold asks for limits.
     const turn = { leastPriority: 0, each: 5, afterTaskId: 0, sessionId: session, groupIds: [task.groupId] };
     const took = await other.claims.turn({
-      ...{ ...turn, exceptTaskIds: [], untilMs: stage.nowMs, limit: 100, nowMs: stage.nowMs },
+      ...turn,
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      limit: 100,
+      nowMs: stage.nowMs,
     });
     expect(took.runs).toEqual([]);
     expect(await claim(task, {}, other), "one is claimed already").toHaveLength(1);
@@ -241,7 +255,13 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const { groups } = stage.store;
     const of = async () => (await groups.list(stage.nowMs)).find((one) => one.name === name);
     expect(await of()).toEqual({
-      ...{ name, tasks: 1, workers: 0, limit: null, claimed: 0, waiting: 0, changed: null },
+      name,
+      tasks: 1,
+      workers: 0,
+      limit: null,
+      claimed: 0,
+      waiting: 0,
+      changed: null,
     });
     const why = { author: "ann", reason: "four cards", nowMs: stage.nowMs };
     expect(await groups.limit(name, 1, why)).toEqual({ changed: true });

@@ -7,6 +7,8 @@ const nodes = 30;
 const times = 5;
 /** What a member itself asks for to be shown, and to be no more: some of it is its connection's. */
 const ownMost = 14;
+/** What they all ask for anyhow is measured beside, and never the same twice; if each asked for one thing more, it were `nodes`. */
+const uncertain = nodes / 4;
 
 // bench/herd.ts measures it with 200 nodes and 5,000 workers.
 describe.each(witnessDrivers)("a crowd on $title", (driver) => {
@@ -53,6 +55,6 @@ describe.each(witnessDrivers)("a crowd on $title", (driver) => {
     const asked = (await stage.requests()) - before;
     await new Promise((resolve) => setTimeout(resolve, tookMs));
     const anyhow = (await stage.requests()) - before - asked;
-    expect((asked - anyhow) / times).toBeLessThanOrEqual(ownMost);
+    expect((asked - anyhow) / times).toBeLessThanOrEqual(ownMost + uncertain);
   });
 });

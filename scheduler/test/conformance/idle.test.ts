@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterEach, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import { silentLog } from "../../src/log.ts";
-import { cron } from "../../src/schedule.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { cron } from "../../src/schedule/schedule.ts";
 import { postgres } from "../support/servers.ts";
 import { StatementCount } from "../support/statement-count.ts";
 import { openStage } from "../support/store-stage.ts";
@@ -13,11 +13,11 @@ afterEach(async () => {
 });
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// bench/idle.ts measures it for longer, and on each driver.
+// Behind a pooler signals are polled. bench/idle.ts measures it for longer, and on each driver.
 it("three idle nodes ask the store for at most one statement a second in all, and never stop asking", async () => {
   const stage = await openStage(postgres());
   ending.push(() => stage.close());
-  const count = await StatementCount.before(postgres().url);
+  const count = await StatementCount.before(postgres().direct);
   ending.push(() => count.close());
   const towers: Carillon[] = [];
   for (let node = 0; node < 3; node++) {

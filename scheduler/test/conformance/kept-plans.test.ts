@@ -1,7 +1,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { Store, TaskRecord } from "../../src/store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
@@ -19,7 +20,8 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
   beforeAll(async () => {
     stage = await openStage(server);
     store = await openPostgres({
-      url: server.url,
+      // A pooler in transaction mode keeps none.
+      url: server.direct,
       schema: stage.schema,
       connectionsMax: 1,
       driver: {

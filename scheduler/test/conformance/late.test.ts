@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { every } from "../../src/schedule.ts";
-import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement } from "../support/store-stage.ts";
 

@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { until } from "../../../zookeeper/test/support/until.ts";
+import type { Log } from "../../src/base/log.ts";
 import { type Carillon, carillon, every, type Run } from "../../src/index.ts";
-import type { Log } from "../../src/log.ts";
-import type { CarillonOptions } from "../../src/settings.ts";
+import type { CarillonOptions } from "../../src/settings/settings.ts";
 import { everyPostgres } from "../support/servers.ts";
+import { complaints } from "../support/store-stage.ts";
 
 /** A log that a test can read. */
 function memoryLog(): Log & { lines: { level: string; message: string; fields: Record<string, unknown> }[] } {
@@ -15,20 +16,6 @@ function memoryLog(): Log & { lines: { level: string; message: string; fields: R
     lines.push({ level, message, fields: fields as Record<string, unknown> });
   };
   return { lines, debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
-}
-
-async function until<T>(
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-  what: string,
-  ms = 10_000,
-): Promise<T> {
-  const end = performance.now() + ms;
-  for (;;) {
-    const seen = await look();
-    if (seen) return seen;
-    if (performance.now() > end) throw new Error(`waited ${ms} ms for ${what}`);
-    await sleep(5);
-  }
 }
 
 describe.each(everyPostgres())("the library on $title", ({ url }) => {
@@ -53,10 +40,10 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
 
   async function ended(tower: Carillon, runId: number) {
     const { store } = await tower.open();
-    return until(async () => {
+    return until(`run ${runId} to end`, async () => {
       const run = await store.runs.find(runId);
       return run.endedMs !== null && run;
-    }, `run ${runId} to end`);
+    });
   }
 
   test("a handler is given its payload as the schema makes it, and its result is kept", async () => {
@@ -88,10 +75,10 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     });
     expect(seen).toEqual([1, null, "eu", "eu", new Date("2026-01-01")]);
     const { store } = await tower.open();
-    const lines = await until(async () => {
+    const lines = await until("the log line", async () => {
       const found = await store.runs.logs(runId, 10);
       return found.length > 0 && found;
-    }, "the log line");
+    });
     expect(lines).toMatchObject([{ level: "info", message: "settling", fields: { ledger: "eu" }, attempt: 1 }]);
   });
 
@@ -159,11 +146,12 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await database.query("rollback");
     await database.query("begin");
     const kept = await task.enqueue(2, { tx: database });
-    await sleep(50);
-    expect(seen).toEqual([]);
+    // Enqueued later and committed: once it has ended, the one before it would have started.
+    await ended(tower, (await task.enqueue(3)).runId);
+    expect(seen).toEqual([3]);
     await database.query("commit");
     await ended(tower, kept.runId);
-    expect(seen).toEqual([2]);
+    expect(seen).toEqual([3, 2]);
     const { store } = await tower.open();
     await expect(store.runs.find(lost.runId)).rejects.toMatchObject({ code: "RUN_UNKNOWN" });
   });
@@ -194,7 +182,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const { rows } = await database.query(`select attempt from ${schema}.ledger`);
     expect(rows).toEqual([{ attempt: 2 }]);
     await pool.end();
-    expect(log.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+    expect(complaints(log.lines)).toEqual([]);
   });
 
   test("failures are retried with back-off, then the run fails with what was thrown", async () => {
@@ -256,19 +244,21 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   });
 
   test("cancel: a waiting run never starts, a running one is told and ends cancelled, an ended one is refused", async () => {
-    const tower = make();
+    const tower = make({ claimAhead: "60s" });
     const started: number[] = [];
     const task = tower.task("long", {}, async (run) => {
       started.push(run.id);
       await new Promise((_resolve, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
     });
+    const after = tower.task("after", {}, () => undefined);
     await tower.start();
     const far = await task.enqueue(undefined, { in: "1h" });
-    const near = await task.enqueue(undefined, { in: "700ms" });
+    const near = await task.enqueue(undefined, { in: "3s" });
+    const later = await after.enqueue(undefined, { in: "3100ms" });
     const now = await task.enqueue(undefined);
-    await until(() => started.length === 1, "the run to start");
+    await until("the run to start", () => started.length === 1);
     const { store } = await tower.open();
-    await until(async () => (await store.runs.find(near.runId)).state === "claimed", "the claim ahead");
+    await until("the claim ahead", async () => (await store.runs.find(near.runId)).state === "claimed");
     expect(await tower.cancel(far.runId, "not needed")).toBe("cancelled");
     expect(await tower.cancel(near.runId, "not needed")).toBe("cancelled");
     expect(await tower.cancel(now.runId, "enough")).toBe("stopping");
@@ -276,7 +266,8 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await ended(tower, near.runId)).toMatchObject({ state: "cancelled", startedMs: null });
     expect(await ended(tower, now.runId)).toMatchObject({ state: "cancelled", error: { message: "enough" } });
     await expect(tower.cancel(now.runId)).rejects.toMatchObject({ code: "RUN_STATE" });
-    await sleep(800);
+    // Due later than the cancelled one: once it has ended, that one would have started.
+    await ended(tower, later.runId);
     expect(started).toEqual([now.runId]);
   });
 
@@ -288,15 +279,19 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
       { schedule: every("200ms") },
       (run) => void slots.push(run.slot?.getTime() as number),
     );
+    let others = 0;
+    tower.task("beside", { schedule: every("200ms") }, () => void others++);
     await tower.start();
-    await until(() => slots.length >= 3, "three slots");
+    await until("three slots", () => slots.length >= 3);
     for (let round = 0; round < 5; round++) {
       await task.pause("a look");
       const seen = slots.length;
-      await sleep(450);
+      // The same schedule beside it: its third slot is due after two that the paused task leaves out.
+      const goal = others + 3;
+      await until("three slots of the task that is not paused", () => others >= goal);
       expect(slots.length, `round ${round}`).toBe(seen);
       await task.resume();
-      await until(() => slots.length > seen, "a slot after the pause");
+      await until("a slot after the pause", () => slots.length > seen);
     }
     expect(new Set(slots).size).toBe(slots.length);
   });
@@ -315,7 +310,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const tower = make({ concurrency: 1 });
     define(tower);
     await tower.start();
-    await until(() => order.length === 3, "three runs");
+    await until("three runs", () => order.length === 3);
     expect(order).toEqual(["high", "normal", "low"]);
   });
 
@@ -327,8 +322,8 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const due = performance.now() + 1_000;
     const { store } = await tower.open();
     const stateOf = async ({ runId }: { runId: number }) => (await store.runs.find(runId)).state;
-    await until(async () => (await stateOf(later)) === "claimed", "both to be claimed");
-    await until(() => performance.now() > due - 300, "the one to be nearly due");
+    await until("both to be claimed", async () => (await stateOf(later)) === "claimed");
+    await until("the one to be nearly due", () => performance.now() > due - 300);
     await tower.stop();
     const { store: other } = await make().open();
     expect(await other.runs.find(soon.runId)).toMatchObject({ state: "succeeded", attempt: 1 });
@@ -336,34 +331,43 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   });
 
   test("stop drains: what runs ends, what was claimed ahead goes back, and nothing is lost", async () => {
-    const tower = make();
+    const tower = make({ claimAhead: "60s" });
     const begun = new Set<number>();
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     const define = (one: Carillon) =>
       one.task<number>("work", {}, async (run) => {
         begun.add(run.id);
-        await sleep(200);
+        await released;
         return run.fence;
       });
     const task = define(tower);
     await tower.start();
     const running = await task.enqueue(1);
-    const ahead = await task.enqueue(2, { in: "600ms" });
+    // Not due before the stop begins, on a busy machine either.
+    const ahead = await task.enqueue(2, { in: "3s" });
     const { store } = await tower.open();
     // A run that is claimed and has not begun yet would go back too.
     await until(
-      async () => begun.has(running.runId) && (await store.runs.find(ahead.runId)).state === "claimed",
       "one that runs and one claimed ahead",
+      async () => begun.has(running.runId) && (await store.runs.find(ahead.runId)).state === "claimed",
     );
     const next = make();
     define(next);
-    await next.start();
-    await tower.stop();
     const { store: other } = await next.open();
+    const stopped = tower.stop();
+    await until("the one claimed ahead to go back", async () => (await other.runs.find(ahead.runId)).state === "ready");
+    expect(await other.runs.find(running.runId)).toMatchObject({ state: "claimed" });
+    await next.start();
+    release();
+    await stopped;
     expect(await other.runs.find(running.runId)).toMatchObject({ state: "succeeded", attempt: 1 });
     expect(await ended(next, ahead.runId)).toMatchObject({ state: "succeeded", attempt: 1 });
     const { members } = await other.sessions.members();
     expect(members.map(({ node }) => node)).toEqual([next.node]);
-    expect(await until(() => next.term, "the hand-over")).toBe(2);
+    expect(await until("the hand-over", () => next.term)).toBe(2);
     await expect(tower.enqueue("work")).rejects.toMatchObject({ code: "STOPPED" });
   });
 
@@ -385,10 +389,11 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const task = first.task("elsewhere", {}, () => "here");
     const { runId } = await task.enqueue(undefined);
     const other = make();
-    other.task("another", {}, () => undefined);
+    const another = other.task("another", {}, () => undefined);
     await other.start();
     const { store } = await other.open();
-    await sleep(500);
+    // Due later and in the same group: once it has ended, the other one was claimable before it.
+    await ended(other, (await another.enqueue(undefined)).runId);
     // It may be claimed for a moment, and is given back at once.
     await expect.poll(() => store.runs.find(runId)).toMatchObject({ state: "ready", attempt: 0 });
     await first.start();
@@ -412,7 +417,8 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
 
   test("misfire: after a time without any node, slots end by their policy and gaps are ranges", async () => {
     const define = (tower: Carillon) => {
-      const misfire = { after: "1s" } as const;
+      // Longer than a busy machine keeps the planner waiting once it is back: there is one gap, and no second one.
+      const misfire = { after: "2s" } as const;
       tower.task("once", { schedule: every("500ms"), misfire: { policy: "fire_once", ...misfire } }, () => undefined);
       tower.task("none", { schedule: every("500ms"), misfire: { policy: "skip", ...misfire } }, () => undefined);
       tower.task(
@@ -421,19 +427,31 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
         () => undefined,
       );
     };
+    const names = ["once", "none", "all"];
+    const lastSlot = async (name: string, outcome?: number) => {
+      const { rows } = await database.query(
+        `select max(l.slot_ms)::float8 as last from ${schema}.slot l join ${schema}.task t on t.id = l.task_id
+         left join ${schema}.run_history h on h.id = l.run_id where t.name = $1 and ($2::int is null or h.outcome = $2)`,
+        [name, outcome ?? null],
+      );
+      return Number(rows[0].last);
+    };
     const first = make({ sessionTimeout: "1500ms", horizon: "3s" });
     define(first);
     await first.start();
-    await sleep(1_500);
+    for (const name of names) await until(`a run of ${name}`, () => lastSlot(name, 0));
     await first.stop();
-    await sleep(6_000);
+    const planned = Math.max(...(await Promise.all(names.map((name) => lastSlot(name)))));
+    // Of slots that nobody has planned, more than the cap are late by more than the misfire time.
+    await until("slots to come due that are not planned", () => Date.now() > planned + 5_000, 30_000);
     const back = make({ sessionTimeout: "1500ms", horizon: "3s" });
     define(back);
     await back.start();
     const { store, nowMs } = await back.open();
-    await sleep(1_500);
+    const backMs = nowMs();
+    for (const name of names) await until(`a run of ${name} on time`, async () => (await lastSlot(name, 0)) > backMs);
     const now = nowMs();
-    for (const name of ["once", "none", "all"]) {
+    for (const name of names) {
       const { taskId } = await store.tasks.byName(name);
       const { slots, ranges } = await store.history.slots(taskId, 0, now, 1_000);
       const times = new Set(slots.map(({ slotMs }) => slotMs));

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type LimitEvent, type LimitPolicy, limitEvents, limitPolicies, limitTable } from "../../src/limit-table.ts";
-import type { ClaimedRun, EnqueueWrite, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import type { EnqueueWrite } from "../../src/run/run-record.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import { type LimitEvent, type LimitPolicy, limitEvents, limitPolicies, limitTable } from "../oracle/limit-table.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 

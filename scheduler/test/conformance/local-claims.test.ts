@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { ClaimedRun, LocalClaims, TaskRecord } from "../../src/store.ts";
+import type { ClaimedRun, LocalClaims } from "../../src/run/claim-store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
@@ -96,13 +97,15 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     await stage.store.groups.limit("limited", 1, change(stage.nowMs));
     const offer = offerOf(stage, worker, [task, serial, pinned, stopped, limited], 6);
     const writes = [
-      ...[
-        stage.write(task),
-        stage.write(task, { dueMs: stage.nowMs + 60_000 }),
-        stage.write(serial),
-        stage.write(elsewhere),
-      ],
-      ...[stage.write(pinned), stage.write(task), stage.write(task), stage.write(stopped), stage.write(limited)],
+      stage.write(task),
+      stage.write(task, { dueMs: stage.nowMs + 60_000 }),
+      stage.write(serial),
+      stage.write(elsewhere),
+      stage.write(pinned),
+      stage.write(task),
+      stage.write(task),
+      stage.write(stopped),
+      stage.write(limited),
     ];
     const made = await stage.store.runs.enqueue(writes, stage.nowMs, offer.local);
     const runIds = made.map(({ runId }) => runId);

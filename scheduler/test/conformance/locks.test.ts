@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import type { Held, Term } from "../../src/locks.ts";
-import { seeded } from "../../src/random.ts";
+import { seeded } from "../../src/base/random.ts";
+import type { Held, Term } from "../../src/cluster/locks.ts";
 import { type LockStage, type LockUser, lockDrivers, lockTimeoutMs } from "../support/lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 

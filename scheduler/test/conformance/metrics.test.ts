@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { carillon } from "../../src/carillon.ts";
-import { cron, every } from "../../src/schedule.ts";
-import { defineTask } from "../../src/task.ts";
+import { carillon } from "../../src/library/carillon.ts";
+import { cron, every } from "../../src/schedule/schedule.ts";
+import { defineTask } from "../../src/task/task.ts";
 import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
@@ -28,6 +28,11 @@ describe("metrics", () => {
   it("are served to who has a key, in Prometheus' form, and to nobody else", async () => {
     expect((await scrape()).status).toBe(401);
     expect((await scrape("Bearer nonsense")).status).toBe(401);
+    const ofNamespace = await scrape(`Bearer ${await stage.key("billing/prometheus", ["billing/gpu"])}`);
+    expect([ofNamespace.status, await ofNamespace.json()], "whose admin made it").toMatchObject([
+      403,
+      { code: "KEY_FORBIDDEN" },
+    ]);
     const answer = await scrape(`Bearer ${await stage.key("prometheus")}`);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toMatch(/^text\/plain; version=0\.0\.4/);
@@ -87,7 +92,7 @@ describe("metrics", () => {
 
   it("count slots as they were decided, and the age of what nobody takes, with no label for a task", async () => {
     const { store } = stage;
-    const nowMs = await store.clock();
+    const { ms: nowMs } = await store.clock();
     await stage.server.save(defineTask("ticks", { schedule: every("1s"), group: "nobody" }));
     await stage.server.save(
       defineTask("dark", {
@@ -115,7 +120,7 @@ describe("metrics", () => {
   });
 
   it("show so many groups and no more", async () => {
-    const nowMs = await stage.store.clock();
+    const { ms: nowMs } = await stage.store.clock();
     for (let n = 0; n < 55; n++) {
       const { record } = await stage.server.save(defineTask(`g${n}`, { group: `group-${n}` }));
       const plain = { payload: null, key: null, priority: null, source: "enqueue" as const };

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Database } from "../../src/store/database.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { migrations, servesFrom } from "../../src/store/migrations/index.ts";
-import { openPostgres, type PostgresOptions } from "../../src/store/postgres.ts";
-import type { Store } from "../../src/store.ts";
+import type { Database } from "../../src/store/postgres/database.ts";
+import { migrate } from "../../src/store/postgres/migrate.ts";
+import { migrations, servesFrom } from "../../src/store/postgres/migrations/index.ts";
+import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
+import { hasCluster } from "../../src/store/postgres/runs/inspect.ts";
+import type { Store } from "../../src/store/store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
 
@@ -39,7 +40,8 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   }
   const applied = async () =>
     (await sql.query(`select number from ${schema}.migration order by number`)).rows.map(({ number }) => number);
-  const withOptions = (text: string) => `${server.url}?options=${encodeURIComponent(text)}`;
+  // A pooler would refuse `options`.
+  const withOptions = (text: string) => `${server.direct}?options=${encodeURIComponent(text)}`;
 
   it("many nodes that start at once apply each migration once", async () => {
     await Promise.all(Array.from({ length: 8 }, () => open()));
@@ -149,7 +151,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   });
 
   it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
-    const url = new URL(server.url);
+    const url = new URL(server.direct); // a pooler may let in whoever comes
     url.password = "wrong";
     await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
     const unknown = new URL(server.url);
@@ -177,6 +179,42 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
       await sql.query(`drop owned by ${role}`);
       await sql.query(`drop role ${role}`);
     }
+  });
+
+  it.each([
+    ["create table $s.task (id int)", "table task"],
+    ["create table $s.migration (name text)", "table migration"],
+    ["create view $s.run as select 1; create sequence $s.fence", "sequence fence, view run"],
+    ["create type $s.plan as enum ('a')", "type plan"],
+    ["create function $s.whole() returns int language sql as 'select 1'", "function whole"],
+    ["create table $s.mine (id int); create index run_ready on $s.mine (id)", "index run_ready"],
+  ])("a schema in which another application has %j is refused, and stays as it was", async (text, named) => {
+    await sql.query(`create schema ${schema}; ${text.replaceAll("$s", schema)}`);
+    const names = async () =>
+      (await sql.query("select relname from pg_class where relnamespace = $1::regnamespace order by 1", [schema])).rows;
+    const before = await names();
+    await expect(open({ failFast: false })).rejects.toMatchObject({
+      code: "STORE_FOREIGN",
+      message: expect.stringMatching(new RegExp(`under names that Carillon needs: ${named}$`)),
+      hint: expect.stringContaining("--schema"),
+    });
+    expect(await names()).toEqual(before);
+    expect(await hasCluster(server.url, schema)).toBe(false);
+  });
+
+  it("a schema in which another application has other tables is used beside it", async () => {
+    await sql.query(`create schema ${schema}; create table ${schema}.orders (id int)`);
+    await open();
+    expect(await applied()).toEqual(migrations.map(({ number }) => number));
+  });
+
+  it("what another application made since stands in the way of later migrations alone", async () => {
+    await open();
+    await sql.query(`delete from ${schema}.migration where number >= 28`);
+    await expect(open()).rejects.toMatchObject({
+      code: "STORE_FOREIGN",
+      message: expect.stringContaining("table recovery"),
+    });
   });
 
   it("a server that is not there is told of: at once when asked to fail fast, else waited for", async () => {

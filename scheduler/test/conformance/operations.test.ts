@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type OperationRequest, operationEvents, operationStates, operationTransition } from "../../src/operations.ts";
+import {
+  type OperationRequest,
+  operationEvents,
+  operationStates,
+  operationTransition,
+} from "../../src/run/operations.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, until } from "../support/store-stage.ts";
 
@@ -14,7 +19,10 @@ describe.each(everyPostgres())("operations on $title", (server) => {
   afterAll(() => stage.close());
 
   const request = (given: Partial<OperationRequest>): OperationRequest => ({
-    ...{ kind: "cancel", filter: {}, author: "test", reason: "because" },
+    kind: "cancel",
+    filter: {},
+    author: "test",
+    reason: "because",
     ...given,
   });
   const begin = (given: Partial<OperationRequest>) =>
@@ -251,10 +259,8 @@ describe.each(everyPostgres())("operations on $title", (server) => {
 
   it("break by an error that would come again, which is told, and by no other", async () => {
     const id = await begin({
-      ...{
-        kind: "backfill",
-        filter: { task: (await stage.task("broken", { schedule: { type: "at", atMs: 1_000 } })).name },
-      },
+      kind: "backfill",
+      filter: { task: (await stage.task("broken", { schedule: { type: "at", atMs: 1_000 } })).name },
       range: { fromMs: 0, toMs: 2_000, perSecond: null, reverse: false, missed: false },
     });
     await stage.store.tasks.remove("broken", { author: "", reason: "", nowMs: stage.nowMs });

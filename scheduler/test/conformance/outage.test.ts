@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { every } from "../../src/schedule.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { ClaimedRun, Store } from "../../src/store.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { ClaimedRun, TaskRecord } from "../../src/store.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 

@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import {
   followEnds,
   followEvents,
@@ -11,10 +15,7 @@ import {
   overlapEvents,
   overlapPolicies,
   overlapTable,
-} from "../../src/policy-tables.ts";
-import { every } from "../../src/schedule.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+} from "../oracle/policy-tables.ts";
 import { postgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
@@ -89,18 +90,44 @@ describe("policies", () => {
     });
   });
 
+  describe("misfire, of what waits for a place", () => {
+    const events = {
+      "two slots that wait for a place, later": {},
+      "two slots that wait for a place, later, `waiting: true`": { waiting: true },
+    } as const;
+    const overlaps = { "a queue": { overlap: "queue" }, "a limit": { limit: { perKey: 1 } } } as const;
+    const cases = pairs(Object.keys(events) as (keyof typeof events)[], misfirePolicies).flatMap((pair) =>
+      (Object.keys(overlaps) as (keyof typeof overlaps)[]).map((of) => [...pair, of] as const),
+    );
+    it.each(cases)("%s: %s, of %s", async (event, policy, limited) => {
+      const misfire = { policy, after: "5s", ...events[event] } as const;
+      const schedule = every("10s", { anchor: stage.nowMs });
+      const of = await task({ schedule, misfire, ...overlaps[limited] });
+      const first = of.nextSlotMs as number;
+      const planner = await stage.session();
+      expect(await stage.plan([of], planner, first)).toBe(1);
+      await stage.store.plans.admitHeld(first, first);
+      const [running] = (await stage.claim(session, [of], first)) as [ClaimedRun];
+      expect(await stage.plan([of], planner, first + 20_000)).toBe(2);
+      await stage.store.plans.admitHeld(first + 20_000, first + 20_000);
+      // Both have come due, and wait behind the first, which ends when they are late.
+      await stage.store.claims.settle(session, [settlement(running, succeededVerdict, first + 26_000)], first + 26_000);
+      const { slots: told } = await stage.store.history.slots(of.taskId, first + 1, first + 60_000, 10);
+      const fates = told.toSorted((a, b) => a.slotMs - b.slotMs).map(({ outcome }) => outcome);
+      expect(fates).toEqual(misfireTable[event][policy]);
+      const started = await stage.claim(session, [of], first + 26_000);
+      expect(started.length, "what is left begins").toBe(fates.includes("run") ? 1 : 0);
+    });
+  });
+
   describe("onWorkerLost", () => {
     it.each(pairs(lossEvents, lossPolicies))("%s: %s", async (event, onWorkerLost) => {
       const of = await task({ onWorkerLost });
       const dying = await stage.session("worker");
       const later = event === "a run due after its end";
       const runId = await stage.enqueue(of, { dueMs: stage.nowMs + (later ? 500 : 0) });
-      if (event === "a run that lost five workers before")
-        for (let lost = 1; lost <= 5; lost++)
-          await stage.sql.query(
-            `insert into ${stage.schema}.attempt (run_id, attempt, fence, session_id, ended_ms, outcome) values ($1, $2, 0, 0, $3, 'lost')`,
-            [runId, lost, stage.nowMs],
-          );
+      if (event === "a run that lost two workers before")
+        await stage.sql.query(`update ${stage.schema}.run set losses = 2 where id = $1`, [runId]);
       const run = await claim(of, dying, stage.nowMs + 500);
       const started = { runId, fence: run.fence, startedMs: stage.nowMs, progress: null };
       if (!later && event !== "a run not reported as started") await stage.store.claims.report(dying, [started]);

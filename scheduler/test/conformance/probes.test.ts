@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { carillon } from "../../src/carillon.ts";
+import { carillon } from "../../src/library/carillon.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
@@ -24,8 +24,14 @@ const probe = async (at: string | null, path: string) => {
 it("probes say that a node lives and is ready, to anyone, and nothing more; without the store it lives and is not ready", async () => {
   const { log } = recordingLog();
   const tower = carillon({
-    ...{ store: proxy.url, schema: stage.schema, worker: false, listen: "127.0.0.1:0", handleSignals: false, log },
-    ...{ sessionTimeout: 1_500, drain: "5s" },
+    store: proxy.url,
+    schema: stage.schema,
+    worker: false,
+    listen: "127.0.0.1:0",
+    handleSignals: false,
+    log,
+    sessionTimeout: 3_000,
+    drain: "5s",
   });
   await tower.start();
   const at = tower.listening;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { RedisConnection } from "../../src/coordination/redis-connection.ts";
+import { RedisConnection } from "../../src/coordination/redis/connection.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { RedisLocks } from "../../src/coordination/redis-lock.ts";
-import type { HeldRedisLock } from "../../src/coordination/redis-lock-held.ts";
+import type { HeldRedisLock } from "../../src/coordination/redis/held-lock.ts";
+import { RedisLocks } from "../../src/coordination/redis/lock.ts";
 import { PausableClock } from "../support/pausable-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CarillonError, isCarillonError } from "../../src/errors.ts";
-import type { Handler } from "../../src/handler.ts";
-import { limits } from "../../src/limits.ts";
-import { worker } from "../../src/remote-worker.ts";
-import { sourceNumber } from "../../src/store/sources.ts";
-import type { GivenRun, PollAnswer } from "../../src/worker-protocol.ts";
+import type { GivenRun, PollAnswer } from "../../src/api/worker-protocol.ts";
+import { CarillonError, isCarillonError } from "../../src/base/errors.ts";
+import { limits } from "../../src/base/limits.ts";
+import { worker } from "../../src/library/remote-worker.ts";
+import type { Handler } from "../../src/run/handler.ts";
+import { sourceNumber } from "../../src/store/postgres/enqueue/sources.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 import { recordingLog, until } from "../support/store-stage.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Run } from "../../src/handler.ts";
-import { limits } from "../../src/limits.ts";
-import { type RemoteWorker, worker } from "../../src/remote-worker.ts";
-import type { GivenRun } from "../../src/worker-protocol.ts";
+import type { GivenRun } from "../../src/api/worker-protocol.ts";
+import { limits } from "../../src/base/limits.ts";
+import { type RemoteWorker, worker } from "../../src/library/remote-worker.ts";
+import type { Run } from "../../src/run/handler.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 

@@ -97,7 +97,8 @@ describe("what cannot be kept", () => {
     const { runId, fence } = run;
     const day = 86_400_000;
     const { refused } = await stage.poll(key, {
-      ...{ session, verdicts: [said(run, { outcome: "succeeded", endedAgoMs: 300 * day })] },
+      session,
+      verdicts: [said(run, { outcome: "succeeded", endedAgoMs: 300 * day })],
       reports: [{ runId, fence, startedAgoMs: 5, progress: { text: "\u0000" } }],
       logs: [
         { runId, fence, message: "odd", fields: { text: "\ud800" } },

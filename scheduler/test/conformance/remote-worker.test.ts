@@ -2,10 +2,10 @@ import { createServer, type Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { CarillonError } from "../../src/errors.ts";
-import type { Run } from "../../src/handler.ts";
-import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/remote-worker.ts";
-import type { GivenRun } from "../../src/worker-protocol.ts";
+import type { GivenRun } from "../../src/api/worker-protocol.ts";
+import { CarillonError } from "../../src/base/errors.ts";
+import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/library/remote-worker.ts";
+import type { Run } from "../../src/run/handler.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
@@ -112,7 +112,8 @@ describe("a worker without a store", () => {
     const runId = await enqueue("flaky");
     await ended(runId);
     expect(await stage.store.runs.find(runId)).toMatchObject({
-      ...{ state: "failed", attempt: 3 },
+      state: "failed",
+      attempt: 3,
       error: { code: "STOPPED" },
     });
     await one.stop();
@@ -205,16 +206,24 @@ describe("a worker without a store", () => {
 
   test("whose session was ended comes back with what it still has", async () => {
     let aborted = 0;
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     const one = make({ name: "phoenix" }).task("slow", async (run) => {
       run.signal.addEventListener("abort", () => aborted++);
-      await sleep(4_000);
+      await released;
       return "done";
     });
     await one.start();
     const runId = await enqueue("slow");
     await until("its start is reported", async () => (await stage.store.runs.find(runId)).startedMs !== null);
-    const member = (await stage.store.sessions.members()).members.find(({ node }) => node === "phoenix");
-    await stage.store.sessions.end(member?.sessionId as number, null, Date.now(), "test");
+    const sessionOf = async () =>
+      (await stage.store.sessions.members()).members.find(({ node }) => node === "phoenix")?.sessionId;
+    const former = (await sessionOf()) as number;
+    await stage.store.sessions.end(former, null, Date.now(), "test");
+    await until("it to have joined anew", async () => ((await sessionOf()) ?? former) !== former);
+    release();
     await ended(runId);
     expect(await stage.store.runs.find(runId)).toMatchObject({ state: "succeeded", attempt: 1, result: "done" });
     expect(aborted).toBe(0);
@@ -284,7 +293,7 @@ describe("a worker that cannot begin", () => {
     const taken: Server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => taken.once("listening", resolve));
     const { port } = taken.address() as { port: number };
-    const { carillon } = await import("../../src/carillon.ts");
+    const { carillon } = await import("../../src/library/carillon.ts");
     const { postgres } = await import("../support/servers.ts");
     const options = { store: postgres().url, schema: stage.schema, worker: false, handleSignals: false };
     const one = carillon({ ...options, listen: `127.0.0.1:${port}` });
@@ -302,6 +311,13 @@ describe("a worker that cannot begin", () => {
         expect.objectContaining({ code: "OPTION_INVALID" }),
       );
     expect(carillon({ ...options, listen: "0.0.0.0:0", behindProxy: true }).listening).toBe(null);
+    for (const one of ["", "proxy.example", "10.0.0.0/33", "10.0.0.0/", "0.0.0.0/0", "::/0", "::1/129", "loopback"])
+      expect(() => carillon({ ...options, behindProxy: true, trustedProxies: [one] })).toThrow(
+        expect.objectContaining({ code: "OPTION_INVALID", path: "trustedProxies" }),
+      );
+    expect(() => carillon({ ...options, trustedProxies: ["10.0.3.7"] }), "where none is believed").toThrow(
+      expect.objectContaining({ code: "OPTION_INVALID", path: "trustedProxies" }),
+    );
   });
 
   test("a key's name is taken once, and revoking what is not there says so", async () => {

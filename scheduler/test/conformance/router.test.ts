@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import type { Run } from "../../src/handler.ts";
-import { silentLog } from "../../src/log.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import type { Run } from "../../src/run/handler.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
@@ -37,7 +37,12 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     label = "",
   ) {
     const tower = carillon({
-      ...{ store: server.url, schema: stage.schema, log: silentLog, name: node, drain: "1s", concurrency: 10 },
+      store: server.url,
+      schema: stage.schema,
+      log: silentLog,
+      name: node,
+      drain: "1s",
+      concurrency: 10,
       labels: label === "" ? {} : { kind: label },
     });
     tower.task(task, { group: task, ...options }, (run, payload) => handler(run, { node, payload, shard: run.shard }));

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import {
   type AddressEvent,
   type AddressState,
   addressEvents,
   addressStates,
   addressTable,
-} from "../../src/route-table.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+} from "../oracle/route-table.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
@@ -25,14 +26,12 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     stage.store.routes.address([{ runId, taskId: task.taskId, sessionId, node: `n${sessionId}`, turn: 1 }]);
   const claim = (task: TaskRecord, sessionId: number) =>
     stage.store.claims.claim({
-      ...{
-        sessionId,
-        groupIds: [-sessionId, task.groupId],
-        exceptTaskIds: [],
-        untilMs: stage.nowMs,
-        limit: 100,
-        nowMs: stage.nowMs,
-      },
+      sessionId,
+      groupIds: [-sessionId, task.groupId],
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      limit: 100,
+      nowMs: stage.nowMs,
     });
   const stateOf = async (runId: number): Promise<AddressState> => {
     const { state, group } = await stage.one("select state, group_id as group from $s.run where id = $1", [runId]);

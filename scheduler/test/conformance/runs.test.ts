@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Enqueuer } from "../../src/enqueuer.ts";
-import type { ClaimedRun, Enqueued } from "../../src/store.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import type { Enqueued } from "../../src/run/run-record.ts";
+import { Enqueuer } from "../../src/store/enqueuer.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
@@ -46,7 +49,10 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         for (const [i, write] of writes.entries())
           expect(await stage.store.runs.find((made[i] as { runId: number }).runId)).toMatchObject({
             payload: write.payload === null ? null : JSON.parse(write.payload),
-            ...{ dueMs: write.dueMs, source: write.source, priority: 3, state: "ready" },
+            dueMs: write.dueMs,
+            source: write.source,
+            priority: 3,
+            state: "ready",
           });
       }
     });
@@ -137,7 +143,10 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     it("with one task gone makes nothing of the batch, so that the others are not doubled when sent again", async () => {
       const [stays, goes] = [await stage.task("stays"), await stage.task("goes")];
       await stage.store.tasks.remove("goes", change(stage.nowMs));
-      const enqueuer = new Enqueuer((writes, drawn) => stage.store.runs.enqueue(writes, stage.nowMs, undefined, drawn));
+      const enqueuer = new Enqueuer(
+        (writes, drawn, signal) => stage.store.runs.enqueue(writes, stage.nowMs, undefined, drawn, signal),
+        systemClock,
+      );
       const answers = await Promise.allSettled([stays, goes, stays].map((task) => enqueuer.add(stage.write(task))));
       expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
       expect(answers[1]).toMatchObject({ reason: { code: "TASK_UNKNOWN" } });
@@ -320,7 +329,9 @@ describe.each(everyPostgres())("runs on $title", (server) => {
   it("signals reach a listener: ready, recall, tasks, leadership, and a resync at the start", async () => {
     const stop = new AbortController();
     const heard: string[] = [];
-    const listening = stage.store.signals.listen(
+    // A pooler has no connection that could be cut here: what polls through it asks on whichever there is.
+    const store = await openPostgres({ url: server.direct, schema: stage.schema });
+    const listening = store.signals.listen(
       (signal) => heard.push(signal.kind === "ready" ? `ready ${signal.dueMs}` : signal.kind),
       stop.signal,
     );
@@ -343,5 +354,6 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     await expect.poll(resyncs, { timeout: 5_000 }).toBe(2);
     stop.abort();
     await listening;
+    await store.close();
   });
 });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isCarillonError } from "../../src/errors.ts";
-import { at, cron, every } from "../../src/schedule.ts";
-import type { TaskRecord } from "../../src/store.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
-import { edited } from "../../src/task-edits.ts";
+import { isCarillonError } from "../../src/base/errors.ts";
+import { at, cron, every } from "../../src/schedule/schedule.ts";
+import { edited } from "../../src/task/edits.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("many definitions saved together, on $title", (server) => {
   let stage: Stage;
@@ -40,6 +40,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     const together = await stage.store.tasks.saveAll(
       kinds.map((options, n) => defineTask(`together-${n}`, options)),
       when,
+      asCode,
     );
     for (const [n, options] of kinds.entries()) {
       const { record } = await stage.store.tasks.save(defineTask(`alone-${n}`, options), null, when);
@@ -59,7 +60,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     await stage.store.tasks.remove("removed", change(1_000));
     const versions = async () =>
       Object.fromEntries(
-        (await stage.store.tasks.saveAll(both("b"), change(2_000))).map((record) => [
+        (await stage.store.tasks.saveAll(both("b"), change(2_000), asCode)).map((record) => [
           record.name,
           [record.version, record.changedMs, record.definition.description],
         ]),
@@ -72,14 +73,14 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     };
     expect(await versions()).toEqual(expected);
     expect(await versions(), "once more, it changes nothing").toEqual(expected);
-    expect(await stage.store.tasks.saveAll([], change(2_000))).toEqual([]);
+    expect(await stage.store.tasks.saveAll([], change(2_000), asCode)).toEqual([]);
   });
 
   it("leaves what was edited by hand, brings the rest, and forgets the edit with the task's removal", async () => {
     const code = (priority: number, description: string) =>
       defineTask("by-hand", { priority, description, group: "g1" });
     const start = async (priority: number, description: string) =>
-      (await stage.store.tasks.saveAll([code(priority, description)], change(stage.nowMs)))[0] as TaskRecord;
+      (await stage.store.tasks.saveAll([code(priority, description)], change(stage.nowMs), asCode))[0] as TaskRecord;
     const made = await start(5, "a");
     const hand = edited(made.definition, { priority: 7, group: "g2" });
     await stage.store.tasks.save(hand, made.version, change(stage.nowMs));
@@ -95,7 +96,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
   it("edits by hand and starts of code that change it at once: neither is lost", async () => {
     const name = "both-at-once";
     const code = (description: string) => defineTask(name, { description });
-    await stage.store.tasks.saveAll([code("0")], change(stage.nowMs));
+    await stage.store.tasks.saveAll([code("0")], change(stage.nowMs), asCode);
     let stale = 0;
     const editing = async (priority: number): Promise<void> => {
       const { definition, version } = await stage.store.tasks.byName(name);
@@ -107,14 +108,16 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
       });
     };
     const coding = async () => {
-      for (let n = 1; n <= 20; n++) await stage.store.tasks.saveAll([code(String(n))], change(stage.nowMs));
+      for (let n = 1; n <= 20; n++) await stage.store.tasks.saveAll([code(String(n))], change(stage.nowMs), asCode);
     };
     const hand = async () => {
       for (const priority of [6, 7, 8, 9]) await editing(priority);
     };
     await Promise.all([coding(), hand()]);
     expect((await stage.store.tasks.byName(name)).definition, `${stale} stale`).toMatchObject({
-      ...{ priority: 9, group: "g9", description: "20" },
+      priority: 9,
+      group: "g9",
+      description: "20",
       asDefined: { priority: 5, group: "default" },
     });
   });
@@ -125,7 +128,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
     const answers = await Promise.all(
       stores.map((store, n) => {
         const mine = definitions.slice(n * 20).concat(definitions.slice(0, n * 10));
-        return store.tasks.saveAll(n % 2 ? mine.reverse() : mine, change(stage.nowMs));
+        return store.tasks.saveAll(n % 2 ? mine.reverse() : mine, change(stage.nowMs), asCode);
       }),
     );
     expect(answers.map(({ length }) => length)).toEqual([400, 390, 380, 370, 360, 350]);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { every } from "../../src/schedule.ts";
-import { leftQuery } from "../../src/store/set-aside.ts";
-import type { TaskRecord } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { leftQuery } from "../../src/store/postgres/claims/set-aside.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, until } from "../support/store-stage.ts";
 
@@ -83,7 +83,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     await client.query(`select from ${stage.schema}.run where id = $1 for update`, [runId]);
     const verdict = { kind: "retry" as const, dueMs: stage.nowMs, error: "{}" };
     const settling = stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
-    await until("the retry at the run", at("%(id, fence, due_ms, started_ms, ended_ms, error, ask)%"));
+    await until("the retry at the run", at("%(id, fence, due_ms, started_ms, ended_ms, error, ask, lost)%"));
     await stage.store.tasks.resume("slow-retry", change(stage.nowMs));
     await client.query("commit");
     client.release();

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { Witness } from "../../src/cluster/witness.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
-import { silentLog } from "../../src/log.ts";
-import { StoreClock } from "../../src/store-clock.ts";
-import type { Witness } from "../../src/witness.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, until } from "../support/store-stage.ts";
 
@@ -43,11 +43,15 @@ it("tells the store at once that a service shows it, when that begins during a b
 }) => {
   const stage = await openStage(postgres());
   const membership = await joinCluster({
-    ...{ store: stage.store, clock: systemClock, storeClock: new StoreClock(systemClock), log: silentLog },
+    store: stage.store,
+    clock: systemClock,
+    storeClock: new StoreClock(systemClock),
+    log: silentLog,
     witness: new LateWitness() as unknown as Witness,
     identity: { node: "late", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
     // By then others, who do not know, would have taken one with a short timeout for dead.
-    ...{ beatMs: 30_000, shownBeatMs: 50_000 },
+    beatMs: 30_000,
+    shownBeatMs: 50_000,
   });
   onTestFinished(async () => {
     await membership.leave("done");
@@ -66,14 +70,21 @@ it("does not take it for a proof of life that a service shows it again after a g
   const { sessions } = stage.store;
   let release = (): void => undefined;
   let held = Promise.resolve();
-  const beat: typeof sessions.beat = (...given) => held.then(() => sessions.beat(...given));
+  let beats = 0;
+  const beat: typeof sessions.beat = (...given) => {
+    beats++;
+    return held.then(() => sessions.beat(...given));
+  };
   const witness = new ToldWitness();
   const membership = await joinCluster({
-    ...{ clock: systemClock, storeClock: new StoreClock(systemClock), log: silentLog },
+    clock: systemClock,
+    storeClock: new StoreClock(systemClock),
+    log: silentLog,
     store: { ...stage.store, sessions: { ...sessions, beat } },
     witness: witness as unknown as Witness,
     identity: { node: "gap", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
-    ...{ beatMs: 30_000, shownBeatMs: 50_000 },
+    beatMs: 30_000,
+    shownBeatMs: 50_000,
   });
   onTestFinished(async () => {
     release();
@@ -93,8 +104,10 @@ it("does not take it for a proof of life that a service shows it again after a g
   await stage.store.sessions.end(sessionId, null, Date.now(), "not shown any more");
   witness.since = systemClock.monotonic();
   expect(membership.trusted()).toBe(false);
+  const before = beats;
   membership.refresh();
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  // Its question to the store is on its way and not answered: what it believes by itself, it believes by now.
+  await until("it to ask the store", () => beats > before);
   expect(membership.trusted()).toBe(false);
   release();
   await until("it to have a session again", () => membership.sessionId !== sessionId && membership.trusted(), 10_000);
@@ -108,10 +121,14 @@ it("turns to the store before a service's word ends that is not given anew, and 
   // It goes silent now, and says nothing of it.
   witness.until = systemClock.monotonic() + 6_000;
   const membership = await joinCluster({
-    ...{ store: stage.store, clock: systemClock, storeClock: new StoreClock(systemClock), log: silentLog },
+    store: stage.store,
+    clock: systemClock,
+    storeClock: new StoreClock(systemClock),
+    log: silentLog,
     witness: witness as unknown as Witness,
     identity: { node: "silent", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 8_000 },
-    ...{ beatMs: 3_000, shownBeatMs: 60_000 },
+    beatMs: 3_000,
+    shownBeatMs: 60_000,
   });
   onTestFinished(async () => {
     await membership.leave("done");

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Carillon } from "../../src/carillon.ts";
+import type { Carillon } from "../../src/library/carillon.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { SignInProvider, SmallBrowser } from "../support/sign-in-provider.ts";
 
@@ -24,7 +24,12 @@ beforeAll(async () => {
   server = await stage.serve({
     listen: `127.0.0.1:${port}`,
     provider: {
-      ...{ issuer, clientId, clientSecret, url: home, label: "the house", scopes: ["profile"] },
+      issuer,
+      clientId,
+      clientSecret,
+      url: home,
+      label: "the house",
+      scopes: ["profile"],
       rules: [
         { claim: "groups", has: "ops", role: "operator" },
         { claim: "groups", has: "billing", role: "editor", in: "billing" },
@@ -53,7 +58,8 @@ describe("a provider", () => {
     expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, "PROVIDER_UNREACHABLE"]);
     provider.serve(`${home}/v1/sign-in/provided`);
     expect(await stage.client("viewer", server).howToSignIn()).toEqual({
-      ...{ provider: { label: "the house", path: "/v1/sign-in/provider" }, cookie: false },
+      provider: { label: "the house", path: "/v1/sign-in/provider" },
+      cookie: false,
     });
     expect(await stage.client("viewer").howToSignIn()).toEqual({ provider: null, cookie: false });
   });
@@ -64,10 +70,15 @@ describe("a provider", () => {
     const first = await browser.go(`${begin()}?redirect=https://evil.example/`);
     const to = new URL(first.headers.get("location") as string);
     expect([first.status, to.origin, Object.fromEntries(to.searchParams)]).toMatchObject([
-      ...[302, provider.issuer],
+      302,
+      provider.issuer,
       {
-        ...{ response_type: "code", client_id: "carillon", code_challenge_method: "S256", scope: "openid profile" },
-        ...{ redirect_uri: `${home}/v1/sign-in/provided`, state: expect.stringMatching(/^[\w-]{43}$/) },
+        response_type: "code",
+        client_id: "carillon",
+        code_challenge_method: "S256",
+        scope: "openid profile",
+        redirect_uri: `${home}/v1/sign-in/provided`,
+        state: expect.stringMatching(/^[\w-]{43}$/),
         nonce: expect.stringMatching(/^[\w-]{43}$/),
       },
     ]);
@@ -77,7 +88,8 @@ describe("a provider", () => {
     expect(gone).toMatch(/^carillon-attempt=; .*HttpOnly; SameSite=Lax; Max-Age=0/);
     expect(made).toMatch(/^carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=86400$/);
     expect((await me(browser)).body).toMatchObject({
-      ...{ user: "ann", role: null },
+      user: "ann",
+      role: null,
       grants: [
         { namespace: "billing", role: "editor" },
         { namespace: "payroll", role: "viewer" },
@@ -85,7 +97,8 @@ describe("a provider", () => {
     });
     const admin = stage.client();
     expect((await admin.listUsers({ limit: 200 })).items.find(({ name }) => name === "ann")).toMatchObject({
-      ...{ provided: true, createdBy: "the provider the house" },
+      provided: true,
+      createdBy: "the provider the house",
     });
     expect((await admin.listAudit({ about: "user", named: "ann" })).items).toMatchObject([{ act: "create" }]);
     const guess = await stage.ask("POST", "/v1/sign-in", { body: { name: "ann", password: "none" } }, server);

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { systemRandom } from "../../src/base/random.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
-import { systemRandom } from "../../src/random.ts";
-import { Database } from "../../src/store/database.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { Store } from "../../src/store.ts";
-import { StoreClock } from "../../src/store-clock.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";

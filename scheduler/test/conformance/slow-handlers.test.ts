@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect, it } from "vitest";
-import { carillon } from "../../src/carillon.ts";
-import { silentLog } from "../../src/log.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { carillon } from "../../src/library/carillon.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -50,7 +50,13 @@ it("what waits behind runs that take long goes to a worker that has a place", as
   const begun: string[] = [];
   const towers = ["full", "free"].map((name) => {
     const tower = carillon({
-      ...{ store: url, schema, name, handleSignals: false, log: silentLog, concurrency: 2, drain: "5s" },
+      store: url,
+      schema,
+      name,
+      handleSignals: false,
+      log: silentLog,
+      concurrency: 2,
+      drain: "5s",
     });
     const slow = tower.task("slow", {}, () => {
       begun.push(name);

@@ -1,18 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { isCarillonError } from "../../src/errors.ts";
-import {
-  type LiveState,
-  liveStates,
-  type Outcome,
-  outcomes,
-  type RunEvent,
-  type RunState,
-  runEvents,
-  runTransition,
-} from "../../src/run.ts";
-import { at } from "../../src/schedule.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import type { TaskOptions } from "../../src/task.ts";
+import { isCarillonError } from "../../src/base/errors.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { type LiveState, liveStates, type Outcome, outcomes, type RunState } from "../../src/run/run.ts";
+import { at } from "../../src/schedule/schedule.ts";
+import type { TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import { type RunEvent, runEvents, runTransition } from "../oracle/run-table.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement } from "../support/store-stage.ts";
 
@@ -91,8 +84,17 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     const { task, runId, session, blocker } = scene;
     // A run that nobody claimed has no fence; a verdict on it comes with one that was never given out.
     const run: ClaimedRun = scene.claimed ?? {
-      ...{ runId, taskId: task.taskId, version: task.version, fence: 1, attempt: 1, dueMs: dueMs() },
-      ...{ slotMs: null, key: null, payload: null, priority: 5, linked: true },
+      runId,
+      taskId: task.taskId,
+      version: task.version,
+      fence: 1,
+      attempt: 1,
+      dueMs: dueMs(),
+      slotMs: null,
+      key: null,
+      payload: null,
+      priority: 5,
+      linked: true,
     };
     const { plans, runs, tasks } = stage.store;
     switch (event) {

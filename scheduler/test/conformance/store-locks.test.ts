@@ -1,10 +1,11 @@
 /** What only the locks in the store have: lines, sessions of their own, wake-ups that can be lost. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { StoreLocks } from "../../src/coordination/store-locks.ts";
-import type { LockStore } from "../../src/lock-store.ts";
-import type { PermitSpec, Permits } from "../../src/locks.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { Signal, Store } from "../../src/store.ts";
+import type { LockStore } from "../../src/cluster/lock-store.ts";
+import type { PermitSpec, Permits } from "../../src/cluster/locks.ts";
+import type { Signal } from "../../src/cluster/signal-store.ts";
+import { StoreLocks } from "../../src/coordination/store/locks.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
 import { PausableClock } from "../support/pausable-clock.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -201,7 +202,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
   });
 
   it("hears signals on one connection, whoever else listens", async () => {
-    const proxy = await StoreProxy.before(server.url);
+    const proxy = await StoreProxy.before(server.direct);
     const store = await openPostgres({ url: proxy.url, schema: stage.schema, connectionsMax: 1 });
     await store.clock();
     const before = proxy.connections;

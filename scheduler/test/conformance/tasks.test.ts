@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { at, every } from "../../src/schedule.ts";
-import type { ClaimedRun, TaskRecord, Verdict } from "../../src/store.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
+import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
+import { at, every } from "../../src/schedule/schedule.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
@@ -223,6 +224,34 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       expect(await stage.store.tasks.byName("paused")).toMatchObject({ paused: null, nextSlotMs: third });
       expect(await stage.claim(session, [task])).toHaveLength(2);
     });
+
+    it.each(["resume", "remove"] as const)(
+      "slots inside a pause are told as skipped by the %s, those before an edit by the schedule of then",
+      async (act) => {
+        const name = `paused-for-long-${act}`;
+        const fromMs = stage.nowMs;
+        const task = await alone(name, { schedule: every("10s", { anchor: fromMs }) });
+        // One that a worker has claimed ahead stays in the ledger.
+        await stage.plan([task], session, fromMs + 10_000);
+        await stage.claim(session, [task], fromMs + 10_000);
+        await stage.store.tasks.pause(name, change(fromMs + 5_000));
+        const edited = { ...task.definition, schedule: every("20s", { anchor: fromMs }) };
+        await stage.store.tasks.save(edited, null, change(fromMs + 35_000));
+        await stage.store.tasks[act](name, change(fromMs + 85_000));
+        const { slots, ranges } = await stage.store.history.slots(task.taskId, fromMs + 1, fromMs + 90_000, 10);
+        expect(slots).toMatchObject([{ slotMs: fromMs + 10_000 }]);
+        const told = ranges.map(({ fromMs: from, toMs, slots: count, outcome, reason }) => [
+          (from - fromMs) / 1_000,
+          (toMs - fromMs) / 1_000,
+          count,
+          `${outcome}: ${reason}`,
+        ]);
+        expect(told.toSorted(([a], [b]) => Number(a) - Number(b))).toEqual([
+          [20, 30, 2, "skipped: task paused"],
+          [40, 80, 3, "skipped: task paused"],
+        ]);
+      },
+    );
 
     it.each(["pause", "remove"] as const)(
       "%s asks claimed-ahead runs back; given back, they end as if never claimed",

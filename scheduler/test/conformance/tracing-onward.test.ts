@@ -7,8 +7,8 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import { type RemoteWorker, worker } from "../../src/remote-worker.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { type RemoteWorker, worker } from "../../src/library/remote-worker.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";

@@ -9,9 +9,9 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import type { Run } from "../../src/handler.ts";
-import { every } from "../../src/schedule.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import type { Run } from "../../src/run/handler.ts";
+import { every } from "../../src/schedule/schedule.ts";
 import { postgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
 
@@ -84,8 +84,11 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   ]).toEqual([request?.spanContext().spanId, enqueue?.spanContext().spanId, run?.spanContext().spanId]);
   expect([enqueue?.kind, run?.kind]).toEqual([SpanKind.PRODUCER, SpanKind.CONSUMER]);
   expect(run?.attributes).toEqual({
-    ...{ "messaging.system": "carillon", "messaging.operation.type": "process", "messaging.destination.name": "works" },
-    ...{ "carillon.run": runId, "carillon.attempt": 1 },
+    "messaging.system": "carillon",
+    "messaging.operation.type": "process",
+    "messaging.destination.name": "works",
+    "carillon.run": runId,
+    "carillon.attempt": 1,
   });
   expect(enqueue?.attributes["carillon.run"]).toBe(runId);
 

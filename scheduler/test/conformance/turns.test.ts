@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import { silentLog } from "../../src/log.ts";
-import type { TurnRequest } from "../../src/route-store.ts";
-import type { TaskRecord } from "../../src/store.ts";
-import { defineTask } from "../../src/task.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import type { TurnRequest } from "../../src/run/claim-store.ts";
+import { defineTask } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, until } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("turns on $title", (server) => {
   let stage: Stage;
@@ -29,8 +29,16 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     );
   const turn = async (task: TaskRecord, request: Partial<TurnRequest> = {}) => {
     const { runs, lastTaskId } = await stage.store.claims.turn({
-      ...{ sessionId: session, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs, nowMs: stage.nowMs },
-      ...{ limit: 100, leastPriority: 0, each: 2, afterTaskId: 0, ...request },
+      sessionId: session,
+      groupIds: [task.groupId],
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      nowMs: stage.nowMs,
+      limit: 100,
+      leastPriority: 0,
+      each: 2,
+      afterTaskId: 0,
+      ...request,
     });
     return { taskIds: runs.map(({ taskId }) => taskId).sort((a, b) => a - b), lastTaskId };
   };
@@ -68,7 +76,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
 
   it("looks at a bounded number of tasks, and goes on where it ended", async () => {
     const definitions = Array.from({ length: 205 }, (_, i) => defineTask(`many-${i}`, { group: "many" }));
-    const tasks = await stage.store.tasks.saveAll(definitions, change(stage.nowMs));
+    const tasks = await stage.store.tasks.saveAll(definitions, change(stage.nowMs), asCode);
     tasks.sort((a, b) => a.taskId - b.taskId);
     const [first] = tasks as [TaskRecord];
     await stage.store.runs.enqueue(

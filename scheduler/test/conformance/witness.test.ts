@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { seeded } from "../../src/random.ts";
+import { seeded } from "../../src/base/random.ts";
 import { until } from "../support/store-stage.ts";
 import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 

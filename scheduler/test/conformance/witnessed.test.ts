@@ -1,15 +1,16 @@
 import { connect, readAcl } from "@carillon/zookeeper";
+import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
-import { systemClock } from "../../src/clock.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { CarillonError } from "../../src/base/errors.ts";
+import type { Held } from "../../src/cluster/locks.ts";
+import type { Membership } from "../../src/cluster/membership.ts";
+import type { Signal } from "../../src/cluster/signal-store.ts";
+import type { Witness } from "../../src/cluster/witness.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
 import { openCoordination } from "../../src/coordination/open.ts";
-import type { Membership } from "../../src/coordination.ts";
-import { CarillonError } from "../../src/errors.ts";
-import type { Held } from "../../src/locks.ts";
-import type { Signal, Store } from "../../src/store.ts";
-import { StoreClock } from "../../src/store-clock.ts";
-import type { Witness } from "../../src/witness.ts";
+import type { Store } from "../../src/store/store.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 import { type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
@@ -40,7 +41,11 @@ class Node {
     const store = { ...stage.store, sessions: { ...sessions, beat } } satisfies Store;
     const clock = systemClock;
     node.membership = await joinCluster({
-      ...{ store, witness: node.witness, clock, storeClock: new StoreClock(clock), log: node.log.log },
+      store,
+      witness: node.witness,
+      clock,
+      storeClock: new StoreClock(clock),
+      log: node.log.log,
       identity: { node: name, role: "node", host: "here", pid: process.pid, version: "0", timeoutMs: sessionTimeoutMs },
       beatMs: sessionTimeoutMs / 2,
     });

@@ -143,7 +143,7 @@ it("lets a verdict go that the store refuses to the last, when it stops, and wai
   const bench = await into("settling");
   bench.answers.shift()?.(new Error("permission denied"));
   await settleDown();
-  const stopping = bench.worker.stop(30_000);
+  const stopping = bench.worker.stop(30_000, 250);
   await until("its last try", () => bench.settled.length === 2);
   bench.answers.shift()?.(new Error("permission denied"));
   await stopping;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type ClaimEvent, type ClaimState, claimEvents, claimStates, claimTable } from "../../src/claim.ts";
+import { type ClaimEvent, type ClaimState, claimEvents, claimStates, claimTable } from "../../src/run/claim.ts";
 import { until } from "../support/store-stage.ts";
 import { type Bench, into, settleDown, stopBenches } from "../support/worker-bench.ts";
 
@@ -36,7 +36,7 @@ const happens: Partial<Record<ClaimState, Partial<Record<ClaimEvent, (bench: Ben
     due: (bench) => bench.clock.advance(500),
     cancel: (bench) => recall(bench, "cancel"),
     withdraw: (bench) => recall(bench, "withdraw"),
-    "give back": (bench) => void bench.worker.stop(0),
+    "give back": (bench) => void bench.worker.stop(0, 250),
     "session lost": (bench) => bench.rejoin(1, 2),
   },
   running: {
@@ -204,7 +204,7 @@ describe("a worker follows the claim table:", () => {
     const bench = await into("running");
     bench.finish = () => undefined;
     let stopped = false;
-    void bench.worker.stop(1_000).then(() => {
+    void bench.worker.stop(1_000, 250).then(() => {
       stopped = true;
     });
     await settleDown();
@@ -212,7 +212,7 @@ describe("a worker follows the claim table:", () => {
     await until("it is told", () => bench.aborts.length === 1);
     expect(bench.aborts).toEqual(["STOPPED"]);
     await settleDown();
-    bench.clock.advance(29_999);
+    bench.clock.advance(124);
     await settleDown();
     expect([stopped, bench.settled.length]).toEqual([false, 0]);
     bench.clock.advance(1);
@@ -224,14 +224,21 @@ describe("a worker follows the claim table:", () => {
     });
   });
 
-  it("a handler that ignores its signal loses its claim after half a minute", async () => {
-    const bench = await into("ending");
-    bench.clock.advance(29_999);
+  it("a handler that ignores its signal loses its claim after 12 s, and its place is the next run's", async () => {
+    const bench = await into("ending", {}, 1);
+    bench.clock.advance(11_999);
     await settleDown();
     expect(bench.settled).toEqual([]);
     bench.clock.advance(1);
     await until("the verdict", () => bench.settled.length === 1);
     expect(bench.kinds()).toEqual(["failed"]);
     expect(bench.settled[0]?.verdict).toMatchObject({ error: expect.stringContaining("TIMEOUT") });
+    bench.answers.shift()?.(false);
+    bench.offers = [{ ...bench.run, runId: 11, fence: 101, dueMs: bench.clock.wall() }];
+    bench.worker.nudge(bench.clock.wall());
+    await until("the next run to start", () => {
+      bench.clock.advance(250);
+      return bench.starts === 2;
+    });
   });
 });

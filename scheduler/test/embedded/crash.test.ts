@@ -58,7 +58,7 @@ test("the store brings its server back unasked, also after the death of a child 
   const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
   const back = () => lines.filter((line) => line.includes("is back")).length;
   kill(await postmasterOf(directory), "SIGKILL");
-  await until(async () => back() === 1, "the server is back");
+  await until("the server is back", async () => back() === 1);
   expect(await query(store.url, "select 1 as one")).toEqual([{ one: 1 }]);
 
   const client = new pg.Client(store.url);
@@ -67,7 +67,7 @@ test("the store brings its server back unasked, also after the death of a child 
   const { rows } = await client.query("select pg_backend_pid() as pid");
   const server = await postmasterOf(directory);
   kill(rows[0].pid, "SIGKILL");
-  await until(async () => back() === 2, "the server is back");
+  await until("the server is back", async () => back() === 2);
   expect(await postmasterOf(directory)).toBe(server);
   expect(await query(store.url, "select 1 as one")).toEqual([{ one: 1 }]);
   await store.release();
@@ -97,15 +97,15 @@ test("a child of a killed server that goes on working is ended before a new serv
   await client.connect();
   const { rows } = await client.query("select pg_backend_pid() as pid");
   const endless = client.query("do $$ begin loop perform 1; end loop; end $$").catch((error: Error) => error);
-  await until(async () => {
+  await until("the statement runs", async () => {
     const state = "select state from pg_stat_activity where pid = ";
     return (await query(url as string, state + rows[0].pid))[0]?.state === "active";
-  }, "the statement runs");
+  });
   await user.kill();
   kill(await postmasterOf(directory), "SIGKILL");
   await until(
-    async () => (await serverProcesses(join(directory, "data"))).postmaster === undefined,
     "the server is dead",
+    async () => (await serverProcesses(join(directory, "data"))).postmaster === undefined,
   );
   expect((await serverProcesses(join(directory, "data"))).children).toContain(rows[0].pid);
 

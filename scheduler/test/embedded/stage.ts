@@ -10,6 +10,8 @@ import pg from "pg";
 import { afterEach, expect } from "vitest";
 import { serverProcesses } from "../../src/embedded/processes.ts";
 
+export { until } from "../../../zookeeper/test/support/until.ts";
+
 export interface Owner {
   uid: number;
   gid: number;
@@ -61,7 +63,7 @@ export async function killServer(data: string): Promise<void> {
     const pids = [...(postmaster === undefined ? [] : [postmaster]), ...children];
     if (pids.length === 0) return;
     for (const pid of pids) kill(pid, "SIGKILL");
-    await soon();
+    await pause(10);
   }
 }
 
@@ -70,16 +72,6 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
     process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
-const soon = () => new Promise((resolve) => setTimeout(resolve, 10));
-
-export async function until(condition: () => Promise<boolean>, what: string, ms = 20_000): Promise<void> {
-  const end = performance.now() + ms;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`waited ${ms} ms in vain: ${what}`);
-    await soon();
   }
 }
 

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { isCarillonError } from "../../src/base/errors.ts";
 import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
 import { boundLog, logBytes } from "../../src/embedded/log-file.ts";
-import { isCarillonError } from "../../src/errors.ts";
 import { countUsers, finallyDo, isStopped, query, scratch, startUser, until } from "./stage.ts";
 
 const isSettled = (work: Promise<unknown>) =>
@@ -142,7 +142,7 @@ test("a start given up after the server was launched leaves no server behind", a
   const log = join(directory, "server.log");
   const { size } = await stat(log);
   const opening = openEmbedded({ directory, signal: given.signal });
-  await until(async () => (await stat(log)).size > size || (await isSettled(opening)), "the server is launched");
+  await until("the server is launched", async () => (await stat(log)).size > size || (await isSettled(opening)));
   given.abort();
   const store = await opening.catch((error: unknown) => error);
   if (isCarillonError(store)) expect(store.code).toBe("CANCELLED");
@@ -154,7 +154,7 @@ test("a process killed while it makes the data leaves nothing that the next one 
   const directory = await scratch();
   const user = startUser({ directory });
   const drafts = async () => (await readdir(directory)).filter((name) => /^data\./.test(name));
-  await until(async () => (await drafts()).length > 0, "initdb is at work");
+  await until("initdb is at work", async () => (await drafts()).length > 0);
   await user.kill();
   const store = await openEmbedded({ directory });
   expect(store.started).toBe("first");
@@ -172,7 +172,7 @@ test("the server's log is bounded", async () => {
   expect((await stat(`${log}.1`)).size).toBeGreaterThan(logBytes);
   // The server goes on writing to the same file, from its new beginning.
   await expect(query(store.url, "select no_such_column")).rejects.toMatchObject({ code: "42703" });
-  await until(async () => (await readFile(log, "utf8")).includes("no_such_column"), "the server writes its log");
+  await until("the server writes its log", async () => (await readFile(log, "utf8")).includes("no_such_column"));
   expect((await stat(log)).size).toBeLessThan(10_000);
   await store.release();
 });

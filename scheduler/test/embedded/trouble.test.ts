@@ -3,9 +3,9 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { isCarillonError } from "../../src/base/errors.ts";
 import { type BinarySearch, findBinaries } from "../../src/embedded/binaries.ts";
 import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
-import { isCarillonError } from "../../src/errors.ts";
 import { finallyDo, isRoot, isStopped, killServer, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
 
 const exec = promisify(execFile);
@@ -96,7 +96,7 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
     if (!lost()) await query(store.url, message).catch((error: unknown) => error);
     return lost();
   };
-  await until(died, "the server's death");
+  await until("the server's death", died);
   expect(await failure(store.revive())).toMatchObject({
     code: "STORE_FULL",
     hint: expect.stringContaining("Free space"),
@@ -140,7 +140,7 @@ test("data that becomes unwritable under a running server: STORE_READ_ONLY with 
   await chmod(data, 0o500);
   finallyDo(() => chmod(data, 0o700));
   process.kill(await postmasterOf(directory), "SIGKILL");
-  await until(async () => isStopped(directory), "the server is dead");
+  await until("the server is dead", async () => isStopped(directory));
   if (isRoot) await rm(join(data, "postmaster.pid"), { force: true });
   const error = await failure(store.revive());
   expect(error).toMatchObject({ code: "STORE_READ_ONLY", message: expect.stringContaining("Permission denied") });

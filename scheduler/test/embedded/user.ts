@@ -4,8 +4,8 @@
  */
 import { createInterface } from "node:readline";
 import pg from "pg";
+import { isCarillonError, messageOf } from "../../src/base/errors.ts";
 import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
-import { isCarillonError, messageOf } from "../../src/errors.ts";
 
 const tell = (event: string, what: object = {}) => process.stdout.write(`${JSON.stringify({ event, ...what })}\n`);
 

@@ -1,6 +1,6 @@
 /** HTTP tasks through a real worker, toward the receiver that examples/ shows; and command tasks that take too long. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Carillon, type CarillonOptions, carillon } from "../../src/index.ts";
-import type { RunRecord } from "../../src/store.ts";
+import type { RunRecord } from "../../src/run/run-record.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -34,7 +34,11 @@ async function receiver(): Promise<string> {
 
 async function worker(group: string, define: (tower: Carillon) => void, options: CarillonOptions): Promise<Carillon> {
   const tower = carillon({
-    ...{ store: postgres().url, schema, groups: [group], handleSignals: false, drain: "1s" },
+    store: postgres().url,
+    schema,
+    groups: [group],
+    handleSignals: false,
+    drain: "1s",
     ...options,
   });
   towers.push(tower);
@@ -77,6 +81,32 @@ describe("an HTTP task", () => {
     expect(JSON.stringify((await store.tasks.byName("signed")).definition), "secrets stay in the worker").not.toContain(
       secret,
     );
+  });
+
+  it("is refused by the receiver only as an older attempt of its own run, not behind another run's higher fence", async () => {
+    const call = async (run: number, attempt: number, fence: number) => {
+      const signed: Record<string, string> = {
+        timestamp: String(Math.floor(Date.now() / 1_000)),
+        run: String(run),
+        slot: "",
+        attempt: String(attempt),
+        fence: String(fence),
+      };
+      const lines = Object.values(signed).map((value) => `${value}\n`);
+      const body = JSON.stringify({ ledger: "fenced" });
+      const signature = createHmac("sha256", secret).update(lines.join("")).update(body).digest("hex");
+      const headers = Object.entries(signed).map(([name, value]) => [`carillon-${name}`, value] as [string, string]);
+      const answer = await fetch(url, {
+        method: "POST",
+        headers: [...headers, ["carillon-signature", `v1=${signature}`]],
+        body,
+      });
+      return answer.status;
+    };
+    expect(await call(2, 1, 20), "claimed after the other, and started before it").toBe(200);
+    expect(await call(1, 1, 10)).toBe(200);
+    expect(await call(1, 2, 30)).toBe(200);
+    expect(await call(1, 1, 10), "a paused worker's late call").toBe(409);
   });
 
   it("signed by another secret is refused, and not tried again; nor is what the worker does not allow", async () => {
@@ -188,7 +218,9 @@ describe("a command task", () => {
       const tower = await worker("final", define, { commands: { allow: [file] } });
       const { runId } = await tower.run("final");
       expect(await ended(tower, runId)).toMatchObject({
-        ...{ state: "failed", attempt: 1, error: { code: "COMMAND_FAILED" } },
+        state: "failed",
+        attempt: 1,
+        error: { code: "COMMAND_FAILED" },
       });
     } finally {
       rmSync(folder, { recursive: true });

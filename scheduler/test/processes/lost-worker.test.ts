@@ -1,20 +1,20 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFailed, test } from "vitest";
 import { type Carillon, carillon } from "../../src/index.ts";
-import type { RunRecord } from "../../src/store.ts";
+import type { RunRecord } from "../../src/run/run-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 interface Line {
-  kind: "start" | "step" | "abort";
+  kind: "start" | "step" | "abort" | "end";
   run: number;
   attempt: number;
   node: string;
@@ -24,7 +24,7 @@ interface Line {
 
 const program = fileURLToPath(new URL("../support/programs/handlers.mjs", import.meta.url));
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 describe("a worker that is lost, in processes of its own", () => {
   const schema = `lost_${process.pid}`;
@@ -60,12 +60,49 @@ describe("a worker that is lost, in processes of its own", () => {
     children.set(name, child);
     await once(child.stdout as NodeJS.ReadableStream, "data");
   }
+  /** Written to the test's output when it fails: what the store and both nodes knew by then. */
+  async function explain(): Promise<void> {
+    const rows = async (text: string) => JSON.stringify((await database.query(text)).rows, null, 1);
+    const tail = (file: string) =>
+      existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(-60).join("\n") : "";
+    process.stderr.write(
+      [
+        `now ${new Date().toISOString()}`,
+        ...[...children].map(([name, { pid, exitCode, signalCode }]) => `${name}: ${pid} ${exitCode} ${signalCode}`),
+        "sessions",
+        await rows(`select id, node, beat, seen_ms, ended_ms, ended_why, swept from ${schema}.session order by id`),
+        "leader",
+        await rows(`select * from ${schema}.leadership`),
+        "runs",
+        await rows(`select id, state, attempt, session_id, fence, due_ms, started_ms, recall from ${schema}.run`),
+        "history",
+        await rows(
+          `select id, outcome, attempt, session_id, claimed_ms, started_ms, ended_ms from ${schema}.run_history`,
+        ),
+        "attempts",
+        await rows(`select * from ${schema}.attempt`),
+        "connections",
+        await rows(
+          `select pid, state, wait_event_type, wait_event, application_name, xact_start, state_change, pg_blocking_pids(pid) as blocked_by,
+           left(query, 200) as query from pg_stat_activity where datname = current_database()`,
+        ),
+        "locks",
+        await rows("select pid, locktype, relation::regclass, mode, granted from pg_locks where not granted"),
+        "handlers",
+        readFileSync(log, "utf8")
+          .split("\n")
+          .filter((line) => !line.includes('"step"'))
+          .join("\n"),
+        ...[...children.keys()].flatMap((name) => [`log of ${name}`, tail(`${log}.${name}`)]),
+        "",
+      ].join("\n"),
+    );
+  }
   const lines = (run: number): Line[] =>
     readFileSync(log, "utf8")
       .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as Line)
-      .filter((line) => line.run === run);
+      .filter((line) => line.includes(`"run":${run},`))
+      .map((line) => JSON.parse(line) as Line);
   const seen = (run: number, kind: Line["kind"], attempt: number) =>
     lines(run).find((line) => line.kind === kind && line.attempt === attempt);
   const begun = (run: number, attempt: number) =>
@@ -81,6 +118,28 @@ describe("a worker that is lost, in processes of its own", () => {
     if (state !== undefined) expect(found.state).toBe(state);
     return found;
   }
+  /** Either node may take it: enqueued until the first does. */
+  async function onFirst(task: string): Promise<number> {
+    for (;;) {
+      const run = await enqueue(task);
+      await begun(run, 1);
+      if (seen(run, "start", 1)?.node === "first") return run;
+    }
+  }
+  /**
+   * Two runs that the store knows to have started, and one of which it does not know it yet, all under way on the first
+   * node. On a machine that gives that node no turn for a second its session is in doubt: it tells them to stop, and they
+   * succeed at once when the session lives on after all. Then the next three are tried.
+   */
+  async function threeOnFirst(): Promise<{ known: number; asked: number; fresh: number }> {
+    for (;;) {
+      const [known, asked] = [await onFirst("long"), await onFirst("decided")];
+      await Promise.all([reported(known), reported(asked)]);
+      const fresh = await onFirst("long");
+      if ([known, asked, fresh].every((run) => !lines(run).some(({ kind }) => kind === "abort" || kind === "end")))
+        return { known, asked, fresh };
+    }
+  }
   const reported = (run: number) =>
     until(
       `run ${run} to be reported`,
@@ -91,26 +150,18 @@ describe("a worker that is lost, in processes of its own", () => {
       patienceMs,
     );
 
+  beforeEach(() => onTestFailed(explain));
+  // One that fails half-way leaves no node cut off or stopped to the next.
+  afterEach(() => {
+    proxy.heal();
+    for (const child of children.values()) child.kill("SIGCONT");
+  });
+
   test("cut off, it is told to stop before another starts; what has not started or is not known to is not waited for", async () => {
-    const known = await enqueue("long");
-    const asked = await enqueue("decided");
-    await reported(known);
-    await reported(asked);
     await start("second");
-    // In doubt which of the two takes it: this is about the first.
-    const fresh: number[] = [];
-    await until(
-      "a new run on the first",
-      async () => {
-        const run = await enqueue("long");
-        await begun(run, 1);
-        if (seen(run, "start", 1)?.node === "first") fresh.push(run);
-        return fresh.length > 0;
-      },
-      patienceMs,
-    );
+    const { known, asked, fresh } = await threeOnFirst();
     proxy.hang();
-    for (const run of [known, fresh[0] as number]) {
+    for (const run of [known, fresh]) {
       await begun(run, 2);
       const [told, again] = [seen(run, "abort", 1) as Line, seen(run, "start", 2) as Line];
       expect(told).toMatchObject({ node: "first", why: "SESSION_LOST" });
@@ -120,8 +171,14 @@ describe("a worker that is lost, in processes of its own", () => {
         [],
       );
     }
-    const [kept, unknown] = [seen(known, "start", 2) as Line, seen(fresh[0] as number, "start", 2) as Line];
-    expect(unknown.at, "the grace is for what is known to have started").toBeLessThan(kept.at);
+    // Not by their next starts: the second node may have no place free for either of them.
+    const takenBack = async (run: number) => {
+      const of = `select ended_ms from ${schema}.attempt where run_id = $1 and attempt = 1`;
+      return Number((await database.query(of, [run])).rows[0].ended_ms);
+    };
+    expect(await takenBack(fresh), "the grace is for what is known to have started").toBeLessThan(
+      await takenBack(known),
+    );
     proxy.heal();
 
     const { store } = await tower.open();
@@ -132,7 +189,7 @@ describe("a worker that is lost, in processes of its own", () => {
     );
     // Its late verdict is refused and recorded, and it is not started meanwhile.
     await until("its late result", async () => (await store.flow.lateResults(asked)).length > 0, patienceMs);
-    expect(await store.runs.list({ limit: 10, states: ["undecided"] })).toMatchObject([{ runId: asked }]);
+    expect((await store.runs.list({ limit: 10, states: ["undecided"] })).map(({ runId }) => runId)).toContain(asked);
     expect(seen(asked, "start", 2)).toBeUndefined();
     expect(await carillonCommand("runs", "list")).toMatch(new RegExp(`${asked} +decided +\\? undecided`));
     expect(await carillonCommand("runs", "show", String(asked))).toMatch(
@@ -143,7 +200,7 @@ describe("a worker that is lost, in processes of its own", () => {
     );
     await expect(carillonCommand("runs", "decide", String(asked), "maybe")).rejects.toThrow(/maybe/);
     expect((await ended(asked, "succeeded")).attempt).toBe(2);
-  }, 120_000);
+  });
 
   test("stopped for longer than its session, it finds out before its handler's next step", async () => {
     const run = await enqueue("long");
@@ -164,7 +221,7 @@ describe("a worker that is lost, in processes of its own", () => {
     expect(accepted.node).not.toBe(holder);
     expect(late).toMatchObject({ node: holder });
     expect(late?.fence).toBeLessThan(accepted.fence as number);
-  }, 120_000);
+  });
 
   test("a handler that blocks its event loop loses its runs to others, and its log says why", async () => {
     const run = await enqueue("blocks");
@@ -179,7 +236,19 @@ describe("a worker that is lost, in processes of its own", () => {
         ),
       patienceMs,
     );
-  }, 120_000);
+  });
+
+  test.each([false, true])(
+    "a handler that blocks its event loop each time is named as the cause after three tries; it looks at its signal: %s",
+    async (looks) => {
+      const run = await enqueue("poison", { looks });
+      const given = await ended(run, "failed");
+      expect(given).toMatchObject({
+        error: { code: "WORKER_LOST", message: expect.stringContaining("the cause of lost workers") },
+      });
+      expect(given.attempt).toBeLessThanOrEqual(3);
+    },
+  );
 
   test("a handler that throws what is no Error fails with the text of what it threw", async () => {
     for (const [thrown, text] of [
@@ -190,7 +259,7 @@ describe("a worker that is lost, in processes of its own", () => {
     ]) {
       expect(await ended(await enqueue("throws", thrown), "failed")).toMatchObject({ error: { message: text } });
     }
-  }, 120_000);
+  });
 
   test("a handler that exits its process fails its run, which says so, and nothing else suffers", async () => {
     const run = await enqueue("exits");
@@ -198,5 +267,5 @@ describe("a worker that is lost, in processes of its own", () => {
     const other = await enqueue("throws", "still here");
     expect(await ended(run, "failed")).toMatchObject({ attempt: 1, error: { code: "WORKER_LOST" } });
     expect(await ended(other, "failed")).toMatchObject({ error: { message: "still here" } });
-  }, 120_000);
+  });
 });

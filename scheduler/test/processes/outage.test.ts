@@ -1,17 +1,16 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import { silentLog } from "../../src/log.ts";
-import { every } from "../../src/schedule.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { every } from "../../src/schedule/schedule.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const periodMs = 250;
-/** Longer than the horizon, so that slots come due which nobody has planned. */
-const awayMs = 7_000;
+/** So long come due slots that nobody has planned: more of them than are caught up with. */
+const unplannedMs = 2_000;
 const soonMs = 30_000;
 const log = silentLog;
 
@@ -28,6 +27,8 @@ interface Slot {
   term: number | null;
   accepted: number;
   ends: number;
+  /** When its run ended; of one that was given up, when it was claimed. */
+  ended: number | null;
 }
 
 describe("an outage of some seconds", () => {
@@ -49,6 +50,7 @@ describe("an outage of some seconds", () => {
   const slotsOf = async (schema: string): Promise<Slot[]> => {
     const { rows } = await database.query(
       `select t.name as task, l.slot_ms::float8 as slot, l.outcome, l.reason, l.term::float8, l.accepted_ms::float8 as accepted,
+              (select ended_ms::float8 from ${schema}.run_history h where h.id = l.run_id) as ended,
               (select count(*)::int from ${schema}.run_history h where h.id = l.run_id and h.outcome = 0) as ends
        from ${schema}.slot l join ${schema}.task t on t.id = l.task_id`,
     );
@@ -78,7 +80,8 @@ describe("an outage of some seconds", () => {
     await until("all to run", () => policies.every((policy) => starts.some(({ task }) => task === policy)), soonMs);
     proxy.cut({ refuse: true });
     const downMs = Date.now();
-    await sleep(awayMs);
+    const planned = Math.max(...(await slotsOf(schema)).map(({ slot }) => slot));
+    await until("slots to come due that nobody has planned", () => Date.now() > planned + unplannedMs, soonMs);
     const meanwhile = starts.filter(({ at, slot }) => at > downMs && slot > downMs + 1_000 + periodMs);
     const upMs = Date.now();
     proxy.heal();
@@ -106,8 +109,15 @@ describe("an outage of some seconds", () => {
       expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
       // Accepted at a time at which the statement was first tried, so perhaps before the store was back.
       const late = run.filter(({ slot, accepted }) => accepted > downMs && slot <= accepted);
+      const ofPolicy = slots.filter(({ task }) => task === policy);
+      const caughtUp = ofPolicy.filter(({ slot, accepted }) => accepted > downMs && slot <= accepted);
+      expect(caughtUp.length, policy).toBeGreaterThan(0);
       const expected = {
-        fire_once: 1,
+        // One of those that are caught up with begins, unless the machine was so busy that all were claimed later than the
+        // misfire time: then a slot that came due meanwhile is the one.
+        fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 2 && Number(ended) - slot > afterMs)
+          ? 0
+          : 1,
         all: Math.min(cap, late.length + missed.length),
         skip: late.filter(({ slot, accepted }) => accepted - slot <= afterMs).length,
       };
@@ -145,7 +155,10 @@ describe("an outage of some seconds", () => {
     await server.kill();
     const downMs = Date.now();
     await until("nobody to lead", async () => !(await leads()), soonMs);
-    await sleep(Math.max(0, downMs + awayMs - Date.now()));
+    // Of slots that the leader had not planned: what its workers plan for themselves has no term.
+    const rescues = async () =>
+      (await slotsOf(schema)).filter(({ term, slot }) => term === null && slot > downMs && slot < Date.now()).length;
+    await until("slots to come due that no leader planned", async () => (await rescues()) >= 20, soonMs);
     await server.up();
     const upMs = Date.now();
     await until("one to lead", leads, soonMs);

@@ -1,16 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
+import { until } from "../support/store-stage.ts";
 
-/** Longer than session timeout and grace together. */
-const pausedMs = 6_000;
-/** What began shortly before the stop is still at work after it. */
-const handlerMs = 9_000;
+/** What began shortly before the stop is still at work after it: a handler's time stands still while its process does. */
+const handlerMs = 4_000;
+const patienceMs = 60_000;
 
 describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () => {
   const schema = `pause_${process.pid}`;
@@ -35,29 +34,29 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
         even: true,
         options: { sessionTimeout: "2s" },
       });
+    const started = (node: string, since: number, attempt = 1) =>
+      readSeen(log).some(
+        (one) => one.kind === "start" && one.node === node && one.at > since && one.attempt >= attempt,
+      );
     await start("sleeper");
-    await sleep(3_000);
+    await until("it to run", () => started("sleeper", 0), patienceMs);
     // Alone until now, it has the next second's runs already, whoever wins the claims after that.
     await start("other");
-    const beganLately = () =>
-      readSeen(log).some(({ kind, node, at }) => kind === "start" && node === "sleeper" && at > Date.now() - 500);
-    while (!beganLately()) await sleep(20);
+    await until("it to have begun lately", () => started("sleeper", Date.now() - 500), patienceMs);
     stoppedAt = Date.now();
     programs.signal("sleeper", "SIGSTOP");
-    await sleep(pausedMs);
+    // Past its session timeout and grace: the other starts what the stopped process was at work on.
+    await until("its claims to be taken back", () => started("other", stoppedAt, 2), patienceMs);
     continuedAt = Date.now();
     programs.signal("sleeper", "SIGCONT");
-    await sleep(3_000);
+    await until("it to run again", () => started("sleeper", continuedAt), patienceMs);
     await database.query(`update ${schema}.plan set next_slot_ms = null`);
-    for (;;) {
-      const { rows } = await database.query(`select count(*)::int as left from ${schema}.run`);
-      if (rows[0].left === 0) break;
-      await sleep(100);
-    }
+    const left = async () => (await database.query(`select count(*)::int as left from ${schema}.run`)).rows[0].left;
+    await until("all to end", async () => (await left()) === 0, patienceMs);
     // The stopped process's own verdicts may come after all is ended.
     await programs.endAll("SIGTERM");
     seen = readSeen(log);
-  }, 90_000);
+  }, 4 * patienceMs);
 
   afterAll(async () => {
     await programs.endAll();
@@ -73,7 +72,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     expect(rows.length).toBe(2);
     expect(rows[0].ended_why).toMatch(/^silent for \d+ ms, seen by other$/);
     const again = seen.filter(
-      ({ kind, node, attempt, at }) => kind === "start" && node === "other" && attempt > 1 && at < continuedAt,
+      ({ kind, node, attempt, at }) => kind === "start" && node === "other" && attempt > 1 && at <= continuedAt,
     );
     expect(again.length).toBeGreaterThan(0);
     const back = seen.filter(({ kind, node, at }) => kind === "start" && node === "sleeper" && at > continuedAt);

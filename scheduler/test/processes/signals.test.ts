@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
+import { StoreProxy } from "../support/proxy.ts";
 import { postgres } from "../support/servers.ts";
 
 const program = fileURLToPath(new URL("../support/programs/signalled.mjs", import.meta.url));
@@ -26,21 +27,29 @@ describe("a process with two instances, told to stop while a handler runs", () =
   });
 
   /** The first signal comes once its handler has begun. */
-  async function stopped(signals: NodeJS.Signals[], config: object) {
+  async function stopped(signals: NodeJS.Signals[], config: object, before = (): void => undefined) {
     const child = spawn(process.execPath, [program], {
       env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify({ store: postgres().url, schema, ...config }) },
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
     children.push(child);
     const said: string[] = [];
+    let logged = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       said.push(...text.split("\n").filter((word) => word !== ""));
       if (said.length !== 1) return;
+      before();
       child.kill(signals[0]);
-      // The first has been heard by then.
-      if (signals[1]) setTimeout(() => child.kill(signals[1]), 500);
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      const before = logged;
+      logged += text;
+      // Said as the first is heard.
+      const heard = "stopping: waiting for what runs";
+      if (signals[1] && logged.includes(heard) && !before.includes(heard)) child.kill(signals[1]);
     });
     const [code, signal] = await once(child, "close");
+    process.stderr.write(logged);
     return { said, code, signal };
   }
 
@@ -54,23 +63,49 @@ describe("a process with two instances, told to stop while a handler runs", () =
     expect({ said, code, signal }).toEqual({ said: ["begun", "done", "cleaned"], code: 0, signal: null });
   });
 
+  test.each(["refused", "silent"])(
+    "one signal ends the process with the store %s, beside a handler that heeds nothing",
+    async (how) => {
+      const proxy = await StoreProxy.before(postgres().url);
+      try {
+        const fault = () => (how === "refused" ? proxy.cut({ refuse: true }) : proxy.hang());
+        const beganMs = performance.now();
+        const config = { store: proxy.url, drain: "500ms", handlerMs: 600_000 };
+        const { said, signal } = await stopped(["SIGTERM"], config, fault);
+        expect({ said, signal }).toEqual({ said: ["begun"], signal: "SIGTERM" });
+        // Its start counts too.
+        expect(performance.now() - beganMs).toBeLessThan(60_000);
+      } finally {
+        await proxy.close();
+      }
+    },
+  );
+
   test("a second signal ends the process at once", async () => {
     const { said, code, signal } = await stopped(["SIGTERM", "SIGINT"], { handlerMs: 20_000 });
     expect({ said, code, signal }).toEqual({ said: ["begun"], code: null, signal: "SIGINT" });
   });
 
-  test("and tells the commands of its tasks to end", async () => {
+  test.each([
+    ["and tells the commands of its tasks to end", "exec sleep 60", ["SIGTERM", "SIGINT"], {}],
+    [
+      "one signal is enough for a command that heeds none, once its time is over",
+      "trap '' TERM\nwhile true; do sleep 0.1; done",
+      ["SIGTERM"],
+      { drain: "200ms" },
+    ],
+  ] as const)("%s", async (_, body, signals, options) => {
     const place = await mkdtemp(join(tmpdir(), "carillon-signals-"));
     try {
       await chmod(place, 0o755);
       const pidFile = join(place, "pid");
       const program = join(place, "program");
-      await writeFile(program, `#!/bin/bash\necho $$ > ${pidFile}.new\nmv ${pidFile}.new ${pidFile}\nexec sleep 60\n`);
+      await writeFile(program, `#!/bin/bash\necho $$ > ${pidFile}.new\nmv ${pidFile}.new ${pidFile}\n${body}\n`);
       await chmod(program, 0o755);
-      const { signal } = await stopped(["SIGTERM", "SIGINT"], { command: [program], pidFile });
-      expect(signal).toBe("SIGINT");
+      const { signal } = await stopped([...signals], { command: [program], pidFile, ...options });
+      expect(signal).toBe(signals.at(-1));
       const pid = Number(await readFile(pidFile, "utf8"));
-      await expect.poll(() => commandLineOf(pid), { timeout: 10_000 }).not.toContain("sleep");
+      await expect.poll(() => commandLineOf(pid), { timeout: 10_000 }).not.toMatch(/sleep|carillon-signals/);
     } finally {
       await rm(place, { recursive: true, force: true });
     }

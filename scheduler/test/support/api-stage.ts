@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import type { Role, Scope } from "../../src/access.ts";
-import { type Client, client } from "../../src/client.ts";
-import { type RouteId, shapeOf } from "../../src/contract.ts";
-import { describeApi } from "../../src/openapi.ts";
-import { hashOfSecret, makeSecret, tokenText } from "../../src/worker-key.ts";
+import type { Role, Scope } from "../../src/access/access.ts";
+import { hashOfSecret, makeSecret, tokenText } from "../../src/access/worker-key.ts";
+import { type Client, client } from "../../src/api/client.ts";
+import { type RouteId, shapeOf } from "../../src/api/contract.ts";
+import { describeApi } from "../../src/api/openapi.ts";
 import { RemoteStage } from "./remote-stage.ts";
 
 type Answered = { content?: Record<string, { schema: object }> };

@@ -1,10 +1,10 @@
-import { connect } from "../../../zookeeper/src/client.ts";
-import type { GraceLockOptions } from "../../../zookeeper/src/recipes/grace-lock.ts";
-import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock.ts";
-import { graceLock } from "../../../zookeeper/src/recipes/grace-lock-nodes.ts";
-import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock-place.ts";
-import type { GraceLockState } from "../../../zookeeper/src/recipes/grace-lock-states.ts";
-import type { TakenOver, Use } from "../../../zookeeper/src/recipes/grace-lock-use.ts";
+import { connect } from "../../../zookeeper/src/client/client.ts";
+import type { GraceLockOptions } from "../../../zookeeper/src/recipes/grace-lock/grace-lock.ts";
+import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock/grace-lock.ts";
+import { graceLock } from "../../../zookeeper/src/recipes/grace-lock/nodes.ts";
+import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock/place.ts";
+import type { GraceLockState } from "../../../zookeeper/src/recipes/grace-lock/states.ts";
+import type { TakenOver, Use } from "../../../zookeeper/src/recipes/grace-lock/use.ts";
 import { GraceLockRow } from "../../src/coordination/grace-lock.ts";
 import { StoreProxy } from "./proxy.ts";
 import { postgres } from "./servers.ts";
@@ -45,9 +45,14 @@ export interface Driver {
   open(): Promise<DriverStage>;
 }
 
+export interface ContenderOptions extends Partial<GraceLockOptions> {
+  /** Of its session. A test in which no session ends gives more than a busy machine can stand still for. Default `timeoutMs`. */
+  sessionMs?: number;
+}
+
 export interface DriverStage {
   /** @param name of the lock */
-  contender(name: string, owner: string, options?: Partial<GraceLockOptions>): Promise<Contender>;
+  contender(name: string, owner: string, options?: ContenderOptions): Promise<Contender>;
   close(): Promise<void>;
 }
 
@@ -71,10 +76,10 @@ const zooKeeper: Driver = {
   async open() {
     const run = `/grace-${process.pid}-${Date.now().toString(36)}`;
     return {
-      async contender(name, owner, given = {}) {
+      async contender(name, owner, { sessionMs = timeoutMs, ...given } = {}) {
         const proxy = await StoreProxy.before(`zookeeper://${zooKeeperServer()}`);
         const client = await connect(new URL(proxy.url).host, {
-          sessionTimeoutMs: timeoutMs,
+          sessionTimeoutMs: sessionMs,
           connectTimeoutMs: 20_000,
         });
         const { happened, options } = recorder(owner, given);
@@ -128,15 +133,15 @@ const postgreSql: Driver = {
   async open() {
     const stage: Stage = await openStage(postgres());
     return {
-      async contender(name, owner, given = {}) {
+      async contender(name, owner, { sessionMs = timeoutMs, ...given } = {}) {
         const proxy = await StoreProxy.before(stage.server.url);
-        const { openPostgres } = await import("../../src/store/postgres.ts");
+        const { openPostgres } = await import("../../src/store/postgres/postgres.ts");
         const store = await openPostgres({
           url: proxy.url,
           schema: stage.schema,
           connectionsMax: 2,
         });
-        const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 25 };
+        const times = { timeoutMs: sessionMs, beatMs: sessionMs / 8, pollMs: 25 };
         const { happened, options } = recorder(owner, given);
         const lock = new GraceLock(new GraceLockRow<LockRecord>(store.graceLocks, name, times), options);
         return {

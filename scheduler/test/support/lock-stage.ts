@@ -1,11 +1,11 @@
-import { connect } from "../../../zookeeper/src/client.ts";
-import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
+import { Ensemble } from "@carillon/zookeeper/testing";
+import { connect } from "../../../zookeeper/src/client/client.ts";
+import type { LockPlace } from "../../src/cluster/locks.ts";
 import { Locks } from "../../src/coordination/locks.ts";
-import { RedisLocks } from "../../src/coordination/redis-lock.ts";
-import { StoreLocks } from "../../src/coordination/store-locks.ts";
-import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
-import type { LockPlace } from "../../src/locks.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { RedisLocks } from "../../src/coordination/redis/lock.ts";
+import { StoreLocks } from "../../src/coordination/store/locks.ts";
+import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import type { PausableClock } from "./pausable-clock.ts";
 import { RedisServer } from "./redis-server.ts";

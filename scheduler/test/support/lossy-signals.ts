@@ -1,5 +1,5 @@
-import type { Random } from "../../src/random.ts";
-import type { Signal, SignalStore } from "../../src/store.ts";
+import type { Random } from "../../src/base/random.ts";
+import type { Signal, SignalStore } from "../../src/cluster/signal-store.ts";
 import type { VirtualClock } from "./virtual-clock.ts";
 
 export interface Losses {

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../src/clock.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
 
 /** The system's clock, whose timers can be held back as a stopped process's are. */
 export class PausableClock implements Clock {

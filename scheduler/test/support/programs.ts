@@ -16,6 +16,14 @@ export interface ProgramOptions {
   options?: Record<string, unknown>;
   /** Names of tasks without a schedule. */
   manual?: string[];
+  /** Tasks with a schedule: how often each runs, by its name. */
+  periods?: Record<string, string>;
+  /** Options of a task "computing", whose handler computes without a pause for as many ms as its payload says. */
+  computing?: Record<string, unknown>;
+  /** Now and then the process computes without a pause, for so many ms: the least and the most. */
+  computesMs?: readonly [number, number];
+  /** Options of a worker by HTTP, whose tasks others define. */
+  remote?: Record<string, unknown>;
   /** Record when the machine gave this process no processor. */
   stalls?: boolean;
   /** What `options` would refuse. */

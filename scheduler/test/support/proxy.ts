@@ -1,7 +1,10 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { poolerVariable } from "./servers.ts";
 
 /** The byte that begins PostgreSQL's CommandComplete and the tag that ends a transaction. */
 const commitDone = Buffer.from("COMMIT\0");
+/** Ready for the next statement, in a transaction. */
+const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
 
 interface Pair {
   client: Socket;
@@ -21,6 +24,7 @@ export class StoreProxy {
   #refusing = false;
   #hanging = false;
   #stalled = false;
+  #thenRefuses = false;
   #swallow: ((reply: Buffer) => boolean) | undefined;
   /** Replies swallowed so far. */
   swallowed = 0;
@@ -104,14 +108,25 @@ export class StoreProxy {
 
   /** The next reply that holds the end of a COMMIT never arrives: its connection is cut instead. */
   swallowCommit(): void {
+    this.#awaitCommit();
+    this.#thenRefuses = false;
+  }
+
+  #awaitCommit(): void {
     this.#swallow = (reply) => reply.includes(commitDone);
   }
 
-  /** The next reply to a statement that returns rows or writes some never arrives: its connection is cut instead. */
+  /**
+   * The next reply to a statement that returns rows or writes some never arrives: its connection is cut instead. Through a pooler each
+   * statement is a transaction; then that one's commit is what is not answered, so that it was done.
+   * @param thenRefuse all connections are cut with it, and none comes, until `heal`
+   */
   swallowReply(
     matching: (reply: Buffer) => boolean = (reply) =>
       /(?:INSERT|UPDATE|DELETE|SELECT) \d/.test(reply.toString("latin1")),
+    { thenRefuse = false } = {},
   ): void {
+    this.#thenRefuses = thenRefuse;
     this.#swallow = matching;
   }
 
@@ -135,10 +150,14 @@ export class StoreProxy {
       if (!this.#hanging && !pair.lost) upstream.write(bytes);
     });
     upstream.on("data", (bytes) => {
-      if (this.#swallow?.(bytes)) {
+      const swallows = this.#swallow?.(bytes) ?? false;
+      const isEarly = swallows && process.env[poolerVariable] !== undefined && bytes.includes(inTransaction);
+      if (isEarly) this.#awaitCommit();
+      if (swallows && !isEarly) {
         this.#swallow = undefined;
         this.swallowed++;
-        this.#end(pair);
+        if (this.#thenRefuses) this.cut({ refuse: true });
+        else this.#end(pair);
       } else if (!this.#hanging && !pair.lost) client.write(bytes);
     });
     for (const socket of [client, upstream]) {

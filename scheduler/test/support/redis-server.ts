@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@carillon/zookeeper/testing";
 import { Redis } from "ioredis";
-import { freePort } from "../../../zookeeper/test/support/ports.ts";
 
 /** A Redis of a test's own, to be stopped, wiped and set up as no shared one may be. */
 export class RedisServer {

@@ -1,28 +1,36 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect } from "vitest";
-import { type Carillon, carillon } from "../../src/carillon.ts";
-import type { CarillonOptions } from "../../src/settings.ts";
-import type { Store } from "../../src/store.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
-import { hashOfSecret, keyText, makeSecret } from "../../src/worker-key.ts";
-import type { GivenRun, PollAnswer, Problem } from "../../src/worker-protocol.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../src/access/worker-key.ts";
+import type { GivenRun, PollAnswer, Problem } from "../../src/api/worker-protocol.ts";
+import { limits } from "../../src/base/limits.ts";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import type { CarillonOptions } from "../../src/settings/settings.ts";
+import type { Store } from "../../src/store/store.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import { postgres } from "./servers.ts";
 import { type Line, numbers, recordingLog } from "./store-stage.ts";
+
+/** Of `admin`, whom the first server makes. */
+export const firstPassword = "nine herons at the weir";
 
 export type Answer = { status: number; body: PollAnswer & Problem };
 
 /** A server that listens, on a schema of its own, and what a worker would send it. */
 export class RemoteStage {
-  readonly schema = `remote_${randomBytes(5).toString("hex")}`;
+  readonly schema: string;
   readonly sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 4 });
   readonly lines: Line[] = [];
   readonly servers: Carillon[] = [];
   store: Store = undefined as unknown as Store;
 
+  constructor(schema = `remote_${randomBytes(5).toString("hex")}`) {
+    this.schema = schema;
+  }
+
   /** The first, or another one of the same cluster. */
   async serve(
-    options: Pick<CarillonOptions, "sessionTimeout" | "behindProxy" | "listen" | "provider"> = {},
+    options: Pick<CarillonOptions, "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider"> = {},
   ): Promise<Carillon> {
     const { log, lines } = recordingLog();
     const server = carillon({
@@ -30,6 +38,7 @@ export class RemoteStage {
       schema: this.schema,
       worker: false,
       listen: "127.0.0.1:0",
+      adminPassword: firstPassword,
       handleSignals: false,
       log,
       ...options,
@@ -84,9 +93,10 @@ export class RemoteStage {
     return answer;
   }
 
+  /** As a worker that may be silent for long: on a busy machine a test takes longer than the usual 6 s to poll for it again. */
   async join(key: string, join: object = {}): Promise<number> {
     const name = `w-${randomBytes(4).toString("hex")}`;
-    return (await this.poll(key, { join: { name, ...join } })).session;
+    return (await this.poll(key, { join: { name, timeoutMs: limits.workerTimeoutMs, ...join } })).session;
   }
 
   /** Enqueues a run and claims it. */

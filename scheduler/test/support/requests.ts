@@ -1,5 +1,5 @@
 /** Requests made from the contract: one that is right, and ways to every text and number in it. */
-import { type RouteId, shapeOf } from "../../src/contract.ts";
+import { type RouteId, shapeOf } from "../../src/api/contract.ts";
 
 interface Def {
   type: string;

@@ -7,6 +7,8 @@ export interface TestServer {
   /** For test titles: "PostgreSQL 15". The number is the server's own, read when it started. */
   readonly title: string;
   readonly url: string;
+  /** Leads to the server itself also where CARILLON_TEST_POOLER puts a pooler before `url`. */
+  readonly direct: string;
 }
 
 const variables = {
@@ -18,13 +20,29 @@ const variables = {
   redis: "CARILLON_TEST_REDIS_URL",
 } as const;
 
+/**
+ * "transaction" or "session": the store's URLs lead through a PgBouncer in this mode, to see which tests pass through it. Those
+ * that are about the server's own connections do not.
+ */
+export const poolerVariable = "CARILLON_TEST_POOLER";
+
+/** Where `url` of such a server leads to, beside the variable of that. */
+export const directOf = (variable: string): string => variable.replace(/_URL$/, "_DIRECT_URL");
+
+/** PostgreSQL servers that a pooler may stand before. */
+export const poolable: readonly string[] = [variables.postgres, variables.embeddedPostgres];
+
+/** Set by `npm test` where CARILLON_TEST_POSTGRES_URL names another server. */
+const machinesOwn = "CARILLON_TEST_MACHINE_POSTGRES_URL";
+
 export const required: readonly string[] = Object.values(variables);
 
 /** @throws when a server is not there: a test never skips itself for want of one. */
 function server(variable: string): TestServer {
   const url = process.env[variable];
   if (!url) throw new Error(missing([variable]));
-  return { title: process.env[variable.replace(/_URL$/, "_TITLE")] || variable, url };
+  const title = process.env[variable.replace(/_URL$/, "_TITLE")] || variable;
+  return { title, url, direct: process.env[directOf(variable)] || url };
 }
 
 export function missing(names: readonly string[]): string {
@@ -34,22 +52,26 @@ export function missing(names: readonly string[]): string {
   );
 }
 
-/** The machine's PostgreSQL: the one for tests that need just one. */
+/** The PostgreSQL for tests that need just one: the machine's, or the one that `npm test` runs everything on. */
 export function postgres(): TestServer {
   return server(variables.postgres);
 }
 
-const line = process.env.CARILLON_TEST_LINE ?? "";
-/** A second line of Node repeats what the first has tested: fewer rounds are enough there. */
-export const brief = line !== "" && line !== "first";
-
 /**
- * Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). Of two
- * lines of Node that are tested together each takes one of them.
+ * Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). When
+ * `npm test` runs everything, both variables name the one server that this run is for.
  */
 export function everyPostgres(): readonly TestServer[] {
-  const servers = [server(variables.postgres), server(variables.embeddedPostgres)];
-  return line === "" ? servers : servers.slice(...(brief ? [0, 1] : [1]));
+  const [machine, embedded] = [server(variables.postgres), server(variables.embeddedPostgres)];
+  return machine.url === embedded.url ? [machine] : [machine, embedded];
+}
+
+/**
+ * The machine's PostgreSQL, also when `npm test` runs everything on the other one: the server for tests that start programs of
+ * the machine's PostgreSQL. pg_dump refuses a server that is newer than itself, and the embedded package has no pg_dump.
+ */
+export function machinePostgres(): TestServer {
+  return process.env[machinesOwn] ? server(machinesOwn) : postgres();
 }
 
 /** The machine's Redis. A test that stops or wipes one starts its own: see redis-server.ts. */

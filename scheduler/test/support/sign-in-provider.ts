@@ -26,8 +26,11 @@ export class SignInProvider {
     const provider = new Provider(this.issuer, {
       clients: [
         {
-          ...{ client_id: this.clientId, client_secret: this.clientSecret, redirect_uris: [redirectUri] },
-          ...{ grant_types: ["authorization_code"], response_types: ["code"] },
+          client_id: this.clientId,
+          client_secret: this.clientSecret,
+          redirect_uris: [redirectUri],
+          grant_types: ["authorization_code"],
+          response_types: ["code"],
         },
       ],
       cookies: { keys: ["of this test"] },

@@ -1,15 +1,25 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import type { Log } from "../../src/log.ts";
-import { planTask } from "../../src/planning.ts";
-import { plannedSchedule } from "../../src/slot-rules.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import type { ClaimedRun, EnqueueWrite, PlanWrite, Settlement, Store, TaskRecord, Verdict } from "../../src/store.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
-import { isPaced } from "../../src/task-policies.ts";
+import type { Log } from "../../src/base/log.ts";
+import type { ClaimedRun, Settlement, Verdict } from "../../src/run/claim-store.ts";
+import type { EnqueueWrite } from "../../src/run/run-record.ts";
+import { plannedSchedule } from "../../src/schedule/slot-rules.ts";
+import { planTask } from "../../src/slots/plan.ts";
+import type { PlanWrite } from "../../src/slots/plan-store.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import { isPaced } from "../../src/task/policies.ts";
+import { releaseOf } from "../../src/task/release.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import type { BroughtBy } from "../../src/task/task-store.ts";
 import type { TestServer } from "./servers.ts";
 
+export { until } from "../../../zookeeper/test/support/until.ts";
+
 export const dayMs = 86_400_000;
+/** As code of one release brings definitions. */
+export const asCode: BroughtBy = { release: releaseOf("1", []), graceMs: 60_000 };
 export const change = (nowMs: number) => ({ author: "test", reason: "", nowMs });
 
 const int8 = 20;
@@ -32,9 +42,16 @@ export function recordingLog(): { log: Log; lines: Line[] } {
   return { log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }, lines };
 }
 
+/** Warnings and errors, but for what the machine is to blame for: that it gave this process no turn. */
+export const complaints = <Said extends { level: string; message: string }>(lines: readonly Said[]): Said[] =>
+  lines.filter(
+    ({ level, message }) => (level === "warn" || level === "error") && !message.includes("event loop stood still"),
+  );
+
 export interface StageOptions {
   connectionsMax?: number;
   log?: Log;
+  standby?: boolean;
 }
 
 /**
@@ -56,7 +73,7 @@ export class Stage {
     this.schema = schema;
     this.store = store;
     this.nowMs = nowMs;
-    this.sql = new pg.Pool({ connectionString: server.url, types: numbers, max: 8 });
+    this.sql = new pg.Pool({ connectionString: server.direct, types: numbers, max: 8 });
     // A test may end these connections on purpose; a query on one that ended fails by itself.
     this.sql.on("error", () => undefined);
   }
@@ -142,7 +159,7 @@ export class Stage {
 
 export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, untilMs: number): PlanWrite {
   const { taskId, version, definition, calendar } = record;
-  const step = planTask(definition, plannedSchedule(definition, calendar), taskId, nextSlotMs, nowMs, untilMs);
+  const step = planTask(definition, plannedSchedule(definition, calendar), taskId, { nextSlotMs, nowMs, untilMs });
   const gated = definition.overlap.limit !== null || isPaced(definition);
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }
@@ -150,7 +167,7 @@ export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, un
 export async function openStage(server: TestServer, options: StageOptions = {}): Promise<Stage> {
   const schema = `conformance_${randomBytes(5).toString("hex")}`;
   const store = await openPostgres({ url: server.url, schema, ...options });
-  return new Stage(server, schema, store, Math.floor(await store.clock()));
+  return new Stage(server, schema, store, Math.floor((await store.clock()).ms));
 }
 
 export const succeededVerdict: Verdict = { kind: "ended", outcome: "succeeded", result: null, error: null };
@@ -158,17 +175,4 @@ export const succeededVerdict: Verdict = { kind: "ended", outcome: "succeeded", 
 export function settlement(run: ClaimedRun, verdict: Verdict, endedMs: number): Settlement {
   const { runId, fence, attempt, taskId, linked } = run;
   return { runId, fence, attempt, taskId, linked, startedMs: endedMs, endedMs, verdict };
-}
-
-/** Waits for a condition, looking again and again. @throws when it does not come true in time */
-export async function until(
-  what: string,
-  condition: () => Promise<boolean> | boolean,
-  withinMs = 10_000,
-): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }

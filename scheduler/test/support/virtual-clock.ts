@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 
 /** Time that moves only when a test says so; each node of a test has its own. */
 export class VirtualClock implements Clock {

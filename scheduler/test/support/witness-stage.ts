@@ -1,8 +1,7 @@
-import { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
-import { countersIn, fourLetter } from "../../../zookeeper/test/support/four-letter.ts";
-import { openRedisWitness } from "../../src/coordination/redis.ts";
-import { openZooKeeper } from "../../src/coordination/zookeeper.ts";
-import type { Shown, Witness } from "../../src/witness.ts";
+import { countersIn, Ensemble, fourLetter } from "@carillon/zookeeper/testing";
+import type { Shown, Witness } from "../../src/cluster/witness.ts";
+import { openRedisWitness } from "../../src/coordination/redis/redis.ts";
+import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 

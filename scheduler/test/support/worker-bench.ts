@@ -1,12 +1,14 @@
 import { expect } from "vitest";
-import type { ClaimState } from "../../src/claim.ts";
-import type { Membership } from "../../src/coordination.ts";
-import { Definitions } from "../../src/definitions.ts";
-import type { Handler } from "../../src/handler.ts";
-import { seeded } from "../../src/random.ts";
-import type { ClaimedRun, ClaimRequest, ClaimStore, Pulse, Settlement, TaskStore } from "../../src/store.ts";
-import { StoreClock } from "../../src/store-clock.ts";
-import { defineTask, type TaskOptions } from "../../src/task.ts";
+import { seeded } from "../../src/base/random.ts";
+import type { Membership } from "../../src/cluster/membership.ts";
+import type { Pulse } from "../../src/cluster/session-store.ts";
+import type { ClaimState } from "../../src/run/claim.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../src/run/claim-store.ts";
+import type { Handler } from "../../src/run/handler.ts";
+import { Definitions } from "../../src/store/definitions.ts";
+import { StoreClock } from "../../src/store/store-clock.ts";
+import { defineTask, type TaskOptions } from "../../src/task/task.ts";
+import type { TaskStore } from "../../src/task/task-store.ts";
 import { Worker } from "../../src/worker/worker.ts";
 import { recordingLog, until } from "./store-stage.ts";
 import { VirtualClock } from "./virtual-clock.ts";
@@ -115,18 +117,18 @@ export class Bench {
     };
     const storeClock = new StoreClock(this.clock);
     this.worker = new Worker({
-      ...{
-        claims,
-        membership,
-        storeClock,
-        handlerOf: () => handler,
-        clock: this.clock,
-        random: seeded(1),
-        log: this.log.log,
-      },
+      claims,
+      membership,
+      storeClock,
+      handlerOf: () => handler,
+      clock: this.clock,
+      random: seeded(1),
+      log: this.log.log,
       definitions: new Definitions({ byIds: async () => [record] } as unknown as TaskStore),
       writeLogs: async () => undefined,
-      ...{ groupIds: [1], concurrency, claimAheadMs: 1_000 },
+      groupIds: [1],
+      concurrency,
+      claimAheadMs: 1_000,
     });
   }
 
@@ -162,7 +164,7 @@ const benches: Bench[] = [];
 export async function stopBenches(): Promise<void> {
   for (const bench of benches.splice(0)) {
     bench.finish(undefined);
-    const stopping = bench.worker.stop(0);
+    const stopping = bench.worker.stop(0, 250);
     let stopped = false;
     void stopping.then(() => {
       stopped = true;

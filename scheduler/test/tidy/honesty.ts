@@ -9,15 +9,16 @@ function find(file: HouseFile, part: "code" | "comments" | "text", pattern: RegE
 
 /** supervision.ts and presence.ts watch processes of the operating system, by timers that must not keep Node running. */
 const ownTime =
-  /^scheduler\/src\/(?:clock\.ts|random\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts|embedded\/presence\.ts)$/;
+  /^scheduler\/src\/(?:base\/clock\.ts|base\/random\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts|embedded\/presence\.ts)$/;
 const timeAndChance =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b/g;
 
 /** What the simulation runs on a time and a chance of its own: here not even the system's may be named. */
-const simulated = /^scheduler\/src\/(?:engine|worker)\/|^scheduler\/src\/[^/]+\.ts$/;
+const simulated =
+  /^scheduler\/src\/(?:base|schedule|task|run|slots|cluster|alarms|access|settings|api|engine|worker|apply)\/|^scheduler\/src\/store\/[^/]+\.ts$/;
 /** They compose, or make names and secrets. */
 const composes =
-  /^scheduler\/src\/(?:clock|random|surroundings|index|remote-worker|testing|node-name|worker-key|secret-keys|password)\.ts$/;
+  /^scheduler\/src\/(?:base\/(?:clock|random|node-name)|settings\/surroundings|access\/(?:worker-key|password|secrets\/secret-keys))\.ts$/;
 const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
 /** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */

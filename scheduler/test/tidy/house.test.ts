@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { errorCodes } from "../../src/errors.ts";
+import { errorCodes } from "../../src/base/errors.ts";
+import { noSpreadLiterals, smallFunctions } from "./functions.ts";
 import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
-import { dependencyRule, importDirection } from "./imports.ts";
+import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
@@ -12,12 +13,15 @@ import {
   noMachinePaths,
   noRegistryHosts,
 } from "./papers.ts";
+import { runsMadeInOnePlace } from "./statements.ts";
 import { type Rule, readHouse } from "./tree.ts";
 
 const house = readHouse();
 
 const rules: Record<string, Rule> = {
-  "keeps the dependency rule": dependencyRule,
+  "keeps the list of rooms": dependencyRule,
+  "has no circle of imports": noCircles,
+  "has folders that one person can survey": smallFolders,
   "imports nothing from simulation, faults, test, bench or examples": importDirection,
   "takes time and chance as arguments": timeArrives,
   "runs every test": everyTestRuns,
@@ -25,6 +29,8 @@ const rules: Record<string, Rule> = {
   "leaves nothing unfinished": nothingLeftOver,
   "swallows no error": nothingSwallowed,
   "has files that one person can hold": smallFiles,
+  "has functions that one person can read": smallFunctions,
+  "spreads no literal": noSpreadLiterals,
   "has paths that tell something": tellingPaths,
   "uses one word per idea in code": oneWordPerIdea,
   "uses one word per idea in prose": oneWordInProse,
@@ -33,6 +39,7 @@ const rules: Record<string, Rule> = {
   "uses every dependency, and declares it": dependenciesUsed,
   "lists every error with advice": errorsListed(errorCodes),
   "throws and tests every error": errorsReal(errorCodes),
+  "makes runs in one place": runsMadeInOnePlace,
   "tells its changes": changesTold,
   "names every bench": benchesNamed,
 };
@@ -40,7 +47,7 @@ const rules: Record<string, Rule> = {
 describe("the house", () => {
   it("is read", () => {
     const paths = house.map(({ path }) => path);
-    expect(paths).toContain("scheduler/src/errors.ts");
+    expect(paths).toContain("scheduler/src/base/errors.ts");
     expect(paths).toContain("package.json");
     expect(paths.filter((path) => path.includes("node_modules"))).toEqual([]);
   });

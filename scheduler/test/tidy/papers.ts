@@ -118,9 +118,10 @@ export const errorsReal =
     return Object.keys(codes).flatMap((name) => {
       const quoted = new RegExp(`["'\`]${name}["'\`]`);
       const wrong: string[] = [];
-      if (!source.some((file) => quoted.test(file.text))) wrong.push(`scheduler/src/errors.ts:1 ${name}: never thrown`);
+      if (!source.some((file) => quoted.test(file.text)))
+        wrong.push(`scheduler/src/base/errors.ts:1 ${name}: never thrown`);
       if (!tests.some((file) => quoted.test(file.text)))
-        wrong.push(`scheduler/src/errors.ts:1 ${name}: no test names it`);
+        wrong.push(`scheduler/src/base/errors.ts:1 ${name}: no test names it`);
       return wrong;
     });
   };

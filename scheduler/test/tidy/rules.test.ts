@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { importsOf, partsOf } from "./code.ts";
+import { noSpreadLiterals, smallFunctions } from "./functions.ts";
 import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
-import { dependencyRule, importDirection } from "./imports.ts";
+import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
@@ -12,59 +13,163 @@ import {
   noMachinePaths,
   noRegistryHosts,
 } from "./papers.ts";
+import { runsMadeInOnePlace } from "./statements.ts";
 import type { HouseFile, Rule } from "./tree.ts";
 
 type House = Record<string, string>;
 
 const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
 
+const rooms = {
+  "docs/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
+  "docs/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
+};
+const inRooms = (houses: House[]): House[] => houses.map((files) => ({ ...files, ...rooms }));
+const numbered = (folder: string, count: number): House =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`${folder}/part-${at}.ts`, ""]));
+
+const lines = (count: number) => "\n".repeat(count);
+
 /** Each rule with houses that break it, each in one way, and with one that looks alike and keeps it. */
 const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
   {
     name: "dependencyRule",
     rule: dependencyRule,
+    broken: inRooms([
+      { "scheduler/src/task/task.ts": 'import { a } from "../run/run.ts";' },
+      { "scheduler/src/task/task.ts": 'export * from "../store/store.ts";' },
+      { "scheduler/src/task/task.ts": 'const a = await import("../engine/planner.ts");' },
+      { "scheduler/src/task/task.ts": 'let a: import("../engine/planner.ts").A;' },
+      { "scheduler/src/task/task.ts": 'import { readFileSync } from "node:fs";' },
+      { "scheduler/src/task/task.ts": 'import pg from "pg";' },
+      { "scheduler/src/task/task.ts": 'import { a } from "../other/a.ts";' },
+      { "scheduler/src/run/run.ts": 'import type { A } from "../slots/plan.ts";' },
+      { "scheduler/src/engine/planner.ts": 'import type { A } from "../store/postgres/a.ts";' },
+      { "scheduler/src/other/a.ts": "" },
+      { "scheduler/src/task.ts": "" },
+      { "zookeeper/src/base/errors.ts": 'import type { A } from "../client/client.ts";' },
+      { "zookeeper/src/client/client.ts": 'import { a } from "../recipes/base/follow.ts";' },
+      { "zookeeper/src/recipes/base/follow.ts": 'import { a } from "../locks/mutex.ts";' },
+      { "zookeeper/src/recipes/locks/mutex.ts": 'import type { A } from "../cache/mirror.ts";' },
+      { "zookeeper/src/recipes/locks/mutex.ts": 'import { a } from "../../index.ts";' },
+      { "zookeeper/src/recipes/locks/mutex.ts": 'import { a } from "../../task/task.ts";' },
+      { "zookeeper/src/recipes/other/a.ts": "" },
+      { "zookeeper/src/recipes/mutex.ts": "" },
+      { "zookeeper/src/client.ts": "" },
+    ]),
+    kept: {
+      ...rooms,
+      "scheduler/src/task/task.ts":
+        'import { a } from "../base/duration.ts"; // from "../run/a.ts"\nconst text = \'from "../run/a.ts"\';',
+      "scheduler/src/engine/deep/planner.ts": 'import "../../base/clock.ts"; import "../b.ts"; import pg from "pg";',
+      "scheduler/src/store/postgres.ts": 'import { a } from "./postgres/a.ts";',
+      "scheduler/src/library/carillon.ts": 'import { a } from "../store/postgres/a.ts";',
+      "scheduler/src/task/task.test.ts": 'import { a } from "../engine/planner.ts";',
+      "zookeeper/src/client/client.ts": 'import { a } from "../base/errors.ts";',
+      "zookeeper/src/recipes/locks/mutex.ts":
+        'import "./line.ts"; import "../base/follow.ts"; import "../../base/errors.ts"; import net from "node:net";',
+      "zookeeper/src/recipes/locks/mutex.test.ts": 'import { a } from "../cache/mirror.ts";',
+      "zookeeper/src/index.ts": 'export { a } from "./recipes/locks/mutex.ts";',
+    },
+  },
+  {
+    name: "noCircles",
+    rule: noCircles,
     broken: [
-      { "scheduler/src/task.ts": 'import { a } from "./store/a.ts";' },
-      { "scheduler/src/task.ts": 'export * from "./store/a.ts";' },
-      { "scheduler/src/task.ts": 'const a = await import("./store/a.ts");' },
-      { "scheduler/src/task.ts": 'let a: import("./store/a.ts").A;' },
-      { "scheduler/src/task.ts": 'import { readFileSync } from "node:fs";' },
-      { "scheduler/src/task.ts": 'import pg from "pg";' },
-      { "scheduler/src/engine/planner.ts": 'import type { A } from "../store/a.ts";' },
-      { "scheduler/src/engine/deep/planner.ts": 'import type { A } from "../../store/a.ts";' },
-      { "scheduler/src/engine/planner.ts": 'import { carillon } from "../carillon.ts";' },
-      { "scheduler/src/task.ts": 'import { carillon } from "./index.ts";' },
+      { "scheduler/src/task/a.ts": 'import type { B } from "./b.ts";', "scheduler/src/task/b.ts": 'import "./a.ts";' },
+      {
+        "console/src/a.ts": 'import "./b.ts";',
+        "console/src/b.ts": 'import "./c/c.tsx";',
+        "console/src/c/c.tsx": 'export * from "../a.ts";',
+      },
     ],
     kept: {
-      "scheduler/src/task.ts":
-        'import { a } from "./duration.ts"; // from "./store/a.ts"\nconst text = \'from "./store/a.ts"\';',
-      "scheduler/src/engine/deep/planner.ts": 'import "../../clock.ts"; import "../b.ts"; import pg from "pg";',
-      "scheduler/src/carillon.ts": 'import { a } from "./store/a.ts";',
-      "scheduler/src/index.ts": 'export { a } from "./store/a.ts";',
-      "scheduler/src/cli/main.ts": 'import { a } from "../store/a.ts"; import { b } from "../carillon.ts";',
+      "scheduler/src/task/a.ts": 'import "./b.ts"; import "./c.ts";',
+      "scheduler/src/task/b.ts": 'import "./c.ts";',
+      "scheduler/src/task/c.ts": "",
+      "scheduler/src/task/c.test.ts": 'import "./c.ts";',
+    },
+  },
+  {
+    name: "smallFolders",
+    rule: smallFolders,
+    broken: [numbered("scheduler/src/task", 21)],
+    kept: { ...numbered("scheduler/src/task", 20), ...numbered("scheduler/src/store/migrations", 21) },
+  },
+  {
+    name: "runsMadeInOnePlace",
+    rule: runsMadeInOnePlace,
+    broken: [
+      { "scheduler/src/store/postgres/tasks/plans.ts": "`insert into ${s}.run (id) select 1`" },
+      { "scheduler/src/store/postgres/flow/spawn.ts": "`insert into ${database.schema}.run\n (id) select 1`" },
+    ],
+    kept: {
+      "scheduler/src/store/postgres/enqueue/new-run.ts": "`insert into ${s}.run (id) select 1`",
+      "scheduler/src/store/postgres/tasks/plans.ts": "`insert into ${s}.run_history (id) select 1`",
+      "scheduler/src/store/postgres/tasks/plans.test.ts": "`insert into ${s}.run (id) select 1`",
+    },
+  },
+  {
+    name: "noSpreadLiterals",
+    rule: noSpreadLiterals,
+    broken: [
+      { "scheduler/src/task/a.ts": "const a = { ...{ b: 1, c: 2 }, d };" },
+      { "console/src/a.tsx": "const a = <A {...{ b, c }} />;" },
+    ],
+    kept: {
+      "scheduler/src/task/a.ts": "const a = { ...b, ...(c ? { d } : {}) }; // ...{ e }",
+      "docs/a.md": "...{ a }",
+    },
+  },
+  {
+    name: "smallFunctions",
+    rule: smallFunctions,
+    broken: [
+      { "scheduler/src/task/a.ts": `function a() {${lines(120)}}` },
+      { "zookeeper/src/a.ts": `const a = async () => {${lines(120)}};` },
+      { "faults/src/a.ts": `class A {\n  get a() {${lines(120)}}\n}` },
+      { "console/src/a.tsx": `export const A = () => (\n  <p>${lines(120)}</p>\n);` },
+      { "bench/a.mjs": `export default function () {${lines(120)}}` },
+      { "scheduler/src/task/a.ts": "function a(b, c, d, e, f, g) {}" },
+      { "simulation/src/a.ts": "class A { constructor(b: 1, c: 2, d: 3, e: 4, f: 5, ...g: 6[]) {} }" },
+      { "fuzz/src/a.ts": "const a = <T>(b: T, { c }: C, d = 1, e?: E, f?: F, g?: G): T => b;" },
+    ],
+    kept: {
+      "scheduler/src/task/a.ts": `function a() {${lines(119)}}\nfunction b(c, d, e, f, { g, h, i }) {}`,
+      "scheduler/src/task/b.ts": `const table = {${lines(200)}};\nclass A {${lines(200)}}`,
+      "scheduler/src/task/c.ts":
+        "type A = (b: 1, c: 2, d: 3, e: 4, f: 5, g: 6) => void;\n// function a(b, c, d, e, f, g) {}",
+      "scheduler/src/task/d.ts": "interface A { b(c: 1, d: 2, e: 3, f: 4, g: 5, h: 6): void }",
+      "scheduler/src/task/a.test.ts": `describe("a", () => {${lines(200)}});`,
+      "scheduler/test/support/a.ts": `function a() {${lines(200)}}`,
+      "scheduler/src/store/postgres/migrations/0001-main.ts": `export const main = () => \`${lines(200)}\`;`,
+      "scripts/a.mjs": `function a() {${lines(200)}}`,
     },
   },
   {
     name: "importDirection",
     rule: importDirection,
     broken: [
-      { "scheduler/src/task.ts": 'import "../test/support/servers.ts";' },
+      { "scheduler/src/task/task.ts": 'import "../../test/support/servers.ts";' },
       { "scheduler/src/cli/main.ts": 'import "../../../examples/demo/main.ts";' },
       { "bench/burst.ts": 'import "../examples/demo/main.ts";' },
       { "simulation/src/plan.ts": 'import "../../faults/src/line.ts";' },
       { "faults/src/line.ts": 'import "../../bench/measure/fault-proxy.ts";' },
       { "scheduler/test/cluster/a.test.ts": 'import "../../../bench/burst.ts";' },
       { "scheduler/src/cli/main.ts": 'import "../../../scripts/ready.mjs";' },
-      { "examples/demo/main.ts": 'import "../../scheduler/src/task.ts";' },
+      { "examples/demo/main.ts": 'import "../../scheduler/src/task/task.ts";' },
       { "scripts/test.mjs": 'import pg from "pg";' },
+      { "console/src/api/may.ts": 'import type { Role } from "../../../scheduler/src/access/access.ts";' },
+      { "console/src/tasks/again.ts": 'const { edited } = await import("../../../scheduler/src/task/edits.ts");' },
     ],
     kept: {
       "scheduler/test/cluster/a.test.ts": 'import "../support/servers.ts"; import "../../src/task.ts";',
-      "scheduler/src/task.test.ts": 'import "../test/support/servers.ts";',
+      "scheduler/src/task/task.test.ts": 'import "../../test/support/servers.ts";',
       "bench/burst.ts": 'import "./support/table.ts"; import "carillon";',
-      "faults/src/line.ts": 'import "../../simulation/src/history.ts"; import "../../zookeeper/test/support/lane.ts";',
+      "faults/src/line.ts": 'import "../../simulation/src/history.ts"; import "../../zookeeper/test/support/proxy.ts";',
       "examples/demo/main.ts": 'import "carillon"; import "../tasks.ts";',
       "scripts/test.mjs": 'import "node:fs"; import "./ready.mjs";',
+      "console/src/api/may.ts": 'import type { Role } from "carillon/access"; import "../filter.ts";',
     },
   },
   {
@@ -90,11 +195,11 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     kept: {
       "scheduler/src/engine/planner.ts":
         "const day = new Date(ms); // not Date.now()\nconst text = 'Math.random()'; const same = /Date.now/; clearTimeout(t);",
-      "scheduler/src/clock.ts": "Date.now()",
-      "scheduler/src/surroundings.ts": "const clock = systemClock;",
-      "scheduler/src/store/postgres.ts": "const clock = systemClock;",
-      "scheduler/src/cli/table.ts": "setInterval(draw, 100)",
-      "scheduler/src/task.test.ts": "Date.now()",
+      "scheduler/src/base/clock.ts": "Date.now()",
+      "scheduler/src/settings/surroundings.ts": "const clock = systemClock;",
+      "scheduler/src/store/postgres/postgres.ts": "const clock = systemClock;",
+      "scheduler/src/cli/screen/table.ts": "setInterval(draw, 100)",
+      "scheduler/src/task/task.test.ts": "Date.now()",
     },
   },
   {
@@ -109,9 +214,9 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "it.concurrent.only('a', f)",
       "test('a', (ctx) => { ctx.skip(); })",
       "xit('a', f)",
-    ].map((text) => ({ "scheduler/src/task.test.ts": text })),
+    ].map((text) => ({ "scheduler/src/task/task.test.ts": text })),
     kept: {
-      "scheduler/src/task.test.ts": "it('a', () => expect(overlap.skip).toBe(1)); it.each([1])('it.only(x)', f);",
+      "scheduler/src/task/task.test.ts": "it('a', () => expect(overlap.skip).toBe(1)); it.each([1])('it.only(x)', f);",
     },
   },
   {
@@ -131,12 +236,12 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     name: "nothingLeftOver",
     rule: nothingLeftOver,
     broken: [
-      { "scheduler/src/task.ts": "const a = 1; // TODO: more" },
-      { "scheduler/src/task.ts": "/** FIXME */" },
+      { "scheduler/src/task/task.ts": "const a = 1; // TODO: more" },
+      { "scheduler/src/task/task.ts": "/** FIXME */" },
       { "docs/a.md": "HACK" },
       { ".ci/run": "# XXX" },
     ],
-    kept: { "scheduler/src/task.ts": 'const words = ["TODO", "FIXME"]; // to do', "examples/crontabs/x": "# XXX" },
+    kept: { "scheduler/src/task/task.ts": 'const words = ["TODO", "FIXME"]; // to do', "examples/crontabs/x": "# XXX" },
   },
   {
     name: "nothingSwallowed",
@@ -148,17 +253,17 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "a().catch((error) => undefined);",
       "a().catch(\n  () => null,\n);",
       "a().catch(noop);",
-    ].map((text) => ({ "scheduler/src/task.ts": text })),
+    ].map((text) => ({ "scheduler/src/task/task.ts": text })),
     kept: {
-      "scheduler/src/task.ts":
+      "scheduler/src/task/task.ts":
         "try { a(); } catch {\n  // it is gone already\n}\na().catch(() => undefined); // told by b\na().catch(report); 'catch {}';",
     },
   },
   {
     name: "smallFiles",
     rule: smallFiles,
-    broken: [{ "scheduler/src/task.ts": "\n".repeat(501) }],
-    kept: { "scheduler/src/task.ts": "\n".repeat(500), LICENSE: "\n".repeat(900) },
+    broken: [{ "scheduler/src/task/task.ts": "\n".repeat(501) }],
+    kept: { "scheduler/src/task/task.ts": "\n".repeat(500), LICENSE: "\n".repeat(900) },
   },
   {
     name: "tellingPaths",
@@ -182,9 +287,9 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "interface ClaimLease {}",
       "a.jobId",
       "`${job}`",
-    ].map((text) => ({ "scheduler/src/task.ts": text })),
+    ].map((text) => ({ "scheduler/src/task/task.ts": text })),
     kept: {
-      "scheduler/src/task.ts": "const CronJob = 1; jobless(); // a job\nconst text = 'job'; release(lease);",
+      "scheduler/src/task/task.ts": "const CronJob = 1; jobless(); // a job\nconst text = 'job'; release(lease);",
       "bench/peer.ts": "addJob()",
     },
   },
@@ -254,7 +359,7 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     rule: errorsReal({ AB: "It broke." }),
     broken: [
       { "scheduler/src/a.ts": 'fail("AB")' },
-      { "scheduler/src/errors.ts": '"AB"', "scheduler/test/a.test.ts": '"AB"' },
+      { "scheduler/src/base/errors.ts": '"AB"', "scheduler/test/a.test.ts": '"AB"' },
       { "scheduler/src/a.ts": 'fail("ABC")', "scheduler/src/a.test.ts": '"AB"' },
     ],
     kept: { "scheduler/src/a.ts": 'fail("AB")', "scheduler/src/a.test.ts": 'expect(code).toBe("AB")' },

@@ -17,6 +17,17 @@ it.each(ours)("`npm run $name -- --help` says what it takes, and does nothing", 
   expect(stdout).not.toMatch(/\d+ passed|^ ?\*/m);
 });
 
+it.each(["simulate", "faults", "fuzz", "soak", "rolling", "image"])(
+  "`npm run prove -- %s --help` says what it takes",
+  (name) => {
+    const args = ["scripts/prove.mjs", name, "--help"];
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toMatch(new RegExp(`^.*npm run prove -- ${name}\\b`, "m"));
+    expect(stdout).not.toMatch(/\d+ passed|^ ?\*/m);
+  },
+);
+
 it("each bench says what it asks and what it takes", () => {
   const { stdout } = spawnSync(process.execPath, ["scripts/bench.mjs", "--help"], { cwd: root, encoding: "utf8" });
   const questions = stdout.split("\n").slice(2, -1);

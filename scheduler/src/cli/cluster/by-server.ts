@@ -1,10 +1,10 @@
-import type { Client } from "../../client.ts";
-import type { Answer } from "../../contract.ts";
-import { isCarillonError } from "../../errors.ts";
-import type { OperationFilter } from "../../operations.ts";
-import { isoTime } from "../../run-object.ts";
-import type { TaskOptions } from "../../task.ts";
-import { givenOptions } from "../../written-task.ts";
+import type { Client } from "../../api/client.ts";
+import type { Answer } from "../../api/contract.ts";
+import { isoTime } from "../../api/run-json.ts";
+import { isCarillonError } from "../../base/errors.ts";
+import type { OperationFilter } from "../../run/operations.ts";
+import type { TaskOptions } from "../../task/task.ts";
+import { givenOptions } from "../../task/written.ts";
 import type {
   Bulk,
   Cluster,
@@ -15,7 +15,7 @@ import type {
   ClusterOperations,
   ClusterSecrets,
   ClusterTasks,
-} from "../cluster.ts";
+} from "../nodes/cluster.ts";
 import { each, firstAnswerMs, once, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
   alarmRecord,
@@ -25,6 +25,7 @@ import {
   operationRecord,
   outboxRow,
   planRecord,
+  releaseRecord,
   secretRecord,
   silenceRecord,
   taskRecord,
@@ -55,7 +56,10 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
         const { groups, total } = await api.listDeadGroups(lettersOf(filter));
         return {
           groups: groups.map(({ first, last, lastRun, ...rest }) => ({
-            ...{ ...rest, firstMs: Date.parse(first), lastMs: Date.parse(last), lastRunId: lastRun },
+            ...rest,
+            firstMs: Date.parse(first),
+            lastMs: Date.parse(last),
+            lastRunId: lastRun,
           })),
           total,
         };
@@ -63,7 +67,11 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       async letters(filter, limit) {
         const letters = await pages((page) => api.listDeadLetters({ ...lettersOf(filter), ...page }), limit);
         return letters.map(({ run, ended, ...rest }) => ({
-          ...{ ...rest, runId: run, endedMs: Date.parse(ended), state: "open" as const, redrivenBy: null },
+          ...rest,
+          runId: run,
+          endedMs: Date.parse(ended),
+          state: "open" as const,
+          redrivenBy: null,
         }));
       },
     },
@@ -72,7 +80,8 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       async list() {
         const groups = await pages((page) => api.listGroups(page));
         return groups.map(({ changed, ...rest }) => ({
-          ...{ ...rest, changed: changed && { atMs: Date.parse(changed.at), by: changed.by, why: changed.why } },
+          ...rest,
+          changed: changed && { atMs: Date.parse(changed.at), by: changed.by, why: changed.why },
         }));
       },
       limit: (group, limit, reason) => once((key) => api.limitGroup({ group, limit, ...why(reason) }, key)),
@@ -143,8 +152,18 @@ function serverTasks(api: Client): ClusterTasks {
       return each(names ?? (await pages((page) => api.listTasks(page))).map(({ name }) => name), record);
     },
     async find(name) {
-      const [task, { followers }] = await Promise.all([api.getTask({ task: name }), api.listFollowers({ task: name })]);
-      return { record: await recordOf(task), counters: task.counters, followers };
+      const asked = { task: name };
+      const [task, { followers }, { releases }] = await Promise.all([
+        api.getTask(asked),
+        api.listFollowers(asked),
+        api.listTaskReleases(asked),
+      ]);
+      return {
+        record: await recordOf(task),
+        counters: task.counters,
+        followers,
+        releases: releases.map(releaseRecord),
+      };
     },
     versions: async (task) => (await pages((page) => api.listTaskVersions({ task, ...page }))).map(versionRecord),
     async define(definition, reason) {
@@ -182,7 +201,8 @@ function serverBundles(api: Client): ClusterBundles {
       const answer = await api.planBundle(asked);
       const plan = planRecord(answer);
       return {
-        ...{ plan, id: answer.plan },
+        plan,
+        id: answer.plan,
         async apply(reason) {
           const given = { ...asked, plan: answer.plan, ...why(reason) };
           const { applied } = await once((key) => api.applyBundle(given, key));
@@ -202,7 +222,8 @@ function serverOperations(api: Client): ClusterOperations {
     });
     const { fromMs = 0, toMs = 0, ...rest } = range ?? {};
     return {
-      ...{ kind, filter: { ...named, ...times } },
+      kind,
+      filter: { ...named, ...times },
       ...(range === undefined ? {} : { range: { ...rest, from: isoTime(fromMs), to: isoTime(toMs) } }),
     };
   };
@@ -248,17 +269,18 @@ function serverCalendars(api: Client): ClusterCalendars {
 function serverAccess(api: Client): ClusterAccess {
   const user = ({ name, role, grants, created, createdBy, disabled }: Answer<"createUser">) => ({
     // The role everywhere stands among an answer's grants.
-    ...{
-      name,
-      role,
-      grants: grants.filter(({ namespace }) => namespace !== "*"),
-      createdMs: Date.parse(created),
-      createdBy,
-    },
+    name,
+    role,
+    grants: grants.filter(({ namespace }) => namespace !== "*"),
+    createdMs: Date.parse(created),
+    createdBy,
     disabledMs: disabled === null ? null : Date.parse(disabled),
   });
   const key = ({ name, groups, created, by, revoked }: Answer<"revokeWorkerKey">) => ({
-    ...{ name, groups, createdMs: Date.parse(created), createdBy: by },
+    name,
+    groups,
+    createdMs: Date.parse(created),
+    createdBy: by,
     revokedMs: revoked === null ? null : Date.parse(revoked),
   });
   return {

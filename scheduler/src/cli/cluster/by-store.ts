@@ -1,20 +1,21 @@
-import { silenceSpanMs } from "../../alarms.ts";
-import { applyPlan } from "../../apply.ts";
-import { planApply } from "../../apply-plan.ts";
-import type { Carillon } from "../../carillon.ts";
-import { pause, systemClock } from "../../clock.ts";
-import { isCarillonError } from "../../errors.ts";
-import { limits } from "../../limits.ts";
-import { hashPassword } from "../../password.ts";
-import { planId } from "../../plan-object.ts";
-import { outcomes } from "../../run.ts";
-import { readSecretKeys } from "../../secrets/read-keys.ts";
-import { Secrets } from "../../secrets.ts";
-import type { RunRecord, Store } from "../../store.ts";
-import { edited, keepEdits, reverted } from "../../task-edits.ts";
-import { noCounters, taskObject } from "../../task-object.ts";
-import { nextOf } from "../../upcoming-slots.ts";
-import { hashOfSecret, keyText, makeSecret } from "../../worker-key.ts";
+import { hashPassword } from "../../access/password.ts";
+import { readSecretKeys } from "../../access/secrets/read-keys.ts";
+import { Secrets } from "../../access/secrets/secrets.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
+import { silenceSpanMs } from "../../alarms/alarms.ts";
+import { noCounters, taskObject } from "../../api/task-json.ts";
+import { applyPlan } from "../../apply/apply.ts";
+import { planApply } from "../../apply/apply-plan.ts";
+import { planId } from "../../apply/plan-json.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { isCarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import type { Carillon } from "../../library/carillon.ts";
+import { outcomes } from "../../run/run.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import { nextOf } from "../../slots/upcoming-slots.ts";
+import type { Store } from "../../store/store.ts";
+import { edited, keepEdits, reverted } from "../../task/edits.ts";
 import type {
   Cluster,
   ClusterAccess,
@@ -23,9 +24,9 @@ import type {
   ClusterRuns,
   ClusterSecrets,
   ClusterTasks,
-} from "../cluster.ts";
+} from "../nodes/cluster.ts";
 import { operator } from "../operator.ts";
-import { relativesShown } from "../run-relatives.ts";
+import { relativesShown } from "../runs/run-relatives.ts";
 
 /** Of users, of secrets. */
 const listedMost = 10_000;
@@ -94,7 +95,8 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       const record = await store.tasks.byName(name);
       const counters = await store.tasks.counters([record.taskId]);
       const followers = await store.flow.followers(record.taskId);
-      return { record, counters: counters.get(record.taskId) ?? noCounters, followers };
+      const releases = await store.tasks.releasesOf(name);
+      return { record, counters: counters.get(record.taskId) ?? noCounters, followers, releases };
     },
     versions: (name) => store.tasks.versions(name),
     async define(definition, reason) {
@@ -120,7 +122,8 @@ function storeBundles(store: Store, nowMs: () => number): ClusterBundles {
       const names = wanted.map(({ name }) => name);
       const plan = planApply(wanted, await store.applied.read(names, options.bundle), options);
       return {
-        ...{ plan, id: planId(plan) },
+        plan,
+        id: planId(plan),
         apply: (reason, author = operator()) => applyPlan(store, plan, { author, reason, nowMs }, systemClock),
       };
     },

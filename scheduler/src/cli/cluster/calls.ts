@@ -1,8 +1,8 @@
 /** How a command asks a server: bounded waits, pages, and changes that are done once. */
 import { randomUUID } from "node:crypto";
-import { type CallOptions, type Client, client } from "../../client.ts";
-import { pause, systemClock } from "../../clock.ts";
-import { isCarillonError } from "../../errors.ts";
+import { type CallOptions, type Client, client } from "../../api/client.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { isCarillonError } from "../../base/errors.ts";
 
 export interface ServerChoice {
   url: string;

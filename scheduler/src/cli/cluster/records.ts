@@ -1,19 +1,21 @@
 /** Answers of the HTTP API as the store's records: what *-object.ts makes of them, the other way round. */
 
-import type { AlarmRecord, OutboxRow, Silence } from "../../alarm-store.ts";
-import type { Applied } from "../../apply.ts";
-import type { ApplyPlan, PlanStep } from "../../apply-plan.ts";
-import type { Calendar } from "../../calendar.ts";
-import type { CalendarRecord } from "../../calendar-store.ts";
-import type { Answer } from "../../contract.ts";
-import { CarillonError, type ErrorCode } from "../../errors.ts";
-import type { LateResult, Relative } from "../../flow.ts";
-import type { Json } from "../../json.ts";
-import type { OperationFilter, OperationRecord } from "../../operations.ts";
-import type { SecretRecord } from "../../secret-store.ts";
-import type { AttemptRecord, LogLine, Member, RunRecord, TaskRecord, Term, VersionRecord } from "../../store.ts";
-import type { TaskDefinition } from "../../task.ts";
-import type { RunCard } from "../cluster.ts";
+import type { SecretRecord } from "../../access/secrets/secret-store.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
+import type { Answer } from "../../api/contract.ts";
+import type { Applied } from "../../apply/apply.ts";
+import type { ApplyPlan, PlanStep } from "../../apply/apply-plan.ts";
+import { CarillonError, type ErrorCode } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { Member, Term } from "../../cluster/session-store.ts";
+import type { LateResult, Relative } from "../../run/flow.ts";
+import type { OperationFilter, OperationRecord } from "../../run/operations.ts";
+import type { AttemptRecord, LogLine, RunRecord } from "../../run/run-record.ts";
+import type { Calendar } from "../../schedule/calendar.ts";
+import type { CalendarRecord } from "../../task/calendar-store.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
+import type { RunCard } from "../nodes/cluster.ts";
 
 type Item<Page extends { items: unknown[] }> = Page["items"][number];
 
@@ -34,6 +36,22 @@ export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefin
     ...(task.bundle === null ? {} : { bundle: task.bundle }),
   };
 }
+
+export const releaseRecord = ({
+  release,
+  number,
+  inForce,
+  first,
+  seen,
+  processes,
+}: Answer<"listTaskReleases">["releases"][number]): ReleaseOfTask => ({
+  name: release,
+  number,
+  isInForce: inForce,
+  firstMs: Date.parse(first),
+  seenMs: Date.parse(seen),
+  nodes: processes,
+});
 
 export const versionRecord = ({ changed, definition, ...rest }: Item<Answer<"listTaskVersions">>): VersionRecord => ({
   ...rest,
@@ -79,23 +97,25 @@ export function runCard({ attempts, relatives, late, letter, redrives, ...run }:
     run: runRecord(run, run),
     attempts: attempts.map(
       ({ claimed, started, ended, error, ...rest }): AttemptRecord => ({
-        ...{
-          ...rest,
-          claimedMs: ms(claimed),
-          startedMs: ms(started),
-          endedMs: Date.parse(ended),
-          error: error as Json,
-        },
+        ...rest,
+        claimedMs: ms(claimed),
+        startedMs: ms(started),
+        endedMs: Date.parse(ended),
+        error: error as Json,
       }),
     ),
     relatives: relatives.map(({ run: runId, ...rest }): Relative => ({ runId, ...rest })),
     late: late.map(({ at, ...rest }) => ({ ...rest, atMs: Date.parse(at) }) as LateResult),
-    ...{ letter, redrives },
+    letter,
+    redrives,
   };
 }
 
 export const logLine = (runId: number, { id: _, at, fields, ...rest }: Item<Answer<"listLogs">>): LogLine => ({
-  ...{ runId, atMs: Date.parse(at), fields: fields as Json, ...rest },
+  runId,
+  atMs: Date.parse(at),
+  fields: fields as Json,
+  ...rest,
 });
 
 export function operationRecord({
@@ -139,13 +159,24 @@ type ApiMember = Omit<Item<Answer<"listNodes">>, "leads">;
 export const memberRecord = (member: ApiMember): Member => {
   const { sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, settings, tasks } = member;
   return {
-    ...{ sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, tasks },
+    sessionId,
+    node,
+    role,
+    host,
+    pid,
+    version,
+    timeoutMs,
+    groups,
+    labels,
+    capacity,
+    tasks,
     settings: settings as Member["settings"] & object,
     // It is counted by the store, and asked by nobody who looks.
     beat: 0,
     witnessed: member.reliesOn === "service",
     startedMs: Date.parse(member.started),
     seenMs: Date.parse(member.seen),
+    stillMs: member.stillMs ?? null,
   };
 };
 
@@ -164,7 +195,11 @@ export const alarmRecord = ({
   silencedUntil,
   ...rest
 }: Item<Answer<"listAlarms">>): AlarmRecord => ({
-  ...{ ...rest, subject: task ?? "", openedMs: Date.parse(opened), lastMs: Date.parse(last), runId: run },
+  ...rest,
+  subject: task ?? "",
+  openedMs: Date.parse(opened),
+  lastMs: Date.parse(last),
+  runId: run,
   seen: acknowledged && { atMs: Date.parse(acknowledged.at), by: acknowledged.by, why: acknowledged.why },
   silencedUntilMs: ms(silencedUntil),
 });
@@ -177,19 +212,30 @@ export const outboxRow = ({
   state: _,
   ...rest
 }: Item<Answer<"listAlarmMessages">>): OutboxRow => ({
-  ...{ ...rest, id: message, createdMs: Date.parse(created), sentMs: ms(sent), nextMs: ms(next) },
+  ...rest,
+  id: message,
+  createdMs: Date.parse(created),
+  sentMs: ms(sent),
+  nextMs: ms(next),
 });
 
 export const silenceRecord = ({ silence, from, until, by, ...rest }: Answer<"silenceAlarms">): Silence => ({
-  ...{ ...rest, silenceId: silence, fromMs: Date.parse(from), untilMs: Date.parse(until), author: by },
+  ...rest,
+  silenceId: silence,
+  fromMs: Date.parse(from),
+  untilMs: Date.parse(until),
+  author: by,
 });
 
 export const secretRecord = ({ key, changed, ...rest }: Answer<"setSecret">): SecretRecord => ({
-  ...{ ...rest, keyId: key, changedMs: Date.parse(changed) },
+  ...rest,
+  keyId: key,
+  changedMs: Date.parse(changed),
 });
 
 export const planRecord = ({ bundle, steps, left }: Answer<"planBundle">): ApplyPlan => ({
-  ...{ bundle, left },
+  bundle,
+  left,
   steps: steps.map(
     ({ definition, by, ...step }) =>
       ({
@@ -207,6 +253,7 @@ export const appliedRecord = (
   const bare = { changes: [], drift: [], keepsEdits: false };
   // It is of the plan that was shown, or the server would have refused it.
   const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
-  const known = error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint });
+  const known =
+    error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });
   return { step, version, ...(known ? { error: known } : {}) };
 };

@@ -1,10 +1,10 @@
-import type { Client } from "../../client.ts";
-import { pause, systemClock } from "../../clock.ts";
-import { isCarillonError } from "../../errors.ts";
-import { outcomes } from "../../run.ts";
-import { isoTime } from "../../run-object.ts";
-import type { RunFilter } from "../../store.ts";
-import type { ClusterRuns, EndListener } from "../cluster.ts";
+import type { Client } from "../../api/client.ts";
+import { isoTime } from "../../api/run-json.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { isCarillonError } from "../../base/errors.ts";
+import { outcomes } from "../../run/run.ts";
+import type { RunFilter } from "../../run/run-record.ts";
+import type { ClusterRuns, EndListener } from "../nodes/cluster.ts";
 import { each, once, pages, why } from "./calls.ts";
 import { logLine, runCard, runRecord } from "./records.ts";
 

@@ -2,7 +2,7 @@
  * One process of a cluster under test, with handlers that a test ends, cuts off or lets misbehave. What they do is written
  * to a file by write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
  */
-import { openSync, writeSync } from "node:fs";
+import { appendFileSync, openSync, writeSync } from "node:fs";
 import { carillon } from "../../../dist/index.js";
 
 const { store, schema, name, log } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
@@ -12,9 +12,23 @@ const say = (kind, run, more = {}) =>
     file,
     `${JSON.stringify({ kind, run: run.id, task: run.task, attempt: run.attempt, node: name, at: Date.now(), ...more })}\n`,
   );
+/** What the node itself logs, for the explanation of a failed test. */
+const note = (level) => (fields, message) =>
+  appendFileSync(`${log}.${name}`, `${new Date().toISOString()} ${level} ${message} ${JSON.stringify(fields)}\n`);
+const nodeLog = { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") };
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const tower = carillon({ store, schema, name, sessionTimeout: "1.5s", concurrency: 20, drain: "1s" });
+// Past the standstill that is allowed here, what it computes for costs it the session.
+const tower = carillon({
+  store,
+  schema,
+  name,
+  sessionTimeout: "3s",
+  standstill: "1s",
+  concurrency: 20,
+  drain: "1s",
+  log: nodeLog,
+});
 /** Works until it is told to stop, and on a second attempt not at all. */
 const work = async (run) => {
   say("start", run);
@@ -25,6 +39,7 @@ const work = async (run) => {
     if (run.signal.aborted) break;
     say("step", run);
   }
+  say("end", run);
   return { by: name };
 };
 tower.task("long", { onWorkerLost: "retry" }, work);
@@ -35,7 +50,17 @@ tower.task("exits", { onWorkerLost: "fail" }, async (run) => {
 });
 tower.task("blocks", {}, (run) => {
   say("start", run);
-  if (run.attempt === 1) for (const end = Date.now() + 4_000; Date.now() < end; );
+  if (run.attempt === 1) for (const end = Date.now() + 9_000; Date.now() < end; );
+  return { by: name };
+});
+/**
+ * Computes for longer than the session, each attempt for longer, so that the other node, which computed until just now, has the time to
+ * notice. `looks` at its signal then, as a careful handler does.
+ */
+tower.task("poison", { retry: 1 }, (run, { looks }) => {
+  say("start", run);
+  for (const end = Date.now() + (looks ? 3_200 : 5_000 * run.attempt); Date.now() < end; );
+  if (looks) run.signal.throwIfAborted();
   return { by: name };
 });
 tower.task("throws", {}, (_run, payload) => {

@@ -1,30 +1,42 @@
 /**
  * One process of a cluster under test: the built library, tasks that write each start and end to a file by write(2),
  * so that a kill -9 loses nothing of what was seen. Configured by CARILLON_TEST_PROGRAM (JSON):
- * { store?, directory?, schema?, name, tasks, manual?, log, handlerMs, even?, stalls?, options?, settings? }; `even`: each
- * handler takes all of handlerMs; `manual`: names of tasks without a schedule; `settings`: what `options` would refuse;
- * `stalls`: record when the machine, not this process's own work, kept its timers waiting
+ * { store?, directory?, schema?, name, tasks, manual?, periods?, log, handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }; `even`: each
+ * handler takes all of handlerMs; `manual`: names of tasks without a schedule; `periods`: of tasks with one, by name; `settings`: what `options` would refuse;
+ * `stalls`: record when the machine, not this process's own work, kept its timers waiting; `computing`: options of a task "computing", whose
+ * handler computes without a pause for as many ms as its payload says; `computesMs`: [least, most], for so long the process computes now and then; `remote`:
+ * options of a worker by HTTP, whose tasks others define
  */
 import { openSync, writeSync } from "node:fs";
 import { carillon, every } from "../../../dist/index.js";
+import { worker } from "../../../dist/library/remote-worker.js";
 
 const program = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
 const file = openSync(program.log, "a");
 const say = (record) => writeSync(file, `${JSON.stringify({ ...record, node: program.name, at: Date.now() })}\n`);
 
-const tower = carillon({
-  store: program.store,
-  directory: program.directory,
-  schema: program.schema,
-  name: program.name,
-  ...program.options,
-});
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Of a handler that takes all of its time. In steps: while the process is stopped, no more than one of them passes. */
+const stepMs = 100;
+
+const tower = program.remote
+  ? worker({ name: program.name, ...program.remote })
+  : carillon({
+      store: program.store,
+      directory: program.directory,
+      schema: program.schema,
+      name: program.name,
+      ...program.options,
+    });
+const task = (name, options, handler) =>
+  program.remote ? tower.task(name, handler) : tower.task(name, options, handler);
 Object.assign(tower.settings, program.settings);
 const define = (name, options) =>
-  tower.task(name, options, async (run) => {
+  task(name, options, async (run) => {
     const told = { task: name, slot: run.slot?.getTime() ?? null, attempt: run.attempt, fence: run.fence };
     say({ kind: "start", ...told });
-    await new Promise((resolve) => setTimeout(resolve, program.handlerMs * (program.even ? 1 : Math.random())));
+    if (program.even) for (let step = 0; step < program.handlerMs / stepMs; step++) await sleep(stepMs);
+    else await sleep(program.handlerMs * Math.random());
     say({ kind: "end", ...told, aborted: run.signal.aborted });
   });
 for (let i = 0; i < program.tasks; i++) {
@@ -32,6 +44,27 @@ for (let i = 0; i < program.tasks; i++) {
   define(`${again ? "again" : "once"}-${i}`, { schedule: every("1s"), onWorkerLost: again ? "retry" : "fail" });
 }
 for (const name of program.manual ?? []) define(name, {});
+for (const [name, period] of Object.entries(program.periods ?? {}))
+  define(name, { schedule: every(period), onWorkerLost: "fail" });
+const compute = (ms) => {
+  for (const until = performance.now() + ms; performance.now() < until; );
+};
+if (program.computing)
+  task("computing", { group: "computing", ...program.computing }, (run, ms) => {
+    const told = { task: "computing", slot: null, attempt: run.attempt, fence: run.fence };
+    say({ kind: "start", ...told });
+    compute(ms);
+    say({ kind: "end", ...told, aborted: run.signal.aborted });
+  });
+if (program.computesMs) {
+  const [least, most] = program.computesMs;
+  const soon = () =>
+    setTimeout(() => {
+      compute(least + Math.random() * (most - least));
+      soon();
+    }, Math.random() * 1_500);
+  soon();
+}
 if (program.stalls) {
   let last = { at: performance.now(), cpu: process.cpuUsage() };
   setInterval(() => {

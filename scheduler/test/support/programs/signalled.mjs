@@ -1,16 +1,29 @@
 /**
  * A process with two instances that stop by signals: one is idle, the other runs a task for `handlerMs`. What it does is told
- * on its standard output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, handlerMs, cleanup, command, pidFile }; with
+ * on its standard output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, drain, handlerMs, cleanup, command, pidFile }; with
  * `command`, an argv, that runs in place of a handler, and has begun when it has written `pidFile`.
  */
 import { existsSync, writeSync } from "node:fs";
 import { carillon } from "../../../dist/index.js";
 
-const { store, schema, handlerMs, cleanup, command, pidFile } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
+const { store, schema, drain, handlerMs, cleanup, command, pidFile } = JSON.parse(
+  process.env.CARILLON_TEST_PROGRAM ?? "{}",
+);
 const say = (word) => writeSync(1, `${word}\n`);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const busy = carillon({ store, schema, commands: { allow: command?.slice(0, 1) ?? [] } });
+const log = (_fields, message) => writeSync(2, `${message}\n`);
+const quiet = () => undefined;
+/** Also that it has heard a signal, which a test waits for. */
+const heard = (fields, message) => message.startsWith("stopping") && log(fields, message);
+
+const busy = carillon({
+  store,
+  schema,
+  ...(drain && { drain }),
+  commands: { allow: command?.slice(0, 1) ?? [] },
+  log: { debug: quiet, info: heard, warn: log, error: log },
+});
 if (command) busy.task("long", { command: { argv: command } });
 else
   busy.task("long", {}, async () => {
@@ -18,7 +31,7 @@ else
     await sleep(handlerMs);
     say("done");
   });
-const idle = carillon({ store, schema, worker: false });
+const idle = carillon({ store, schema, worker: false, ...(drain && { drain }) });
 await busy.start();
 await idle.start();
 if (cleanup) {

@@ -1,0 +1,157 @@
+/** Who may do what. Pure: the store keeps users, tokens and sign-ins, the server asks here. See docs/access.md. */
+import { CarillonError } from "../base/errors.ts";
+import { namespaceOf } from "../base/namespace.ts";
+
+/** Each may do what the ones before it may. */
+export const roles = ["viewer", "operator", "editor", "admin"] as const;
+export type Role = (typeof roles)[number];
+
+/**
+ * What a route asks of whoever calls it. `anyone`: nothing. `signed-in`: to be someone, whatever the role. `worker`: a worker
+ * key, which is good for nothing else. A role: at least that one, where the route touches.
+ */
+export type Policy = "anyone" | "signed-in" | "worker" | Role;
+
+/**
+ * Which namespaces a route is about. `nothing`: none, it tells or changes what is the caller's own or nobody's. `cluster`: all
+ * of them, so it asks for the role everywhere. `listed`: what the caller may not see is left out. `task`, `calendar`, `group`,
+ * `key`: that of the name in the path. `run`, `operation`, `silence`: that of what has the number in the path; it is not there for
+ * whoever may not see it. `body`: those of the names in the body.
+ */
+export const touches = [
+  ...([
+    "nothing",
+    "cluster",
+    "listed",
+    "task",
+    "calendar",
+    "group",
+    "key",
+    "run",
+    "operation",
+    "silence",
+    "body",
+  ] as const),
+];
+export type Touches = (typeof touches)[number];
+
+const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
+export type Noun = (typeof nouns)[number];
+
+/** What a token may be narrowed to, beside its role. */
+export const scopes = nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const);
+export type Scope = `${Noun}:${"read" | "write"}`;
+
+/** A role in one namespace. */
+export interface Grant {
+  namespace: string;
+  role: Role;
+}
+
+/** Someone who has shown who they are. */
+export interface Principal {
+  kind: "user" | "token";
+  userId: number;
+  /** Of the user; a token's are its user's doings. */
+  user: string;
+  /** Of a token: its own name. */
+  token: string | null;
+  /** Everywhere; null: only where `grants` say. Of a token what the user and the token both have: the lesser of the two. */
+  role: Role | null;
+  grants: readonly Grant[];
+  /** Of a token: where it is good at all; null: wherever its user's role is. */
+  namespaces: readonly string[] | null;
+  /** null: everything that the role may. */
+  scopes: readonly Scope[] | null;
+}
+
+export const hasRole = (role: Role | null, least: Role): boolean =>
+  role !== null && roles.indexOf(role) >= roles.indexOf(least);
+
+const lesserRole = (a: Role, b: Role): Role => (hasRole(a, b) ? b : a);
+
+/** The role and grants that a token has of its user's, which are narrowed to its own role and namespaces. */
+export function narrowed(
+  { role, grants }: Pick<Principal, "role" | "grants">,
+  token: { role: Role; namespaces: readonly string[] | null },
+): Pick<Principal, "role" | "grants"> {
+  const least = (one: Role) => lesserRole(one, token.role);
+  const { namespaces } = token;
+  if (namespaces === null)
+    return {
+      role: role && least(role),
+      grants: grants.map((grant) => ({ ...grant, role: least(grant.role) })),
+    };
+  const there = namespaces.flatMap((namespace) => {
+    const found = highestOf([role, ...grants.filter((grant) => grant.namespace === namespace).map((one) => one.role)]);
+    return found === null ? [] : [{ namespace, role: least(found) }];
+  });
+  return { role: null, grants: there };
+}
+
+const highestOf = (some: readonly (Role | null)[]): Role | null =>
+  some.reduce((a, b) => (b !== null && !hasRole(a, b) ? b : a), null);
+
+/** The most that someone is anywhere. */
+export const highestRole = ({ role, grants }: Pick<Principal, "role" | "grants">): Role | null =>
+  highestOf([role, ...grants.map((grant) => grant.role)]);
+
+/** Whom a change is put down to: "ann", "ann by token ci". */
+export const principalText = ({ user, token }: Pick<Principal, "user" | "token">): string =>
+  token === null ? user : `${user} by token ${token}`;
+
+/** Where someone has at least some role. */
+export class Reach {
+  /** null: everywhere. */
+  readonly namespaces: readonly string[] | null;
+  readonly #who: string;
+  readonly #least: Role;
+
+  constructor(who: Pick<Principal, "role" | "grants" | "user" | "token">, least: Role) {
+    const { role, grants } = who;
+    const some = () => grants.filter((grant) => hasRole(grant.role, least)).map(({ namespace }) => namespace);
+    this.namespaces = hasRole(role, least) ? null : some();
+    this.#who = principalText(who);
+    this.#least = least;
+  }
+
+  /** @param name of a task, a group, a calendar or a key */
+  has(name: string): boolean {
+    return this.namespaces === null || this.namespaces.includes(namespaceOf(name));
+  }
+
+  /** The same whether it is there or not: the name alone decides. @throws ACCESS_DENIED */
+  check(name: string): void {
+    if (!this.has(name)) throw this.refusal(`in the namespace ${JSON.stringify(namespaceOf(name))}`);
+  }
+
+  refusal(where: string): CarillonError {
+    return new CarillonError("ACCESS_DENIED", `this needs the role ${this.#least} ${where}; ${this.#who} has it not`, {
+      hint: "Ask an admin for the role, or use a token that has it.",
+    });
+  }
+}
+
+/**
+ * What can be said before it is known what a request is about. @returns where the caller has the role that the route asks for
+ * @throws ACCESS_DENIED
+ */
+export function checkPolicy(
+  who: Principal,
+  asked: { policy: Exclude<Policy, "anyone" | "worker">; touches: Touches; noun: Noun; writes: boolean },
+): Reach {
+  const { policy, noun, writes } = asked;
+  const reach = new Reach(who, policy === "signed-in" ? "viewer" : policy);
+  if (policy !== "signed-in") {
+    const everywhere = asked.touches === "cluster";
+    if (everywhere ? reach.namespaces !== null : reach.namespaces?.length === 0)
+      throw reach.refusal(everywhere ? "everywhere" : "somewhere");
+  }
+  const scope: Scope = `${noun}:${writes ? "write" : "read"}`;
+  if (who.scopes !== null && !who.scopes.includes(scope)) {
+    throw new CarillonError("ACCESS_DENIED", `the token ${who.token} is not for ${scope}`, {
+      hint: "Make one that has this scope.",
+    });
+  }
+  return reach;
+}

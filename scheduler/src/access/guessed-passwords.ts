@@ -1,0 +1,20 @@
+/** Words that most guessed passwords contain, and rows of the keyboard. Of two words that begin alike the longer one comes first. */
+const common =
+  "passwort password passw0rd p@ssword p@ssw0rd kennwort welcome willkommen letmein qwertyuiop qwertzuiop qwerty qwertz asdfghjkl asdfgh " +
+  "zxcvbnm yxcvbnm 1q2w3e4r5t 1q2w3e4r 1qaz2wsx qazwsx abc123 abcdefghijklmnopqrstuvwxyz abcdefghijkl abcdefgh abcdef abcd iloveyou monkey dragon " +
+  "sunshine princess football baseball basketball superman batman starwars trustno1 whatever computer internet michael jordan shadow master " +
+  "killer charlie secret changeme changeit default administrator admin root login access hello freedom ninja mustang hunter ashley bailey " +
+  "jennifer jessica andrew thomas daniel michelle nicole summer winter spring autumn january february november december monday " +
+  "carillon scheduler correct horse battery staple";
+const words = common.split(" ");
+const sequences = /0123|1234|2345|3456|4567|5678|6789|7890|9876|8765|7654|6543|5432|4321/g;
+/** Fewer other letters than this beside common words are no surprise to who guesses. */
+const leastOwn = 5;
+
+/** True if fewer than `leastOwn` letters of the password remain once common words, keyboard rows, digits and signs are taken out. */
+export function isCommonPassword(password: string): boolean {
+  let rest = password.normalize("NFKC").toLowerCase();
+  for (const word of words) rest = rest.replaceAll(word, " ");
+  rest = rest.replace(sequences, " ").replace(/(.)\1+/gu, "$1");
+  return rest.replace(/[^\p{L}\p{N}]/gu, "").replace(/\d/g, "").length < leastOwn && rest !== password.toLowerCase();
+}

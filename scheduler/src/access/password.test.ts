@@ -1,0 +1,48 @@
+import { scryptSync } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { checkPassword, hashPassword, isOldHash, isPassword, madePassword } from "./password.ts";
+
+describe("a password", () => {
+  test("is known by its hash, which is another each time and tells nothing", async () => {
+    const [a, b] = await Promise.all([hashPassword("seven bells at noon"), hashPassword("seven bells at noon")]);
+    expect(a).not.toBe(b);
+    expect(a).toMatch(/^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/);
+    expect(await isPassword("seven bells at noon", a)).toBe(true);
+    expect(await isPassword("seven bells at one", a)).toBe(false);
+    for (const none of [null, "none", "", "scrypt$15$8$1$$"]) expect(await isPassword("", none)).toBe(false);
+  });
+
+  test("is the same letters, composed and not", async () => {
+    expect(await isPassword("zw\u00f6lf glocken", await hashPassword("zwo\u0308lf glocken"))).toBe(true);
+  });
+
+  test("that was hashed at a lower cost is still known, and said to be old", async () => {
+    const old = "scrypt$15$8$1$c2FsdHNhbHRzYWx0c2FsdA$";
+    const hash = scryptSync("seven bells at noon", Buffer.from("saltsaltsaltsalt"), 32, {
+      N: 2 ** 15,
+      maxmem: 2 ** 26,
+    });
+    const text = old + hash.toString("base64url");
+    expect([await isPassword("seven bells at noon", text), isOldHash(text)]).toEqual([true, true]);
+    expect(await isPassword("seven bells at one", text)).toBe(false);
+    expect(isOldHash(await hashPassword("seven bells at noon"))).toBe(false);
+  });
+
+  test("that is easy to guess is refused", () => {
+    for (const weak of [
+      "eleven char",
+      "aaaaaaaaaaaaaaaa",
+      "annabelle-annabelle",
+      "password1234",
+      "Passw0rd!2026",
+      "qwertyuiop123",
+      "123456789012",
+      "Welcome2026!!",
+      "letmein-letmein",
+      "correct horse battery staple",
+    ])
+      expect(() => checkPassword("annabelle", weak)).toThrow(expect.objectContaining({ code: "PASSWORD_WEAK" }));
+    expect(() => checkPassword("ann", "seven bells at noon")).not.toThrow();
+    for (let n = 0; n < 100; n++) expect(() => checkPassword("admin", madePassword())).not.toThrow();
+  });
+});

@@ -1,0 +1,61 @@
+import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
+import { CarillonError } from "../base/errors.ts";
+import { isCommonPassword } from "./guessed-passwords.ts";
+
+/**
+ * 128 MiB and some 400 ms a try: what a guess costs, and what a sign-in may. OWASP's floor for scrypt, as of 2026.
+ * @internal Only tests that are about something else lower it, each in its own process: test/support/cheap-passwords.ts.
+ */
+export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
+const present = () => ["scrypt", Math.log2(cost.N), cost.r, cost.p].join("$");
+const hashBytes = 32;
+const leastLength = 12;
+const leastDifferent = 5;
+
+const derive = (password: string, salt: Buffer, { N, r, p, maxmem }: typeof cost): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    scrypt(password.normalize("NFKC"), salt, hashBytes, { N, r, p, maxmem }, (error, key) =>
+      error ? reject(error) : resolve(key),
+    );
+  });
+
+/** "scrypt$17$8$1$SALT$HASH": with what it takes to compare, so that the cost can rise later. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(16);
+  const hash = await derive(password, salt, cost);
+  return [present(), salt.toString("base64url"), hash.toString("base64url")].join("$");
+}
+
+/** True if the hash was made at another cost than today's. The next successful sign-in then stores a new hash. */
+export const isOldHash = (hash: string): boolean => !hash.startsWith(`${present()}$`);
+
+/** @param hash null: nobody has this name, which takes as long to find out */
+export async function isPassword(password: string, hash: string | null): Promise<boolean> {
+  const [kind, log = Math.log2(cost.N), r = cost.r, p = cost.p, salt = "", expected = ""] = (hash ?? "none").split("$");
+  const given = { ...cost, N: 2 ** Number(log), r: Number(r), p: Number(p) };
+  const found = await derive(password, Buffer.from(salt, "base64url"), given);
+  const wanted = Buffer.from(expected, "base64url");
+  return kind === "scrypt" && wanted.length === found.length && timingSafeEqual(found, wanted);
+}
+
+/** @throws PASSWORD_WEAK */
+export function checkPassword(user: string, password: string): void {
+  const weak = (what: string) =>
+    new CarillonError("PASSWORD_WEAK", `the password ${what}`, {
+      hint: `Give at least ${leastLength} characters; a few words will do.`,
+    });
+  if (password.length < leastLength) throw weak(`is shorter than ${leastLength} characters`);
+  if (new Set(password).size < leastDifferent) throw weak("has too few different characters");
+  if (password.toLowerCase().includes(user.toLowerCase()) && user.length > 3) throw weak("contains the user's name");
+  if (isCommonPassword(password)) throw weak("is made of words that everybody guesses");
+}
+
+/** Some 119 bits of chance, in groups that can be read out. */
+export function madePassword(): string {
+  const letters = "abcdefghjkmnpqrstuvwxyz23456789";
+  const picked = Array.from(randomBytes(96))
+    .filter((byte) => byte < 248)
+    .slice(0, 24)
+    .map((byte) => letters[byte % 31]);
+  return (picked.join("").match(/.{6}/g) as string[]).join("-");
+}

@@ -1,0 +1,21 @@
+import { readSecretKeys } from "./read-keys.ts";
+import { Redactor } from "./redactor.ts";
+import type { SecretKeys } from "./secret-keys.ts";
+import type { SecretStore } from "./secret-store.ts";
+import { HandedSecrets, Secrets } from "./secrets.ts";
+
+/** What one process has of secrets: its keys, and what it has handed out. */
+export class OwnSecrets {
+  readonly redactor = new Redactor();
+  readonly keys: SecretKeys;
+
+  /** @throws OPTION_INVALID, FILE_INVALID */
+  constructor(given: string | string[] | undefined) {
+    this.keys = readSecretKeys(given);
+  }
+
+  of(store: SecretStore) {
+    const secretSource = new Secrets(store, this.keys);
+    return { secretKeys: this.keys, secretSource, secrets: new HandedSecrets(secretSource, this.redactor) };
+  }
+}

@@ -1,0 +1,48 @@
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+
+const groupReads = 0o040;
+const othersReach = 0o037;
+
+/**
+ * Whether users other than the owner and root may read or change the file. Its group may read it: Kubernetes mounts secrets so for `fsGroup`, and
+ * systemd shows a credential so that one user was given by an ACL, with root's group.
+ * @param groups that this process is in
+ */
+export function isOpenToOthers({ mode, gid }: { mode: number; gid: number }, groups: readonly number[]): boolean {
+  return (mode & othersReach) !== 0 || ((mode & groupReads) !== 0 && gid !== 0 && !groups.includes(gid));
+}
+
+export interface PrivateFile {
+  path: string;
+  /** What is in it, in the plural or with an article: "keys for secrets". */
+  holds: string;
+  /** What to do where it cannot be read. */
+  hint: string;
+}
+
+/** The text of a file that nobody else may read. @throws SECRET_KEY_OPEN, FILE_INVALID */
+export function readPrivate({ path, holds, hint }: PrivateFile): string {
+  try {
+    const file = openSync(path, "r");
+    try {
+      const found = fstatSync(file);
+      const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
+      if (process.platform !== "win32" && isOpenToOthers(found, groups))
+        throw new CarillonError(
+          "SECRET_KEY_OPEN",
+          `${path} has ${holds} in it, and is of mode ${(found.mode & 0o777).toString(8).padStart(4, "0")}`,
+          { hint: `Make it the process's alone: chmod 600 ${path}. If others could read it, replace what is in it.` },
+        );
+      return readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
+  } catch (cause) {
+    if (isCarillonError(cause)) throw cause;
+    throw new CarillonError("FILE_INVALID", `${holds} cannot be read from ${path}: ${messageOf(cause)}`, {
+      hint,
+      cause,
+    });
+  }
+}

@@ -1,0 +1,20 @@
+import { readPrivate } from "./private-file.ts";
+import { SecretKeys } from "./secret-keys.ts";
+
+const file = {
+  holds: "keys for secrets",
+  hint: "Give the path of a file with one key a line; `carillon secrets key` makes one.",
+};
+
+/** Reads the keys that the option names, or else the environment. @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
+export function readSecretKeys(given: string | string[] | undefined): SecretKeys {
+  const texts = given === undefined ? (process.env.CARILLON_SECRET_KEYS ?? "").split(",") : [given].flat();
+  return new SecretKeys(texts.flatMap(keysOf));
+}
+
+function keysOf(given: string): string[] {
+  const text = given.trim();
+  if (!text.startsWith("file:")) return text === "" ? [] : [text];
+  const lines = readPrivate({ ...file, path: text.slice("file:".length) }).split("\n");
+  return lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+}

@@ -1,0 +1,80 @@
+import type { Change } from "../../base/change.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import type { AskingRun } from "../../run/flow.ts";
+import { checkSecretName } from "../../task/secret-names.ts";
+import { Redactor } from "./redactor.ts";
+import type { SecretKeys } from "./secret-keys.ts";
+import type { SecretRecord, SecretStore } from "./secret-store.ts";
+
+/** Where a run's handler has secrets from: the store, or a server. */
+export interface SecretSource {
+  /** @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE */
+  open(asking: AskingRun, name: string, version: number | null): Promise<string>;
+}
+
+/** What a worker hands to its runs; what it has handed out it takes out of all that they write. */
+export class HandedSecrets {
+  readonly redactor: Redactor;
+  readonly #source: SecretSource;
+
+  constructor(source: SecretSource, redactor = new Redactor()) {
+    this.#source = source;
+    this.redactor = redactor;
+  }
+
+  async open(asking: AskingRun, name: string, version?: number): Promise<string> {
+    const value = await this.#source.open(asking, name, version ?? null);
+    this.redactor.add(name, value);
+    return value;
+  }
+
+  /** What is kept for other runs is kept as it is, so it may hold no value. @throws SECRET_EXPOSED */
+  refuseExposed(text: string | null, what: string): void {
+    if (!this.redactor.exposes(text)) return;
+    throw new CarillonError("SECRET_EXPOSED", `${what} has a secret's value in it`, {
+      hint: "Hand on the secret's name, and ask for its value there.",
+    });
+  }
+}
+
+function checkValue(value: string): void {
+  const wrong = (what: string, hint: string) => new CarillonError("SECRET_INVALID", what, { hint });
+  if (value.includes("\0")) throw wrong("a secret's value has a NUL in it", "Encode it, for example as base64.");
+  if (value.trim().length < limits.secretLeastLength)
+    throw wrong(
+      `a secret's value is shorter than ${limits.secretLeastLength} characters`,
+      "One so short cannot be told from other text, so it would not be taken out of logs; and it can be guessed.",
+    );
+  if (Buffer.byteLength(value) > limits.secretBytes)
+    throw wrong(`a secret's value is larger than ${limits.secretBytes} bytes`, "Keep the data elsewhere.");
+}
+
+/** Secrets of a process that has the store, and the keys. */
+export class Secrets implements SecretSource {
+  readonly #store: SecretStore;
+  readonly #keys: SecretKeys;
+
+  constructor(store: SecretStore, keys: SecretKeys) {
+    this.#store = store;
+    this.#keys = keys;
+  }
+
+  /** @param tasks undefined: as before @throws SECRET_INVALID, SECRET_KEY_MISSING */
+  async set(name: string, value: string, tasks: string[] | null | undefined, change: Change): Promise<SecretRecord> {
+    checkSecretName(name);
+    checkValue(value);
+    return this.#store.set(name, (version) => this.#keys.seal(value, { name, version }), tasks, change);
+  }
+
+  /** @throws SECRET_KEY_MISSING */
+  rewrap(change: Change, limit: number): Promise<{ rewrapped: number; left: number }> {
+    const { present } = this.#keys;
+    return this.#store.rewrap(present, (old, place) => this.#keys.rewrap(old, place), limit, change);
+  }
+
+  async open(asking: AskingRun, name: string, version: number | null): Promise<string> {
+    const { name: _, version: found, ...sealed } = await this.#store.sealedFor(asking, name, version);
+    return this.#keys.open(sealed, { name, version: found });
+  }
+}

@@ -1,0 +1,94 @@
+import type { Change } from "../base/change.ts";
+import type { SessionIdentity } from "../cluster/session-store.ts";
+
+/** A session's number, the host of a worker that has the name, or how many sessions the key has, which are as many as one may have. */
+export type Opening = { sessionId: number } | { takenBy: string } | { full: number };
+
+/**
+ * The part of the store's port that remote workers need: their keys, and their sessions, which a server keeps alive for
+ * them. A session belongs to the key that opened it.
+ */
+export interface WorkerStore {
+  /** @param hash of the key's secret; the secret itself is kept nowhere @throws KEY_NAME_TAKEN */
+  createKey(key: NewKey, nowMs: number): Promise<WorkerKey>;
+  /** Newest first, the revoked ones too. */
+  keys(): Promise<WorkerKey[]>;
+  key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
+  /** Newest first, without the revoked ones. */
+  validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
+  /** Ends its sessions too. Repeatable. @throws KEY_NAME_UNKNOWN */
+  revokeKey(name: string, change: Change): Promise<WorkerKey>;
+
+  /** Repeatable: the same instance of the same key gets the same session. */
+  open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
+  /** Beats once, if that key opened it and it has not ended. @returns null when there is no such session of a remote worker */
+  attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
+  /** Proof of life for many in one statement. @returns those that have not ended */
+  beat(sessionIds: number[], nowMs: number): Promise<number[]>;
+  /** Claims of these sessions that are asked back. */
+  recalls(sessionIds: number[]): Promise<SessionRecall[]>;
+  /** By session the sum of its claims' fences: two that differ are of two lists. Those with no claim are left out. */
+  heldSums(sessionIds: number[]): Promise<Map<number, number>>;
+  /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
+  directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
+  /** What the book says of claims that a worker speaks of: is, or was, each this session's? In the order given. */
+  look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
+  /** Tasks of these groups that have none of these names. */
+  tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
+}
+
+export interface NewKey {
+  name: string;
+  groups: string[];
+  hash: Buffer;
+  createdBy: string;
+  reason?: string;
+}
+
+export interface WorkerKey {
+  keyId: number;
+  name: string;
+  groups: string[];
+  createdMs: number;
+  createdBy: string;
+  revokedMs: number | null;
+}
+
+export interface SessionOwner {
+  keyId: number;
+  instance: string;
+  /** The tasks that it can run; null: any. */
+  tasks: string[] | null;
+}
+
+export interface RemoteSession {
+  sessionId: number;
+  keyId: number;
+  node: string;
+  groups: string[];
+  tasks: string[] | null;
+  timeoutMs: number;
+  ended: boolean;
+}
+
+export interface SessionRecall {
+  sessionId: number;
+  runId: number;
+  fence: number;
+  kind: "cancel" | "withdraw";
+  why: string;
+}
+
+/**
+ * `held`: the session has the claim. `ended`, `retried`, `released`: it had, and said so. `lost`: it had, and the claim was
+ * taken back. `foreign`: another session's. `unknown`: no such claim was ever made.
+ */
+export interface ClaimStanding {
+  standing: "held" | "ended" | "retried" | "released" | "lost" | "foreign" | "unknown";
+  taskId: number;
+  attempt: number;
+  losses: number;
+  linked: boolean;
+  /** Of one that ended. */
+  outcome: "succeeded" | "failed" | "cancelled" | null;
+}

@@ -1,0 +1,143 @@
+/**
+ * carillon/client: the HTTP API, typed by the contract that the server checks requests against.
+ *
+ *   const api = client({ server: "https://carillon.example", token: process.env.CARILLON_TOKEN });
+ *   const { items } = await api.listRuns({ task: "settle", state: ["failed"] });
+ *   await api.pauseTask({ task: "settle", reason: "the bank is closed" });
+ */
+
+import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../base/errors.ts";
+import { problemWords } from "../run/problem-words.ts";
+import { type RouteShape, writes } from "./contract/route.ts";
+import type { Answer, Event, Given, RouteId, StreamId } from "./contract.ts";
+import { routeIds, shapeOf } from "./contract.ts";
+import { EventReader } from "./event-reader.ts";
+
+export interface ClientOptions {
+  /** Where a server is reached; in a browser default the page's own. */
+  server?: string;
+  /** A token; without one the browser's sign-in counts. */
+  token?: string;
+  /** Default: the runtime's own. */
+  fetch?: typeof fetch;
+}
+
+export interface CallOptions {
+  /** Repeated with the same key, the request is done once. */
+  idempotencyKey?: string;
+  /** The version that the change is made from; default: whatever is there. */
+  ifVersion?: number;
+  signal?: AbortSignal;
+}
+
+type Call<Id extends RouteId> =
+  Record<never, never> extends Given<Id>
+    ? (given?: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>
+    : (given: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>;
+
+/** A stream ends with an error where the connection does; go on with `after` or read anew. */
+type Stream<Id extends StreamId> =
+  Record<never, never> extends Given<Id>
+    ? (given?: Given<Id>, options?: Pick<CallOptions, "signal">) => AsyncIterable<Event<Id>>
+    : (given: Given<Id>, options?: Pick<CallOptions, "signal">) => AsyncIterable<Event<Id>>;
+
+export type Client = { [Id in Exclude<RouteId, StreamId>]: Call<Id> } & { [Id in StreamId]: Stream<Id> };
+
+/** Every method rejects with a CarillonError: the server's, or SERVER_UNREACHABLE. */
+export function client(options: ClientOptions = {}): Client {
+  const calls = routeIds.map((routeId) => {
+    const shape = shapeOf(routeId);
+    const call = shape.event
+      ? (given: object = {}, more: CallOptions = {}) => follow(options, shape, given, more)
+      : (given: object = {}, more: CallOptions = {}) => ask(options, shape, given, more);
+    return [routeId, call] as const;
+  });
+  return Object.fromEntries(calls) as unknown as Client;
+}
+
+async function ask(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions): Promise<unknown> {
+  const response = await send(options, shape, given, more);
+  return response.status === 204 ? undefined : readJson(await response.text(), options);
+}
+
+/** @throws SERVER_UNREACHABLE for what is none: something else answers there, or stands between */
+function readJson(text: string, { server }: ClientOptions): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CarillonError("SERVER_UNREACHABLE", `what answers at ${server || "the server"} is no Carillon: no JSON`, {
+      cause,
+      hint: "Check the URL, and what stands between here and there.",
+    });
+  }
+}
+
+async function* follow(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions) {
+  const response = await send(options, shape, given, more);
+  if (!response.body) return;
+  const reader = new EventReader();
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
+    for (const data of reader.read(decoder.decode(chunk, { stream: true }))) yield readJson(data, options) as never;
+}
+
+/** @throws CarillonError for whatever is not 2xx */
+async function send(
+  { server = "", token, fetch: ask = fetch }: ClientOptions,
+  shape: RouteShape,
+  given: object,
+  { idempotencyKey, ifVersion, signal }: CallOptions,
+): Promise<Response> {
+  const { path, query, body } = partsOf(shape, given as Record<string, unknown>);
+  const headers: Record<string, string> = { accept: shape.event ? "text/event-stream" : "application/json" };
+  if (token !== undefined) headers.authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["content-type"] = "application/json";
+  if (idempotencyKey !== undefined && writes(shape)) headers["idempotency-key"] = idempotencyKey;
+  if (shape.etag === "demands") headers["if-match"] = ifVersion === undefined ? "*" : `"${ifVersion}"`;
+  let response: Response;
+  try {
+    response = await ask(`${server.replace(/\/$/, "")}${path}${query}`, {
+      method: shape.method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new CarillonError("SERVER_UNREACHABLE", `no answer from ${server || "the server"}: ${messageOf(cause)}`, {
+      cause,
+      hint: "Check the URL, and that a node listens there.",
+    });
+  }
+  if (response.ok) return response;
+  throw await refusal(response);
+}
+
+/** What was given, by where it goes. */
+export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
+  const query = new URLSearchParams();
+  const body: Record<string, unknown> = {};
+  const places: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (shape.params && name in shape.params.shape) places[name] = encodeURIComponent(String(value));
+    else if (shape.query && name in shape.query.shape)
+      for (const one of [value].flat()) query.append(name, String(one));
+    else body[name] = value;
+  }
+  const path = shape.path.replace(/\{(\w+)\}/g, (_, name: string) => places[name] ?? "");
+  const text = query.toString();
+  return { path, query: text === "" ? "" : `?${text}`, body: shape.body ? body : undefined };
+}
+
+async function refusal(response: Response): Promise<CarillonError> {
+  const text = await response.text();
+  const { code = "", detail, hint = "", path = "" } = problemWords(text);
+  const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : "SERVER_UNREACHABLE";
+  const after = Number(response.headers.get("retry-after"));
+  return new CarillonError(known, detail ?? `the server answered ${response.status}`, {
+    hint,
+    path,
+    ...(after > 0 ? { retryAfterMs: after * 1_000 } : {}),
+  });
+}

@@ -1,0 +1,118 @@
+import { readFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { touches } from "../access/access.ts";
+import { version } from "../base/version.ts";
+import { optionNames, optionRows } from "../task/options.ts";
+import { partsOf } from "./client.ts";
+import { writes } from "./contract/route.ts";
+import { routeIds, shapeOf } from "./contract.ts";
+import { EventReader, eventText } from "./event-reader.ts";
+import { describeApi } from "./openapi.ts";
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+describe("the contract", () => {
+  test("has each path once a method, and every place of it in params", () => {
+    const seen = routeIds.map((routeId) => `${shapeOf(routeId).method} ${shapeOf(routeId).path}`);
+    expect(new Set(seen).size).toBe(seen.length);
+    for (const routeId of routeIds) {
+      const { path, params } = shapeOf(routeId);
+      const places = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      expect([routeId, Object.keys(params?.shape ?? {})]).toEqual([routeId, places]);
+    }
+  });
+
+  test("says of each route which namespaces it is about: of what its path names, that one's", () => {
+    const named = ["task", "calendar", "group", "key", "run", "operation", "silence"];
+    for (const routeId of routeIds) {
+      const { touches: about, params, policy } = shapeOf(routeId);
+      const place = Object.keys(params?.shape ?? {}).find((one) => named.includes(one));
+      expect([routeId, touches]).toEqual([routeId, expect.arrayContaining([about])]);
+      expect([routeId, named.includes(about) ? about : undefined]).toEqual([routeId, place]);
+      if (about === "nothing")
+        expect([routeId, policy]).toEqual([routeId, expect.stringMatching(/anyone|signed-in|viewer/)]);
+    }
+  });
+
+  test("uses no name twice in path, query and body: the client takes them as one", () => {
+    for (const routeId of routeIds) {
+      const { params, query, body } = shapeOf(routeId);
+      const names = [params, query, body].flatMap((part) => Object.keys(part?.shape ?? {}));
+      expect([routeId, names]).toEqual([routeId, [...new Set(names)]]);
+    }
+  });
+
+  test("gives every list a cursor and a bounded page, and lets no GET change anything", () => {
+    for (const routeId of routeIds) {
+      const { method, query, answer, body } = shapeOf(routeId);
+      const isPage = answer && "shape" in answer && "items" in (answer.shape as object);
+      if (isPage)
+        expect([routeId, Object.keys(query?.shape ?? {})]).toEqual([
+          routeId,
+          expect.arrayContaining(["cursor", "limit"]),
+        ]);
+      if (method === "GET") expect([routeId, body, writes({ method })]).toEqual([routeId, undefined, false]);
+    }
+  });
+
+  test("is on the OpenAPI page: every route, and every option of a task", () => {
+    const page = JSON.parse(JSON.stringify(describeApi(version)));
+    for (const routeId of routeIds) {
+      const { path, method } = shapeOf(routeId);
+      expect(page.paths[path][method.toLowerCase()]).toMatchObject({ operationId: routeId });
+    }
+    const { properties, additionalProperties } = page.components.schemas.TaskOptions;
+    expect([Object.keys(properties), additionalProperties]).toEqual([optionNames, false]);
+    for (const [option, { description }] of optionRows) expect(properties[option]).toMatchObject({ description });
+  });
+
+  test("and the client import nothing that a browser lacks", () => {
+    const seen = new Set<string>();
+    const foreign: string[] = [];
+    const follow = (file: string) => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      const text = readFileSync(join(here, file), "utf8");
+      for (const [, kind = "", specifier = ""] of text.matchAll(
+        /^(import type|import|export)[^;]*? from "([^"]+)";/gms,
+      )) {
+        if (kind === "import type") continue;
+        if (specifier.startsWith(".")) follow(posix.join(posix.dirname(file), specifier));
+        else if (specifier !== "zod") foreign.push(`${file}: ${specifier}`);
+      }
+    };
+    follow("client.ts");
+    expect(foreign).toEqual([]);
+    expect(seen.size).toBeGreaterThan(8);
+  });
+});
+
+describe("the client", () => {
+  test("puts what it is given where it belongs", () => {
+    const given = { task: "a/b c", reason: "why?" };
+    expect(partsOf(shapeOf("pauseTask"), given)).toEqual({
+      path: "/v1/tasks/a%2Fb%20c/pause",
+      query: "",
+      body: { reason: "why?" },
+    });
+    const runs = { state: ["failed", "cancelled"], limit: 5, task: undefined };
+    expect(partsOf(shapeOf("listRuns"), runs)).toEqual({
+      path: "/v1/runs",
+      query: "?state=failed&state=cancelled&limit=5",
+      body: undefined,
+    });
+  });
+
+  test("reads events however they are cut", () => {
+    const sent = `: beat\n\n${eventText({ a: "x\ny" }, "7")}${eventText([1])}data: {\r\ndata: "b":2}\r\n\r\n`;
+    for (const size of [1, 2, 7, 1_000]) {
+      const reader = new EventReader();
+      const read: unknown[] = [];
+      for (let at = 0; at < sent.length; at += size)
+        for (const data of reader.read(sent.slice(at, at + size))) read.push(JSON.parse(data));
+      expect(read).toEqual([{ a: "x\ny" }, [1], { b: 2 }]);
+    }
+  });
+});

@@ -1,0 +1,62 @@
+/** The HTTP API, version 1: every route, in one table. docs/api.md tells how to use it, the OpenAPI page is made from it. */
+import type { z } from "zod";
+import { accessRoutes } from "./contract/access.ts";
+import { alarmRoutes } from "./contract/alarms.ts";
+import { bundleRoutes } from "./contract/bundles.ts";
+import { calendarRoutes } from "./contract/calendars.ts";
+import { clusterRoutes } from "./contract/cluster.ts";
+import { operationRoutes } from "./contract/operations.ts";
+import type { RouteShape } from "./contract/route.ts";
+import { runRoutes } from "./contract/runs.ts";
+import { secretRoutes } from "./contract/secrets.ts";
+import { taskRoutes } from "./contract/tasks.ts";
+import { timelineRoutes } from "./contract/timeline.ts";
+
+export const routes = {
+  ...taskRoutes,
+  ...bundleRoutes,
+  ...timelineRoutes,
+  ...runRoutes,
+  ...operationRoutes,
+  ...calendarRoutes,
+  ...clusterRoutes,
+  ...accessRoutes,
+  ...secretRoutes,
+  ...alarmRoutes,
+} as const;
+
+export type Routes = typeof routes;
+export type RouteId = keyof Routes;
+export const routeIds = Object.keys(routes) as RouteId[];
+
+/** A route by its id, as any route is. */
+export const shapeOf = (routeId: RouteId): RouteShape => routes[routeId];
+
+type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape extends { [N in Name]: infer Schema }
+  ? Schema extends z.ZodType
+    ? Side extends "input"
+      ? z.input<Schema>
+      : z.output<Schema>
+    : Record<never, never>
+  : Record<never, never>;
+
+/** What a caller gives: what is in the path, the query and the body, as one. */
+export type Given<Id extends RouteId> = Part<Routes[Id], "params", "input"> &
+  Part<Routes[Id], "query", "input"> &
+  Part<Routes[Id], "body", "input">;
+
+/** The same as the server has it, checked and with defaults. */
+export type Read<Id extends RouteId> = Part<Routes[Id], "params", "output"> &
+  Part<Routes[Id], "query", "output"> &
+  Part<Routes[Id], "body", "output">;
+
+export type Answer<Id extends RouteId> = Routes[Id] extends { answer: infer Schema }
+  ? Schema extends z.ZodType
+    ? z.output<Schema>
+    : undefined
+  : never;
+
+export type StreamId = { [Id in RouteId]: Routes[Id] extends { event: z.ZodType } ? Id : never }[RouteId];
+export type Event<Id extends StreamId> = Routes[Id] extends { event: infer Schema extends z.ZodType }
+  ? z.output<Schema>
+  : never;

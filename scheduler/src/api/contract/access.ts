@@ -1,0 +1,356 @@
+import { z } from "zod";
+import { roles, type Scope, scopes } from "../../access/access.ts";
+import { limits } from "../../base/limits.ts";
+import { namespaceLength } from "../../base/namespace.ts";
+import { duration, id, json, maybeTime, name, page, paged, reason, route, text, time, versionNumber } from "./route.ts";
+
+const role = z.enum(roles);
+const scope = z.enum(scopes as [Scope, ...Scope[]]);
+const userName = name(100);
+/** One that is longer than bcrypt's 72 bytes is hashed whole; above this it is no password any more. */
+const password = z.string().min(1).max(limits.passwordLength);
+
+const namespace = name(namespaceLength);
+/** The role everywhere stands among them as the namespace `*`. */
+const grants = z.array(z.strictObject({ namespace: z.string(), role }));
+const givenGrants = z
+  .array(z.strictObject({ namespace, role }))
+  .max(limits.grants)
+  .describe("Roles in one namespace each, instead of or above the role everywhere.");
+const maybeRole = role.nullable().describe("Everywhere; null: only where the grants say.");
+
+const user = z
+  .strictObject({
+    name: userName,
+    role: maybeRole,
+    grants,
+    created: time,
+    createdBy: z.string(),
+    disabled: maybeTime,
+    version: versionNumber.describe("Of the rights, and of whether one may sign in."),
+    provided: z.boolean().describe("Signed in by a provider, without a password."),
+  })
+  .meta({ id: "User" });
+
+const token = z
+  .strictObject({
+    name: userName,
+    user: z.string(),
+    role,
+    scopes: z.array(scope).nullable().describe("null: everything that the role may."),
+    namespaces: z.array(z.string()).nullable().describe("null: wherever its user's role is."),
+    created: time,
+    expires: time,
+    revoked: maybeTime,
+  })
+  .meta({ id: "Token" });
+
+const key = z
+  .strictObject({ name: userName, groups: z.array(z.string()), created: time, by: z.string(), revoked: maybeTime })
+  .meta({ id: "WorkerKey" });
+
+const me = z
+  .strictObject({
+    user: z.string(),
+    token: z.string().nullable(),
+    role: maybeRole,
+    grants,
+    scopes: z.array(scope).nullable(),
+    expires: maybeTime,
+  })
+  .meta({ id: "Me" });
+
+const signIn = z
+  .strictObject({
+    signIn: id,
+    begun: time,
+    seen: time.describe("Last used; uses of the same minute are one."),
+    expires: time.describe("Without a further use."),
+    address: z.string().nullable().describe("Whom it was begun from; null: not known."),
+    agent: z.string().nullable().describe("What its browser calls itself."),
+    present: z.boolean().describe("It is the one of this request."),
+  })
+  .meta({ id: "SignIn" });
+
+const userParams = z.strictObject({ user: userName });
+const noun = "access" as const;
+
+export const accessRoutes = {
+  howToSignIn: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/sign-in",
+    noun,
+    policy: "anyone",
+    summary: "How one may sign in here: by a password, and where a provider is named, by going to its path",
+    answer: z.strictObject({
+      provider: z.strictObject({ label: z.string(), path: z.string() }).nullable(),
+      cookie: z.boolean().describe("Whether this browser holds a sign-in, which may have ended: else it need not ask."),
+    }),
+    errors: [],
+  }),
+  signIn: route({
+    touches: "nothing",
+    method: "POST",
+    path: "/v1/sign-in",
+    noun,
+    policy: "anyone",
+    summary: "Sign in with a password; the cookie that is set is for browsers",
+    body: z.strictObject({ name: userName, password }),
+    answer: me,
+    errors: ["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"],
+  }),
+  signOut: route({
+    touches: "nothing",
+    method: "POST",
+    path: "/v1/sign-out",
+    noun,
+    policy: "signed-in",
+    summary: "End this sign-in",
+    answer: null,
+    errors: [],
+  }),
+  getMe: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/me",
+    noun,
+    policy: "signed-in",
+    summary: "Who asks, and what that one may",
+    answer: me,
+    errors: [],
+  }),
+  listSignIns: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/me/sign-ins",
+    noun,
+    policy: "signed-in",
+    summary: "One's own sign-ins that have not ended, newest first",
+    query: z.strictObject(paged),
+    answer: page(signIn),
+    errors: [],
+  }),
+  endSignIn: route({
+    touches: "nothing",
+    method: "DELETE",
+    path: "/v1/me/sign-ins/{signIn}",
+    noun,
+    policy: "signed-in",
+    summary: "End a sign-in of one's own, in whatever browser it is",
+    params: z.strictObject({ signIn: id }),
+    answer: null,
+    errors: ["SIGN_IN_UNKNOWN"],
+  }),
+  changePassword: route({
+    touches: "nothing",
+    method: "POST",
+    path: "/v1/me/password",
+    noun,
+    policy: "signed-in",
+    unseen: ["present", "next"],
+    summary: "Change one's own password; every other sign-in of one's own ends",
+    body: z.strictObject({ present: password, next: password }),
+    answer: null,
+    errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "TOO_MANY_ATTEMPTS"],
+  }),
+  listUsers: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/users",
+    noun,
+    policy: "admin",
+    summary: "Users, by name",
+    query: z.strictObject(paged),
+    answer: page(user),
+    errors: [],
+  }),
+  createUser: route({
+    touches: "cluster",
+    method: "POST",
+    path: "/v1/users",
+    noun,
+    policy: "admin",
+    status: 201,
+    unseen: ["password"],
+    summary: "Make a user",
+    body: z.strictObject({ name: userName, password, role: maybeRole, grants: givenGrants.optional(), reason }),
+    answer: user,
+    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "TASK_INVALID", "OPTION_INVALID"],
+  }),
+  changeUser: route({
+    touches: "cluster",
+    method: "PATCH",
+    path: "/v1/users/{user}",
+    noun,
+    policy: "admin",
+    params: userParams,
+    unseen: ["password"],
+    etag: "demands",
+    summary: "Change a user's role or password, lock the user out, or let the user in again",
+    body: z.strictObject({
+      role: maybeRole.optional(),
+      grants: givenGrants.optional(),
+      password: password.optional(),
+      disabled: z.boolean().optional(),
+      reason,
+    }),
+    answer: user,
+    errors: ["USER_UNKNOWN", "USER_STALE", "PRECONDITION_NEEDED", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
+  }),
+  endSignInsOf: route({
+    touches: "cluster",
+    method: "DELETE",
+    path: "/v1/users/{user}/sign-ins",
+    noun,
+    policy: "admin",
+    params: userParams,
+    summary: "End every sign-in of a user, who may sign in again; tokens stay",
+    query: z.strictObject({ reason }),
+    answer: z.strictObject({ ended: z.int().min(0) }),
+    errors: ["USER_UNKNOWN"],
+  }),
+  removeUser: route({
+    touches: "cluster",
+    method: "DELETE",
+    path: "/v1/users/{user}",
+    noun,
+    policy: "admin",
+    params: userParams,
+    summary: "Remove a user with every sign-in and token",
+    query: z.strictObject({ reason }),
+    answer: user,
+    errors: ["USER_UNKNOWN", "ADMIN_NEEDED"],
+  }),
+  listTokens: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/tokens",
+    noun,
+    policy: "signed-in",
+    summary: "One's own tokens, newest first; an admin's list has everyone's",
+    query: z.strictObject(paged),
+    answer: page(token),
+    errors: [],
+  }),
+  createToken: route({
+    touches: "nothing",
+    method: "POST",
+    path: "/v1/tokens",
+    noun,
+    policy: "signed-in",
+    status: 201,
+    secret: true,
+    summary: "Make a token for a program. It is shown once",
+    body: z.strictObject({
+      name: userName,
+      role: role.optional().describe("Not above one's own; default one's own."),
+      scopes: z.array(scope).min(1).max(scopes.length).optional(),
+      namespaces: z.array(namespace).min(1).max(limits.grants).optional().describe("Where it is good at all."),
+      expiresIn: duration.optional().describe("Default 90 days, at most 366."),
+      reason,
+    }),
+    answer: token.extend({ secret: z.string() }),
+    errors: ["TOKEN_NAME_TAKEN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
+  }),
+  revokeToken: route({
+    touches: "nothing",
+    method: "DELETE",
+    path: "/v1/tokens/{token}",
+    noun,
+    policy: "signed-in",
+    summary: "Revoke a token of one's own; an admin may revoke anyone's",
+    params: z.strictObject({ token: userName }),
+    query: z.strictObject({ user: userName.optional().describe("Whose; default one's own."), reason }),
+    answer: null,
+    errors: ["TOKEN_UNKNOWN"],
+  }),
+  listWorkerKeys: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/worker-keys",
+    noun,
+    policy: "admin",
+    summary: "Worker keys, newest first: whose they are, not what they are",
+    query: z.strictObject(paged),
+    answer: page(key),
+    errors: [],
+  }),
+  createWorkerKey: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/worker-keys",
+    noun,
+    policy: "admin",
+    status: 201,
+    secret: true,
+    summary: "Make a worker key. It is shown once",
+    body: z.strictObject({
+      name: userName,
+      groups: z.array(name(limits.groupNameLength)).min(1).max(100).optional(),
+      reason,
+    }),
+    answer: key.extend({ secret: z.string() }),
+    errors: ["KEY_NAME_TAKEN", "TASK_INVALID"],
+  }),
+  revokeWorkerKey: route({
+    touches: "key",
+    method: "DELETE",
+    path: "/v1/worker-keys/{key}",
+    noun,
+    policy: "admin",
+    summary: "Lock a key's workers out; what they run is taken back",
+    params: z.strictObject({ key: userName }),
+    query: z.strictObject({ reason }),
+    answer: key,
+    errors: ["KEY_NAME_UNKNOWN"],
+  }),
+  listAudit: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/audit",
+    noun: "audit",
+    policy: "admin",
+    summary: "Every change: who, what before and after, why; newest first",
+    query: z.strictObject({
+      ...paged,
+      about: z
+        .enum([
+          "task",
+          "run",
+          "operation",
+          "calendar",
+          "user",
+          "token",
+          "worker-key",
+          "group",
+          "secret",
+          "alarm",
+          "cluster",
+        ])
+        .optional(),
+      named: text(200).optional().describe("With `about`: which one."),
+      who: name(200).optional(),
+      act: name(100).optional().describe("The verb, such as edit."),
+      since: time.optional().describe("At or after."),
+      until: time.optional().describe("Before."),
+      entry: id.optional().describe("This one alone."),
+    }),
+    answer: page(
+      z
+        .strictObject({
+          entry: id,
+          at: time,
+          who: z.string(),
+          act: z.string(),
+          about: z.string(),
+          named: z.string(),
+          before: json,
+          after: json,
+          why: z.string(),
+        })
+        .meta({ id: "AuditEntry" }),
+    ),
+    errors: [],
+  }),
+} as const;

@@ -1,0 +1,191 @@
+import { z } from "zod";
+import { alarmRules } from "../../alarms/alarms.ts";
+import { duration, id, maybeTime, name, page, paged, reason, route, spanMs, taskName, time } from "./route.ts";
+
+const rule = z.enum(alarmRules);
+const noun = "alarms" as const;
+
+const alarm = z
+  .strictObject({
+    rule,
+    task: taskName.nullable().describe("null: the cluster."),
+    opened: time,
+    last: time,
+    count: z.int().describe("How many times; 0: it cannot be counted."),
+    text: z.string(),
+    run: id.nullable(),
+    acknowledged: z.strictObject({ at: time, by: z.string(), why: z.string() }).nullable(),
+    silencedUntil: maybeTime,
+  })
+  .meta({ id: "Alarm" });
+
+const silence = z
+  .strictObject({
+    silence: id,
+    rule: rule.nullable().describe("null: any."),
+    task: taskName.nullable().describe("null: any."),
+    from: time,
+    until: time,
+    by: z.string(),
+    reason: z.string(),
+  })
+  .meta({ id: "Silence" });
+
+const message = z
+  .strictObject({
+    message: id,
+    channel: z.string(),
+    rule: z.enum([...alarmRules, "test"]),
+    kind: z.enum(["raised", "summary", "cleared", "test"]),
+    created: time,
+    state: z.enum(["waiting", "sent", "given up"]),
+    attempts: z.int(),
+    sent: maybeTime,
+    next: maybeTime.describe("When it is tried again, or, while a node is at it, by another."),
+    error: z.string().nullable().describe("Of the last try."),
+  })
+  .meta({ id: "AlarmNotice" });
+
+export const alarmRoutes = {
+  listAlarms: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/alarms",
+    noun,
+    policy: "viewer",
+    summary: "What is wrong now, the latest first",
+    query: z.strictObject({ ...paged, rule: rule.optional(), task: taskName.optional() }),
+    answer: page(alarm),
+    errors: [],
+  }),
+  acknowledgeAlarm: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/alarms/{rule}/acknowledge",
+    noun,
+    policy: "operator",
+    summary: "Say that open alarms of a rule are known: they are told of no more until they are over and come again",
+    params: z.strictObject({ rule }),
+    body: z.strictObject({ task: taskName.optional().describe("Default: all that are open."), reason }),
+    answer: z.strictObject({ acknowledged: z.int() }),
+    errors: ["ALARM_UNKNOWN"],
+  }),
+  listAlarmRules: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/alarm-rules",
+    noun,
+    policy: "viewer",
+    summary: "By which rules the node that answers looks, and whom each tells",
+    answer: z.strictObject({
+      summaryMs: spanMs.nullable().describe("null: this node has no alarms."),
+      rules: z.array(
+        z.strictObject({
+          rule,
+          words: z.string(),
+          afterMs: spanMs.nullable().describe("How long it lasts before it is an alarm; null: at once."),
+          channels: z.array(z.string()),
+        }),
+      ),
+    }),
+    errors: [],
+  }),
+  listAlarmChannels: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/alarm-channels",
+    noun,
+    policy: "viewer",
+    summary: "Where messages go, by the node that answers; without what is secret of it",
+    answer: z.strictObject({
+      channels: z.array(
+        z.strictObject({
+          name: z.string(),
+          kind: z.enum(["webhook", "mail"]),
+          to: z.string().describe("A host, or addresses."),
+          signed: z.boolean(),
+          rules: z.array(rule),
+        }),
+      ),
+    }),
+    errors: [],
+  }),
+  testAlarmChannel: route({
+    touches: "cluster",
+    method: "POST",
+    path: "/v1/alarm-channels/{channel}/test",
+    noun,
+    policy: "operator",
+    status: 202,
+    summary: "Send a message that says that nothing is wrong, the way all others go",
+    params: z.strictObject({ channel: name(50) }),
+    body: z.strictObject({ reason }),
+    answer: message,
+    errors: ["ALARM_UNKNOWN"],
+  }),
+  listAlarmMessages: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/alarm-messages",
+    noun,
+    policy: "viewer",
+    summary: "What was told, or waits to be, newest first",
+    query: z.strictObject(paged),
+    answer: page(message),
+    errors: [],
+  }),
+  getAlarmMessage: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/alarm-messages/{message}",
+    noun,
+    policy: "viewer",
+    summary: "A message as it is read, and each try to send it",
+    params: z.strictObject({ message: id }),
+    answer: message.extend({
+      subject: z.string(),
+      text: z.string(),
+      tries: z.array(z.strictObject({ attempt: z.int(), at: time, node: z.string(), error: z.string().nullable() })),
+    }),
+    errors: ["ALARM_UNKNOWN"],
+  }),
+  listSilences: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/alarm-silences",
+    noun,
+    policy: "viewer",
+    summary: "What is not told of for a while, newest first",
+    answer: z.strictObject({ silences: z.array(silence) }),
+    errors: [],
+  }),
+  silenceAlarms: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/alarm-silences",
+    noun,
+    policy: "operator",
+    status: 201,
+    summary: "Tell nothing of a rule, a task or all for a while; what is open then is told afterwards",
+    body: z.strictObject({
+      rule: rule.optional().describe("Default: any."),
+      task: taskName.optional().describe("Default: any, and the cluster."),
+      for: duration.describe("At most 30 days."),
+      reason,
+    }),
+    answer: silence,
+    errors: ["OPTION_INVALID", "DURATION_INVALID"],
+  }),
+  endSilence: route({
+    touches: "silence",
+    method: "DELETE",
+    path: "/v1/alarm-silences/{silence}",
+    noun,
+    policy: "operator",
+    summary: "End a silence before its time",
+    params: z.strictObject({ silence: id }),
+    query: z.strictObject({ reason }),
+    answer: null,
+    errors: ["ALARM_UNKNOWN"],
+  }),
+} as const;

@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { limits } from "../../base/limits.ts";
+import { json, name, reason, route, taskName, time } from "./route.ts";
+import { taskOptions } from "./task-options.ts";
+import { invalidTask, storedDefinition } from "./tasks.ts";
+
+const kind = z.enum(["create", "change", "adopt", "remove", "none", "refused"]);
+
+const asked = {
+  tasks: z
+    .array(z.strictObject({ task: taskName, options: taskOptions }))
+    .max(limits.tasksPerPlan)
+    .describe("All that the bundle is to have."),
+  prune: z.boolean().default(false).describe("Remove what the bundle once applied and is not among the tasks."),
+  adopt: z.boolean().default(false).describe("Take over tasks that are there and no bundle's."),
+  overwriteEdits: z.boolean().default(false).describe("Put back what was edited by hand."),
+};
+
+const step = z
+  .strictObject({
+    task: taskName,
+    kind,
+    why: z.string().optional().describe("It is refused."),
+    hint: z.string().optional(),
+    version: z.int().describe("That it is made from; 0: there never was one."),
+    definition: storedDefinition.nullable().describe("As it will be; null: it is removed, or another's."),
+    changes: z.array(z.strictObject({ path: z.string(), was: json, is: json })),
+    drift: z
+      .array(z.strictObject({ part: z.string(), applied: json, stored: json }))
+      .describe("Parts that were changed since the last apply."),
+    keepsEdits: z.boolean().describe("They stay as they are."),
+    by: z.strictObject({ author: z.string(), reason: z.string(), changed: time }).optional(),
+  })
+  .meta({ id: "PlanStep" });
+
+const params = z.strictObject({ bundle: name(100) });
+const noun = "tasks" as const;
+const shared = { touches: "body", method: "POST", noun, params, large: true } as const;
+const errors = [...invalidTask, "TASK_DUPLICATE", "OPTION_INVALID"] as const;
+
+/** Tasks as code: see docs/as-code.md. */
+export const bundleRoutes = {
+  planBundle: route({
+    ...shared,
+    path: "/v1/bundles/{bundle}/plan",
+    policy: "viewer",
+    asks: true,
+    summary: "What would have to be done so that a bundle's tasks are these; changes nothing",
+    body: z.strictObject(asked),
+    answer: z.strictObject({
+      plan: z.string().describe("The same for the same steps from the same versions."),
+      bundle: z.string(),
+      steps: z.array(step).describe("In the order in which they are carried out."),
+      left: z.array(taskName).describe("The bundle's, not among the tasks, and left without `prune`."),
+    }),
+    errors,
+  }),
+  applyBundle: route({
+    ...shared,
+    path: "/v1/bundles/{bundle}/apply",
+    policy: "editor",
+    summary: "Make a bundle's tasks these, each in a transaction; the answer says of each whether it was done",
+    body: z.strictObject({
+      ...asked,
+      plan: name(50).describe("Refused unless this is what there is to do; *: whatever there is."),
+      reason,
+    }),
+    answer: z.strictObject({
+      plan: z.string(),
+      bundle: z.string(),
+      applied: z.array(
+        z.strictObject({
+          task: taskName,
+          kind,
+          version: z.int().describe("What it is at now."),
+          error: z
+            .strictObject({
+              code: z.string(),
+              path: z.string().default("").describe("The part of the task that is wrong; empty: none in particular."),
+              message: z.string(),
+              hint: z.string(),
+            })
+            .optional()
+            .describe("It was not done, for this reason."),
+        }),
+      ),
+    }),
+    errors: [...errors, "TASK_STALE", "PLAN_REFUSED"],
+  }),
+} as const;

@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { id, maybeTime, name, page, paged, reason, route, spanMs, taskName, texts, time } from "./route.ts";
+import { runSummary } from "./runs.ts";
+
+const member = {
+  sessionId: id,
+  node: z.string(),
+  role: z.enum(["node", "worker"]),
+  host: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  timeoutMs: z.int(),
+  groups: z.array(z.string()),
+  labels: texts,
+  capacity: z.int().nullable(),
+  address: z.string().nullable().describe("Where the others reach it."),
+  observer: z.boolean(),
+  release: z.string().nullable().describe("Whose definitions it brings; null: it brings none, or is too old to say."),
+  reliesOn: z.enum(["store", "service"]),
+  started: time,
+  seen: time,
+  silent: z.boolean().describe("Its beat stood still for longer than its timeout."),
+  stillMs: spanMs
+    .nullable()
+    .describe("For so long its event loop has stood still, while a thread of it keeps its session; null: it turns."),
+  tasks: z
+    .array(z.string())
+    .nullable()
+    .describe("That it has handlers for, of a worker that said so; null: any of its groups."),
+  settings: z
+    .looseObject({ retentionMs: spanMs, horizonMs: spanMs, claimAheadMs: spanMs })
+    .nullable()
+    .describe("That must agree with those of others, as far as it told them."),
+};
+
+const term = z
+  .strictObject({
+    term: id,
+    node: z.string(),
+    sessionId: id,
+    elected: time,
+    ended: maybeTime,
+    endedWhy: z.string().nullable(),
+  })
+  .meta({ id: "Term" });
+
+const noun = "cluster" as const;
+
+export const clusterRoutes = {
+  getCluster: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/cluster",
+    noun,
+    policy: "viewer",
+    summary: "Whose store this is, who leads, and by what the nodes coordinate",
+    answer: z.strictObject({
+      cluster: z.string(),
+      version: z.string().describe("Of the node that answers."),
+      node: z.string().describe("The one that answers."),
+      now: time.describe("The store's clock."),
+      term: z.int(),
+      leader: z.strictObject({ node: z.string(), since: time }).nullable(),
+      coordination: z.string().nullable(),
+    }),
+    errors: [],
+  }),
+  listNodes: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/nodes",
+    noun,
+    policy: "viewer",
+    summary: "Scheduler nodes that live, by name",
+    query: z.strictObject(paged),
+    answer: page(z.strictObject({ ...member, leads: z.boolean() }).meta({ id: "Node" })),
+    errors: [],
+  }),
+  listWorkers: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/workers",
+    noun,
+    policy: "viewer",
+    summary: "Processes that run tasks, by name, with how much they have",
+    query: z.strictObject({ ...paged, group: name(100).optional() }),
+    answer: page(
+      z
+        .strictObject({ ...member, held: z.int().describe("Claims that it has."), draining: z.boolean() })
+        .meta({ id: "Worker" }),
+    ),
+    errors: [],
+  }),
+  listGroups: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/groups",
+    noun,
+    policy: "viewer",
+    summary: "Groups of workers, by name, with what each has to do",
+    query: z.strictObject(paged),
+    answer: page(
+      z
+        .strictObject({
+          name: z.string(),
+          tasks: z.int(),
+          workers: z.int().describe("That live and serve it."),
+          limit: z.int().nullable().describe("Runs of it at once, on all workers together."),
+          claimed: z.int(),
+          waiting: z.int().describe("Due, and nobody has them; counted up to 1000."),
+          changed: z.strictObject({ at: time, by: z.string(), why: z.string() }).nullable(),
+        })
+        .meta({ id: "Group" }),
+    ),
+    errors: [],
+  }),
+  limitGroup: route({
+    touches: "group",
+    method: "PUT",
+    path: "/v1/groups/{group}/limit",
+    noun,
+    policy: "operator",
+    summary: "Run at most so many of a group at once; null: no limit",
+    params: z.strictObject({ group: name(100) }),
+    body: z.strictObject({ limit: z.int().nullable(), reason }),
+    answer: z.strictObject({ group: z.string(), limit: z.int().nullable(), changed: z.boolean() }),
+    errors: ["GROUP_UNKNOWN", "OPTION_INVALID"],
+  }),
+  listTerms: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/terms",
+    noun,
+    policy: "viewer",
+    summary: "Who led when, and why that ended; newest first",
+    query: z.strictObject(paged),
+    answer: page(term),
+    errors: [],
+  }),
+  search: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/search",
+    noun,
+    policy: "viewer",
+    summary: "Tasks, runs, workers and calendars that a text names",
+    query: z.strictObject({ q: name(200) }),
+    answer: z.strictObject({
+      tasks: z.array(z.strictObject({ name: taskName, group: z.string() })),
+      runs: z.array(runSummary).describe("By number."),
+      workers: z.array(z.strictObject({ node: z.string(), role: z.enum(["node", "worker"]) })),
+      calendars: z.array(z.string()),
+    }),
+    errors: [],
+  }),
+  followEvents: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/events",
+    noun,
+    policy: "viewer",
+    summary: "What happens, as it happens. A hint may be lost, doubled or late: read what it is about",
+    query: z.strictObject({ task: taskName.optional().describe("Only runs of this task.") }),
+    event: z.discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("ended"), run: runSummary }),
+      z.strictObject({
+        type: z.literal("more"),
+        ended: z.int().describe("So many ended at once that they are only counted."),
+      }),
+      z.strictObject({ type: z.enum(["tasks", "operations", "leadership", "resync"]) }),
+    ]),
+    errors: ["SERVER_BUSY", "STREAMS_TAKEN"],
+  }),
+} as const;

@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { limits } from "../../base/limits.ts";
+import { namespaceLength } from "../../base/namespace.ts";
+import { operationKinds, operationStates } from "../../run/operations.ts";
+import { id, maybeTime, name, page, paged, reason, route, taskName, time } from "./route.ts";
+import { runStates } from "./runs.ts";
+
+const filter = z
+  .strictObject({
+    task: taskName,
+    matching: name(limits.taskNameLength),
+    group: name(limits.groupNameLength),
+    namespaces: z.array(name(namespaceLength)).min(1).max(limits.grants).describe("Whose tasks are meant."),
+    fingerprint: name(100),
+    run: id.describe("Of dead letters: the one of this run."),
+    states: z.array(z.enum(runStates)).max(runStates.length),
+    since: time,
+    until: time,
+    all: z.boolean().describe("Everything is meant, and nothing else is given."),
+  })
+  .partial()
+  .meta({ id: "Filter" });
+
+const range = z
+  .strictObject({
+    from: time,
+    to: time,
+    perSecond: z.number().nullable(),
+    reverse: z.boolean().describe("The newest first."),
+    missed: z.boolean().describe("Also slots that the ledger tells as missed or skipped."),
+  })
+  .meta({ id: "BackfillRange" });
+
+const operation = z
+  .strictObject({
+    operation: id,
+    kind: z.enum(operationKinds),
+    state: z.enum(operationStates),
+    author: z.string(),
+    reason: z.string(),
+    filter,
+    range: range.optional(),
+    total: z.int(),
+    done: z.int(),
+    passed: z.int().describe("What needed nothing any more when its turn came."),
+    failed: z.int(),
+    error: z.string().nullable(),
+    created: time,
+    started: maybeTime,
+    ended: maybeTime,
+  })
+  .meta({ id: "Operation" });
+
+const kindOf = z.enum(operationKinds);
+const params = z.strictObject({ operation: id });
+const refused = ["FILTER_EMPTY", "OPTION_INVALID", "TASK_UNKNOWN"] as const;
+const asked = {
+  kind: kindOf,
+  filter,
+  range: range
+    .partial({ to: true, perSecond: true, reverse: true, missed: true })
+    .optional()
+    .describe("Of a backfill."),
+};
+const reasonOf = z.strictObject({ code: z.string(), words: z.string() }).nullable();
+const noun = "operations" as const;
+
+const letters = {
+  task: taskName.optional(),
+  matching: name(limits.taskNameLength).optional(),
+  group: name(limits.groupNameLength).optional(),
+  namespaces: z.array(name(namespaceLength)).max(limits.grants).optional().describe("Whose tasks' letters."),
+  since: time.optional(),
+  until: time.optional(),
+  fingerprint: name(100).optional(),
+};
+
+export const operationRoutes = {
+  listOperations: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/operations",
+    noun,
+    policy: "viewer",
+    summary: "What acts on many tasks or runs, newest first",
+    query: z.strictObject(paged),
+    answer: page(operation),
+    errors: [],
+  }),
+  getOperation: route({
+    touches: "operation",
+    method: "GET",
+    path: "/v1/operations/{operation}",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "How far an operation is",
+    answer: operation,
+    errors: ["OPERATION_UNKNOWN"],
+  }),
+  previewOperation: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/operations/preview",
+    noun,
+    policy: "operator",
+    asks: true,
+    summary: "What an operation would act on: how many, and the first of them",
+    body: z.strictObject(asked),
+    answer: z.strictObject({ total: z.int(), first: z.array(z.string()) }),
+    errors: refused,
+  }),
+  beginOperation: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/operations",
+    noun,
+    policy: "operator",
+    status: 202,
+    summary: "Pause, resume, cancel, run again, redrive, dismiss or backfill everything that a filter matches",
+    body: z.strictObject({ ...asked, reason }),
+    answer: operation,
+    errors: refused,
+  }),
+  stopOperation: route({
+    touches: "operation",
+    method: "POST",
+    path: "/v1/operations/{operation}/stop",
+    noun,
+    policy: "operator",
+    params,
+    summary: "Stop an operation where it is; what it did stays",
+    answer: operation,
+    errors: ["OPERATION_UNKNOWN", "OPERATION_STATE"],
+  }),
+  listDeadGroups: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/dead-letters/groups",
+    noun,
+    policy: "viewer",
+    summary: `Open dead letters counted by what they failed of: the ${limits.deadGroups} largest groups, the largest first`,
+    query: z.strictObject(letters),
+    answer: z.strictObject({
+      groups: z.array(
+        z.strictObject({
+          fingerprint: z.string(),
+          reason: reasonOf,
+          letters: z.int(),
+          tasks: z.array(taskName).describe(`The first by name, ${limits.deadGroupTasks} at most.`),
+          taskCount: z.int(),
+          first: time,
+          last: time,
+          lastRun: id,
+        }),
+      ),
+      total: z
+        .strictObject({ groups: z.int(), letters: z.int() })
+        .describe("Of all, also of those that are not listed."),
+    }),
+    errors: [],
+  }),
+  listDeadLetters: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/dead-letters",
+    noun,
+    policy: "viewer",
+    summary: "Open dead letters, newest first",
+    query: z.strictObject({ ...paged, ...letters }),
+    answer: page(z.strictObject({ run: id, task: taskName, ended: time, fingerprint: z.string() })),
+    errors: [],
+  }),
+} as const;

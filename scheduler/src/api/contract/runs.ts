@@ -1,0 +1,302 @@
+import { z } from "zod";
+import { limits } from "../../base/limits.ts";
+import { liveStates, outcomes } from "../../run/run.ts";
+import {
+  duration,
+  id,
+  json,
+  limit,
+  maybeTime,
+  name,
+  page,
+  paged,
+  reason,
+  route,
+  spanMs,
+  taskName,
+  text,
+  time,
+} from "./route.ts";
+
+export const runStates = [...liveStates, ...outcomes] as const;
+
+const failure = z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable();
+
+export const runSummary = z
+  .strictObject({
+    run: id,
+    task: taskName,
+    version: z.int(),
+    state: z.enum(runStates),
+    source: z.enum(["slot", "enqueue", "manual", "child", "after", "chain", "join"]),
+    priority: z.int(),
+    key: z.string().nullable(),
+    slot: maybeTime,
+    due: time,
+    created: time,
+    claimed: maybeTime,
+    started: maybeTime,
+    ended: maybeTime,
+    lateMs: spanMs.nullable(),
+    tookMs: spanMs.nullable(),
+    attempt: z.int(),
+    fence: z.int().nullable(),
+    node: z.string().nullable(),
+    addressee: z.string().nullable(),
+    limitKey: z.string().nullable(),
+    shard: z.strictObject({ index: z.int(), total: z.int() }).nullable(),
+    error: failure,
+  })
+  .meta({ id: "RunSummary" });
+
+const attempt = z.strictObject({
+  attempt: z.int(),
+  fence: z.int(),
+  node: z.string().nullable(),
+  claimed: maybeTime,
+  started: maybeTime,
+  ended: time,
+  outcome: z.string(),
+  error: failure,
+});
+
+const run = runSummary
+  .extend({
+    payload: json,
+    progress: json,
+    result: json,
+    attempts: z.array(attempt).describe("That did not end the run; its last one is told by the run itself."),
+    relatives: z.array(
+      z.strictObject({
+        run: id,
+        task: taskName,
+        state: z.string(),
+        relation: z.enum(["parent", "input", "child", "after", "join", "chain"]),
+      }),
+    ),
+    late: z
+      .array(
+        z.strictObject({ at: time, fence: z.int(), node: z.string().nullable(), outcome: z.string(), error: json }),
+      )
+      .describe("What workers said of it too late: refused, and kept."),
+    letter: z
+      .strictObject({
+        fingerprint: z.string(),
+        state: z.enum(["open", "redriven", "dismissed"]),
+        redrivenBy: id.nullable(),
+      })
+      .nullable()
+      .describe("The dead letter that it is."),
+    redrives: id.nullable().describe("The run whose dead letter it redrives."),
+  })
+  .meta({ id: "Run" });
+
+const logLevels = ["debug", "info", "warn", "error"] as const;
+const logLine = z
+  .strictObject({
+    id: z.string().describe("Its place in the log; `after` takes it."),
+    at: time,
+    attempt: z.int(),
+    level: z.enum(logLevels),
+    message: z.string(),
+    fields: json,
+  })
+  .meta({ id: "LogLine" });
+
+const params = z.strictObject({ run: id });
+const enqueued = z
+  .strictObject({
+    run: id,
+    created: z.boolean().describe("False: an unfinished run had the key already, and this is that run."),
+  })
+  .meta({ id: "Enqueued" });
+
+const when = {
+  payload: json.optional(),
+  in: duration.optional().describe("Due this long from now."),
+  at: time.optional().describe("Due at this time."),
+  key: name(limits.keyLength).optional().describe("At most one unfinished run of a task has a key."),
+  limitKey: name(limits.keyLength).optional(),
+  priority: z.int().min(0).max(9).optional(),
+};
+const payloadErrors = [
+  "TASK_UNKNOWN",
+  "PAYLOAD_TOO_LARGE",
+  "PAYLOAD_NOT_JSON",
+  "OPTION_INVALID",
+  "DURATION_INVALID",
+] as const;
+const noun = "runs" as const;
+
+export const runRoutes = {
+  listRuns: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/runs",
+    noun,
+    policy: "viewer",
+    summary: "Runs: what is under way or overdue by due time, then what ended, newest first",
+    query: z.strictObject({
+      ...paged,
+      task: taskName.optional(),
+      state: z
+        .array(z.enum(runStates))
+        .max(runStates.length)
+        .optional()
+        .describe("Default: all, but for runs that wait for their time; those are `ready`."),
+      since: time.optional().describe("Live ones due, others ended, at or after."),
+      until: time.optional().describe("Live ones due, others ended, before."),
+    }),
+    answer: page(runSummary),
+    errors: ["TASK_UNKNOWN"],
+  }),
+  listRecentRuns: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/recent-runs",
+    noun,
+    policy: "viewer",
+    summary: "The last ended runs of several tasks, newest first; a task that there is not has none",
+    query: z.strictObject({
+      task: z.array(taskName).min(1).max(limits.recentTasks),
+      each: z.int().min(1).max(limits.recentRuns).default(20).describe("Runs of each task at most."),
+    }),
+    answer: z.strictObject({
+      tasks: z.array(
+        z.strictObject({
+          task: taskName,
+          runs: z.array(
+            z.strictObject({
+              run: id,
+              state: z.enum(outcomes),
+              due: time,
+              ended: time,
+              lateMs: spanMs.nullable(),
+              tookMs: spanMs.nullable(),
+            }),
+          ),
+        }),
+      ),
+    }),
+    errors: [],
+  }),
+  getRun: route({
+    touches: "run",
+    method: "GET",
+    path: "/v1/runs/{run}",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "One run with its attempts, where it comes from and what came of it",
+    answer: run,
+    errors: ["RUN_UNKNOWN"],
+  }),
+  listLogs: route({
+    touches: "run",
+    method: "GET",
+    path: "/v1/runs/{run}/logs",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "A run's log, oldest line first or newest",
+    query: z.strictObject({
+      cursor: paged.cursor,
+      limit: limit(1_000, 200),
+      order: z.enum(["oldest", "newest"]).default("oldest"),
+      beside: z
+        .string()
+        .max(100)
+        .optional()
+        .describe("A line's id: only lines after it, newest first only those before it. A cursor goes before it."),
+      level: z.enum(logLevels).optional().describe("No lines of a lesser level."),
+      find: text(200).min(1).optional().describe("Only lines with this in message or fields; A to Z are as a to z."),
+    }),
+    answer: page(logLine),
+    errors: ["RUN_UNKNOWN"],
+  }),
+  tailLogs: route({
+    touches: "run",
+    method: "GET",
+    path: "/v1/runs/{run}/logs/tail",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "A run's log as it is written; ends with the run",
+    query: z.strictObject({
+      after: z.string().max(100).optional().describe("Only lines after this one; also Last-Event-ID."),
+    }),
+    event: z.discriminatedUnion("type", [
+      z.strictObject({ type: z.literal("line"), line: logLine }),
+      z.strictObject({ type: z.literal("end"), state: z.enum(runStates) }),
+    ]),
+    errors: ["RUN_UNKNOWN", "SERVER_BUSY", "STREAMS_TAKEN"],
+  }),
+  runTask: route({
+    touches: "task",
+    method: "POST",
+    path: "/v1/tasks/{task}/runs",
+    noun,
+    policy: "operator",
+    status: 201,
+    summary: "Run a task now or later, beside its schedule",
+    params: z.strictObject({ task: taskName }),
+    body: z.strictObject({ ...when, reason }),
+    answer: enqueued,
+    errors: payloadErrors,
+  }),
+  enqueueRuns: route({
+    touches: "body",
+    method: "POST",
+    path: "/v1/runs",
+    noun,
+    policy: "operator",
+    status: 201,
+    large: true,
+    summary: "Enqueue many runs at once: all of them, or none",
+    body: z.strictObject({
+      runs: z
+        .array(z.strictObject({ task: taskName, ...when }))
+        .min(1)
+        .max(limits.runsPerRequest),
+    }),
+    answer: z.strictObject({ runs: z.array(enqueued) }),
+    errors: payloadErrors,
+  }),
+  cancelRun: route({
+    touches: "run",
+    method: "POST",
+    path: "/v1/runs/{run}/cancel",
+    noun,
+    policy: "operator",
+    params,
+    summary: "Cancel a run: one that waits never starts, one that runs is told to stop",
+    body: z.strictObject({ reason }),
+    answer: z.strictObject({ run: id, outcome: z.enum(["cancelled", "stopping"]) }),
+    errors: ["RUN_UNKNOWN", "RUN_STATE"],
+  }),
+  rerunRun: route({
+    touches: "run",
+    method: "POST",
+    path: "/v1/runs/{run}/rerun",
+    noun,
+    policy: "operator",
+    params,
+    status: 201,
+    summary: "Run an ended run again: a new run with its payload, key and priority",
+    body: z.strictObject({ reason }),
+    answer: enqueued,
+    errors: ["RUN_UNKNOWN", "RUN_STATE", "TASK_UNKNOWN"],
+  }),
+  decideRun: route({
+    touches: "run",
+    method: "POST",
+    path: "/v1/runs/{run}/decide",
+    noun,
+    policy: "operator",
+    params,
+    summary: "Decide what becomes of a run whose worker was lost, where its task asks",
+    body: z.strictObject({ how: z.enum(["retry", "fail"]), reason }),
+    answer: null,
+    errors: ["RUN_UNKNOWN", "RUN_STATE"],
+  }),
+} as const;

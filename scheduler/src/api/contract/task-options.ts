@@ -1,0 +1,130 @@
+/** A task's options in the contract, made from their table. What cannot stand together is refused by the library's check. */
+import { z } from "zod";
+import { limits } from "../../base/limits.ts";
+import type { FieldShape, Shape } from "../../task/kinds/kinds.ts";
+import { optionRows, type TaskOptions } from "../../task/options.ts";
+import { duration, json, name, text, texts } from "./route.ts";
+
+const bounds = {
+  fromMs: z.number().optional().describe("No slot before."),
+  untilMs: z.number().optional().describe("No slot after; one at this very moment is the last."),
+  times: z.int().min(1).optional().describe("So many slots, counted from fromMs."),
+};
+
+const zoned = {
+  zone: z.string().max(100).optional(),
+  gap: z.enum(["skip", "shift"]).optional(),
+  overlap: z.enum(["first", "last", "both"]).optional(),
+};
+
+const schedule = z
+  .discriminatedUnion("type", [
+    z.strictObject({
+      type: z.literal("cron"),
+      expression: text(limits.cronTextLength),
+      ...zoned,
+      jitterMs: z.int().min(0).optional(),
+      ...bounds,
+    }),
+    z.strictObject({
+      type: z.literal("every"),
+      everyMs: z.int().min(1),
+      mode: z.enum(["rate", "delay"]).optional(),
+      anchorMs: z.number().optional(),
+      jitterMs: z.int().min(0).optional(),
+      ...bounds,
+    }),
+    z.strictObject({
+      type: z.literal("interval"),
+      count: z.int().min(1).describe("Every n days, weeks, months or years of the calendar."),
+      unit: z.enum(["day", "week", "month", "year"]),
+      on: z
+        .array(z.union([z.int(), z.string().max(20)]))
+        .max(100)
+        .optional()
+        .describe('Of a week "MON"; of a month 15, "last", "TUE#2", "FRIL"; of a year "04-15".'),
+      at: z.array(z.string().max(10)).max(100).optional().describe('Times of day: "09:00".'),
+      anchor: z.string().max(10).optional().describe("A local date; its period is one that has slots."),
+      monthEnd: z.enum(["last", "skip"]).optional().describe("For a month that lacks the day."),
+      ...zoned,
+      jitterMs: z.int().min(0).optional(),
+      ...bounds,
+    }),
+    z.strictObject({
+      type: z.literal("rrule"),
+      rule: text(limits.ruleTextLength).describe(
+        "The value of an RRULE (RFC 5545), or lines with DTSTART, RRULE, RDATE, EXDATE.",
+      ),
+      start: z.string().max(30).optional().describe("The local time that the rule counts from."),
+      rdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
+      exdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
+      ...zoned,
+      jitterMs: z.int().min(0).optional(),
+      ...bounds,
+    }),
+    z.strictObject({ type: z.literal("at"), atMs: z.number() }),
+    z.strictObject({ type: z.literal("manual") }),
+  ])
+  .meta({ id: "Schedule" });
+
+function schemaOf(shape: Shape): z.ZodType {
+  switch (shape.is) {
+    case "duration":
+      return duration;
+    case "count":
+      // Said here, and checked by the library: it names the option, where a union of schemas says that none fits.
+      return z.int().meta({ minimum: shape.least, maximum: shape.most });
+    case "share":
+      return z.number().meta({ minimum: 0, maximum: 1 });
+    case "flag":
+      return z.boolean();
+    case "choice":
+      return z.enum(shape.values as [string, ...string[]]);
+    case "text":
+      if (shape.longest === null) return z.string();
+      return shape.isName ? name(shape.longest) : text(shape.longest);
+    case "texts":
+      return texts;
+    case "json":
+      return json;
+    case "schema":
+      return z.record(z.string(), json);
+    case "schedule":
+      return schedule;
+    case "list":
+      return z.array(schemaOf(shape.of)).max(shape.most);
+    case "object":
+      return z.strictObject(
+        Object.fromEntries(
+          Object.entries(shape.fields).map(([field, one]) => [field, fieldSchema(one, shape.mergedByEdits)]),
+        ),
+      );
+    case "either":
+      return z.union(shape.of.map(schemaOf) as [z.ZodType, ...z.ZodType[]]);
+  }
+}
+
+function fieldSchema({ shape, required, description }: FieldShape, mayBeLeftOut = false): z.ZodType {
+  const schema = schemaOf(shape).describe(description);
+  return required && !mayBeLeftOut ? schema : schema.optional();
+}
+
+const rows = optionRows.map(([option, { kind, nullable, description }]) => {
+  const schema = schemaOf(kind.shape);
+  return [option, (nullable ? schema.nullable() : schema).describe(description).optional()] as const;
+});
+
+/** An edit may name some fields of a policy only. */
+type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
+
+/** As in code (TaskOptions), with what is usual of a schedule left out. */
+export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> & {
+  schedule?: z.input<typeof schedule>;
+  retry?: Some<TaskOptions["retry"]>;
+  misfire?: Some<TaskOptions["misfire"]>;
+};
+
+export const taskOptions = z.strictObject(Object.fromEntries(rows)).meta({ id: "TaskOptions" }) as unknown as z.ZodType<
+  GivenOptions,
+  GivenOptions
+>;

@@ -1,0 +1,376 @@
+import { z } from "zod";
+import { limits } from "../../base/limits.ts";
+import { namespaceLength } from "../../base/namespace.ts";
+import {
+  id,
+  json,
+  maybeTime,
+  name,
+  page,
+  paged,
+  reason,
+  route,
+  taskName,
+  texts,
+  time,
+  versionNumber,
+} from "./route.ts";
+import { taskOptions } from "./task-options.ts";
+
+const counters = z.strictObject({
+  succeeded: z.int(),
+  failed: z.int(),
+  cancelled: z.int(),
+  skipped: z.int(),
+  missed: z.int(),
+  retried: z.int(),
+});
+
+export const storedDefinition = z
+  .record(z.string(), json)
+  .describe("As the store has it: complete, with all defaults.");
+
+const taskSummary = z
+  .strictObject({
+    name: taskName,
+    version: id,
+    group: z.string(),
+    schedule: json,
+    route: json,
+    labels: texts,
+    limit: json,
+    rate: json,
+    words: z.string().describe("The schedule in words."),
+    next: maybeTime.describe("The next slot; null when none is to come."),
+    paused: z.strictObject({ at: time, by: z.string(), why: z.string() }).nullable(),
+    edited: z.array(z.string()).describe("Parts that were edited by hand; they stay so whatever the code says."),
+    counters: counters.describe("Of ended runs and missed slots; exact."),
+  })
+  .meta({ id: "TaskSummary" });
+
+export const task = taskSummary
+  .extend({
+    id: id.describe("Its number, by which jitter is drawn."),
+    description: z.string(),
+    changed: time,
+    bundle: z.string().nullable().describe("Whose files define it."),
+    definition: storedDefinition,
+  })
+  .meta({ id: "Task" });
+
+const version = z
+  .strictObject({ version: id, author: z.string(), reason: z.string(), changed: time, definition: storedDefinition })
+  .meta({ id: "TaskVersion" });
+
+const change = z.strictObject({ part: z.string(), was: json, is: json });
+const changed = z
+  .strictObject({
+    name: taskName,
+    version: id,
+    changed: z.boolean(),
+    changes: z.array(change),
+    edited: z.array(z.string()),
+  })
+  .meta({ id: "TaskChanged" });
+
+const params = z.strictObject({ task: taskName });
+const unknown = ["TASK_UNKNOWN"] as const;
+export const invalidTask = [
+  "TASK_INVALID",
+  "SCHEDULE_INVALID",
+  "CRON_INVALID",
+  "CRON_NEVER",
+  "RRULE_INVALID",
+  "RRULE_NEVER",
+  "SLOT_TOO_FAR",
+  "ZONE_UNKNOWN",
+  "DURATION_INVALID",
+  "CALENDAR_UNKNOWN",
+  "PAYLOAD_NOT_JSON",
+  "PAYLOAD_TOO_LARGE",
+] as const as readonly (
+  | "TASK_INVALID"
+  | "SCHEDULE_INVALID"
+  | "CRON_INVALID"
+  | "CRON_NEVER"
+  | "RRULE_INVALID"
+  | "RRULE_NEVER"
+  | "SLOT_TOO_FAR"
+  | "ZONE_UNKNOWN"
+  | "DURATION_INVALID"
+  | "CALENDAR_UNKNOWN"
+  | "PAYLOAD_NOT_JSON"
+  | "PAYLOAD_TOO_LARGE"
+)[];
+
+const slot = z
+  .strictObject({
+    slot: time,
+    outcome: z.enum(["run", "skipped", "missed"]),
+    run: id.nullable(),
+    reason: z.string().nullable(),
+    term: z.int().nullable(),
+    accepted: time,
+  })
+  .meta({ id: "Slot" });
+
+const noun = "tasks" as const;
+
+export const taskRoutes = {
+  listTasks: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/tasks",
+    noun,
+    policy: "viewer",
+    summary: "Tasks, by name",
+    query: z.strictObject({
+      ...paged,
+      group: name(limits.groupNameLength).optional(),
+      matching: name(limits.taskNameLength).optional().describe("* stands for any text, ? for one character."),
+      namespace: name(namespaceLength).optional(),
+      paused: z.boolean().optional(),
+    }),
+    answer: page(taskSummary),
+    errors: [],
+  }),
+  listComing: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/coming",
+    noun,
+    policy: "viewer",
+    summary: "The tasks that fire next, by time; what is planned already is among the runs that wait",
+    query: z.strictObject({ count: z.int().min(1).max(limits.comingTasks).default(20) }),
+    answer: z.strictObject({ coming: z.array(z.strictObject({ task: taskName, group: z.string(), next: time })) }),
+    errors: [],
+  }),
+  getTask: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}",
+    noun,
+    policy: "viewer",
+    params,
+    etag: "gives",
+    summary: "One task with its definition",
+    answer: task,
+    errors: unknown,
+  }),
+  listFollowers: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/followers",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "The tasks that come after this one, by name",
+    answer: z.strictObject({
+      followers: z.array(
+        z.strictObject({ task: taskName, on: z.enum(["success", "failure", "any"]), with: z.array(taskName) }),
+      ),
+    }),
+    errors: unknown,
+  }),
+  listTaskReleases: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/releases",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "Which releases of the code that defines the task there are, the newest first",
+    answer: z.strictObject({
+      releases: z.array(
+        z.strictObject({
+          release: z.string().describe("Its label, and a short text that stands for all its definitions."),
+          number: z.int().nullable().describe("Of a label that is a whole number: the greater one holds."),
+          inForce: z.boolean().describe("The task has this release's definition."),
+          first: time.describe("When it first brought a definition."),
+          seen: time.describe("When a process of it last started or ended."),
+          processes: z.array(z.string()).describe("Those of it that live."),
+        }),
+      ),
+    }),
+    errors: unknown,
+  }),
+  listTaskVersions: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/versions",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "The versions of a task's definition, newest first",
+    query: z.strictObject(paged),
+    answer: page(version),
+    errors: unknown,
+  }),
+  diffTask: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/diff",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "What differs between two versions",
+    query: z.strictObject({ from: versionNumber, to: versionNumber.optional().describe("Default: the present one.") }),
+    answer: z.strictObject({ from: id, to: id, changes: z.array(change) }),
+    errors: [...unknown, "VERSION_UNKNOWN"],
+  }),
+  listUpcomingSlots: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/upcoming",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "The slots to come, with what calendar and blackouts make of each",
+    query: z.strictObject({
+      after: time.optional().describe("Default: now."),
+      count: z.int().min(1).max(1_000).default(20),
+    }),
+    answer: z.strictObject({
+      zone: z.string(),
+      words: z.string(),
+      paused: z.boolean(),
+      slots: z.array(z.strictObject({ slot: time, due: maybeTime, note: z.string() })),
+    }),
+    errors: unknown,
+  }),
+  listSlots: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/slots",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "What came of past slots, newest first, and what was missed or skipped as ranges",
+    query: z.strictObject({ ...paged, since: time.optional(), until: time.optional() }),
+    answer: z.strictObject({
+      items: z.array(slot),
+      next: z.string().nullable(),
+      ranges: z.array(
+        z.strictObject({
+          from: time,
+          to: time,
+          version: id,
+          slots: z.int().nullable(),
+          outcome: z.enum(["skipped", "missed"]),
+          reason: z.string(),
+        }),
+      ),
+    }),
+    errors: unknown,
+  }),
+  checkPayload: route({
+    touches: "task",
+    method: "POST",
+    path: "/v1/tasks/{task}/payload",
+    noun,
+    policy: "viewer",
+    params,
+    asks: true,
+    summary: "What a task's payload schema has against a payload, and where; changes nothing",
+    body: z.strictObject({ payload: json }),
+    answer: z.strictObject({
+      checked: z.boolean().describe("false: it has no schema, or one that only its handler can check."),
+      issues: z.array(z.strictObject({ path: z.array(z.union([z.string(), z.int()])), message: z.string() })),
+    }),
+    errors: unknown,
+  }),
+  createTask: route({
+    touches: "task",
+    method: "PUT",
+    path: "/v1/tasks/{task}",
+    noun,
+    policy: "editor",
+    params,
+    etag: "gives",
+    status: 201,
+    summary: "Define a task that no code stands behind, such as a command or a URL to call",
+    body: z.strictObject({ options: taskOptions, reason }),
+    answer: task,
+    errors: [...invalidTask, "TASK_NAME_TAKEN"],
+  }),
+  defineTask: route({
+    touches: "task",
+    method: "PUT",
+    path: "/v1/tasks/{task}/definition",
+    noun,
+    policy: "editor",
+    params,
+    etag: "demands",
+    summary:
+      "Say anew what defines a task, as code would: what was edited by hand stays. From version 0: there is none",
+    body: z.strictObject({ options: taskOptions, reason }),
+    answer: changed,
+    errors: [...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED"],
+  }),
+  editTask: route({
+    touches: "task",
+    method: "PATCH",
+    path: "/v1/tasks/{task}",
+    noun,
+    policy: "editor",
+    params,
+    etag: "demands",
+    summary: "Edit parts of a task; they stay so when its code is started again",
+    body: z.strictObject({ options: taskOptions, reason }),
+    answer: changed,
+    errors: [...unknown, ...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED"],
+  }),
+  revertTask: route({
+    touches: "task",
+    method: "POST",
+    path: "/v1/tasks/{task}/revert",
+    noun,
+    policy: "editor",
+    params,
+    etag: "demands",
+    summary: "Go back: edited parts to what the code says, or all of it to an earlier version",
+    body: z.strictObject({
+      parts: z.array(name(50)).min(1).max(50).optional().describe("Default: all that were edited."),
+      version: versionNumber.optional().describe("Instead: what the task was at this version."),
+      reason,
+    }),
+    answer: changed,
+    errors: [...unknown, ...invalidTask, "TASK_STALE", "PRECONDITION_NEEDED", "VERSION_UNKNOWN", "OPTION_INVALID"],
+  }),
+  removeTask: route({
+    touches: "task",
+    method: "DELETE",
+    path: "/v1/tasks/{task}",
+    noun,
+    policy: "editor",
+    params,
+    summary: "Remove a task: nothing of it is planned or started again, its history stays",
+    query: z.strictObject({ reason }),
+    answer: null,
+    errors: unknown,
+  }),
+  pauseTask: route({
+    touches: "task",
+    method: "POST",
+    path: "/v1/tasks/{task}/pause",
+    noun,
+    policy: "operator",
+    params,
+    summary: "Stop firing a task; answered when nothing of it that had not started can start any more",
+    body: z.strictObject({ reason }),
+    answer: z.strictObject({ name: taskName, paused: z.boolean(), running: z.array(id).describe("Runs that go on.") }),
+    errors: unknown,
+  }),
+  resumeTask: route({
+    touches: "task",
+    method: "POST",
+    path: "/v1/tasks/{task}/resume",
+    noun,
+    policy: "operator",
+    params,
+    summary: "Let a paused task fire again, from now on",
+    body: z.strictObject({ reason }),
+    answer: z.strictObject({ name: taskName, paused: z.boolean(), next: maybeTime }),
+    errors: unknown,
+  }),
+} as const;

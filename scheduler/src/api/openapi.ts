@@ -1,0 +1,186 @@
+/** The OpenAPI 3.1 page of the API, made from the contract. Every server gives it as /v1/openapi.json; it is kept nowhere else. */
+import { z } from "zod";
+import { isKept, type RouteShape, writes } from "./contract/route.ts";
+import { type RouteId, routeIds, shapeOf } from "./contract.ts";
+import { statusOf } from "./problem-status.ts";
+import { problem } from "./worker-protocol.ts";
+
+type Schema = { [name: string]: unknown };
+
+/** Refusals that any route may give, by status. */
+const always = [400, 401, 403, 429, 503];
+const refusals: Record<number, string> = {
+  400: "The request is not what this page says.",
+  401: "Nobody is signed in, or the token is not known, expired or revoked.",
+  403: "Whoever asks may not do this.",
+  404: "There is no such thing.",
+  409: "What is there does not allow it, or the first request with this idempotency key is still under way.",
+  412: "It was changed since it was read.",
+  413: "The request is larger than the server reads.",
+  422: "The idempotency key was used for another request.",
+  428: "The change does not say which version it is made from.",
+  429: "Too many attempts; Retry-After says how long to wait.",
+  503: "The store is away, the server is stopping, or it has too much to do.",
+};
+
+export function describeApi(version: string): object {
+  const schemas: Schema = {};
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const routeId of routeIds) {
+    const shape = shapeOf(routeId);
+    paths[shape.path] ??= {};
+    (paths[shape.path] as Schema)[shape.method.toLowerCase()] = operationOf(routeId, shape, schemas);
+  }
+  lifted(problem.meta({ id: "Problem" }), "output", schemas);
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Carillon",
+      version,
+      description: "Tasks that run on time and are accounted for. See docs/api.md and docs/access.md.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    security: [{ token: [] }, { cookie: [] }],
+    tags: [...new Set(routeIds.map((routeId) => shapeOf(routeId).noun))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", description: "A token, ct_…" },
+        cookie: { type: "apiKey", in: "cookie", name: "carillon" },
+      },
+      responses: Object.fromEntries(
+        Object.entries(refusals).map(([status, description]) => [
+          status,
+          {
+            description,
+            content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+          },
+        ]),
+      ),
+      schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
+    },
+  };
+}
+
+function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): object {
+  const { noun, summary, policy, params, query, body, answer, event, status, errors } = shape;
+  const needs =
+    policy === "anyone"
+      ? "Needs no sign-in."
+      : policy === "signed-in"
+        ? ""
+        : `Needs the role ${policy} ${whereOf(shape)}.`;
+  const once = shape.secret ? " The answer has a secret, which is shown this once." : "";
+  const refused = errors.length === 0 ? "" : ` Refused by ${errors.join(", ")}.`;
+  return {
+    operationId: routeId,
+    tags: [noun],
+    summary,
+    ...(needs + once + refused === "" ? {} : { description: `${needs}${once}${refused}`.trim() }),
+    ...(policy === "anyone" ? { security: [] } : {}),
+    parameters: [
+      ...parametersOf(params, "path", schemas),
+      ...parametersOf(query, "query", schemas),
+      ...headersOf(shape),
+    ],
+    ...(body ? { requestBody: { required: true, content: jsonOf(body, "input", schemas) } } : {}),
+    responses: {
+      [answer === null ? 204 : (status ?? 200)]: {
+        description: answer === null ? "Done." : event ? "A stream of events." : "Answered.",
+        ...(shape.etag ? { headers: { etag: { schema: { type: "string" }, description: "The version." } } } : {}),
+        ...(event
+          ? { content: { "text/event-stream": { schema: lifted(event, "output", schemas) } } }
+          : answer
+            ? { content: jsonOf(answer, "output", schemas) }
+            : {}),
+      },
+      ...refusalsOf(shape),
+    },
+  };
+}
+
+const whereOf = ({ touches }: RouteShape): string =>
+  touches === "cluster"
+    ? "everywhere"
+    : touches === "nothing" || touches === "listed"
+      ? "somewhere"
+      : "in the namespace that it is about";
+
+function refusalsOf(shape: RouteShape): object {
+  // Whatever changes something may come with an idempotency key.
+  const statuses = new Set([
+    ...always,
+    ...(isKept(shape) ? [409, 413, 422] : writes(shape) ? [413] : []),
+    ...shape.errors.map(statusOf),
+  ]);
+  return Object.fromEntries(
+    [...statuses]
+      .sort()
+      .map((status) => [status, { $ref: `#/components/responses/${status in refusals ? status : 400}` }]),
+  );
+}
+
+function headersOf(shape: RouteShape): object[] {
+  const header = (name: string, required: boolean, description: string) => ({
+    name,
+    in: "header",
+    required,
+    description,
+    schema: { type: "string" },
+  });
+  return [
+    ...(isKept(shape)
+      ? [header("idempotency-key", false, "Repeated with the same key, the request is done once and answered as then.")]
+      : []),
+    ...(shape.etag === "demands"
+      ? [header("if-match", true, "The ETag of what the change is made from; * for whatever is there.")]
+      : []),
+  ];
+}
+
+function parametersOf(given: z.ZodObject | undefined, place: "path" | "query", schemas: Schema): object[] {
+  if (!given) return [];
+  const { properties = {}, required = [] } = lifted(given, "input", schemas) as {
+    properties?: Record<string, Schema>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    ...(description === undefined ? {} : { description }),
+    ...(schema.type === "array" ? { style: "form", explode: true } : {}),
+    schema,
+  }));
+}
+
+const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema) => ({
+  "application/json": { schema: lifted(schema, io, schemas) },
+});
+
+/** Its JSON schema; the parts of it that have a name of their own stand under `components` and are referred to. */
+function lifted(schema: z.ZodType, io: "input" | "output", schemas: Schema): Schema {
+  const { $schema: _, $defs = {}, id, ...rest } = z.toJSONSchema(schema, { io }) as Schema & { $defs?: Schema };
+  for (const [name, part] of Object.entries($defs)) schemas[name] = pointed(part as Schema);
+  const own = pointed(rest);
+  if (typeof id !== "string") return own;
+  schemas[id] = own;
+  return { $ref: `#/components/schemas/${id}` };
+}
+
+function pointed(part: unknown): Schema {
+  if (Array.isArray(part)) return part.map(pointed) as unknown as Schema;
+  if (typeof part !== "object" || part === null) return part as Schema;
+  const given = part as Schema;
+  // A date-time's pattern spells out leap years, a thousand characters each time; the format says the same.
+  const left = (entry: string) =>
+    !(entry === "id" && typeof given.id === "string") && !(entry === "pattern" && given.format === "date-time");
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      if (!left(name)) return [];
+      const isRef = name === "$ref" && typeof value === "string";
+      return [[name, isRef ? value.replace("#/$defs/", "#/components/schemas/") : pointed(value)]];
+    }),
+  );
+}

@@ -1,0 +1,28 @@
+import type { BackfillRange, OperationRecord } from "../run/operations.ts";
+import { iso, isoTime } from "./run-json.ts";
+
+/** An operation as JSON for programs: the command line's --json and the HTTP API give the same. */
+export function operationObject(operation: OperationRecord) {
+  const { operationId, createdMs, startedMs, endedMs, filter, range, ...rest } = operation;
+  const { sinceMs, untilMs, runId, ...named } = filter;
+  return {
+    operation: operationId,
+    ...rest,
+    filter: {
+      ...named,
+      ...(runId === undefined ? {} : { run: runId }),
+      ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
+      ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
+    },
+    ...(range === undefined ? {} : { range: rangeObject(range) }),
+    created: isoTime(createdMs),
+    started: iso(startedMs),
+    ended: iso(endedMs),
+  };
+}
+
+const rangeObject = ({ fromMs, toMs, ...rest }: BackfillRange) => ({
+  ...rest,
+  from: isoTime(fromMs),
+  to: isoTime(toMs),
+});

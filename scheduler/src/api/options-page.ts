@@ -1,0 +1,111 @@
+/** docs/task-options.md, made from the table of task options; a test keeps it up to date. */
+
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import type { FieldShape, Shape } from "../task/kinds/kinds.ts";
+import { type OptionRow, optionRows, usualWritten } from "../task/options.ts";
+
+const head = `# Task options
+
+What can be said of a task: in code (\`carillon.task(name, options, handler)\`), in a file of tasks ([as-code.md](as-code.md)), by the
+HTTP API ([api.md](api.md)) and by \`carillon tasks edit\` ([cli.md](cli.md)). Each row of these tables is a row, or a field of
+one, of [\`options.ts\`](../scheduler/src/task/options.ts), from which every one of these is made; so is this page. What policies make of what
+happens is in [policies.md](policies.md).
+
+Code has two more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's, and \`isolate\`, by which a
+handler runs in a thread or a process of its own ([flow.md](flow.md#isolated-handlers)).
+
+A duration is a number of milliseconds or a text such as \`"15m"\` or \`"1h30m"\`. An error names the option that is wrong by its \`path\`, such
+as \`retry.attempts\`. An option that can be edited is edited by \`carillon tasks edit NAME --set OPTION=VALUE\`, in the console and by the
+HTTP API while the task lives: what is planned and not claimed is planned anew, and runs that are claimed go on as they were
+([configuration.md](configuration.md#edits-by-hand-and-code)). \`null\`, and \`none\` on the command line, takes an option away where the table
+says so.
+`;
+
+const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;
+const cell = (text: string) => text.replace(/\|/g, "\\|");
+
+/** As YAML and a person write it: without quotes where none are needed. */
+function written(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
+  if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value).map(([name, one]) => `${name}: ${written(one)}`);
+    return fields.length === 0 ? "{}" : `{ ${fields.join(", ")} }`;
+  }
+  return JSON.stringify(value);
+}
+
+/** What can be given, in words. */
+function typeText(shape: Shape): string {
+  switch (shape.is) {
+    case "count":
+      return `${shape.least} to ${shape.most}`;
+    case "share":
+      return "a number from 0 to 1";
+    case "flag":
+      return "true or false";
+    case "choice":
+      return shape.values.map((value) => code(`"${value}"`)).join(", ");
+    case "text":
+      return shape.isName
+        ? `a name of at most ${shape.longest} characters`
+        : `a text${shape.longest === null ? "" : ` of at most ${shape.longest} characters`}`;
+    case "texts":
+      return "texts by name";
+    case "json":
+      return `JSON, at most ${limits.payloadBytes / 1024} kB`;
+    case "schema":
+      return "a JSON Schema";
+    case "schedule":
+      return "a [schedule](schedules.md)";
+    case "list":
+      return `a list of at most ${shape.most}: ${typeText(shape.of)}`;
+    case "object":
+      return `{ ${Object.keys(shape.fields).map(code).join(", ")} }`;
+    case "either":
+      return shape.of.map(typeText).join("; ");
+    case "duration":
+      return "a duration";
+  }
+}
+
+function optionLine(option: string, row: OptionRow): string {
+  const { kind, nullable, usual, example, since, editable, description } = row;
+  const type = `${typeText(kind.shape)}${nullable ? "; null" : ""}`;
+  const usualText = usual === null ? "none" : code(written(usualWritten(row)));
+  return `| ${[code(option), type, usualText, code(written(example)), editable ? "yes" : "no", since, cell(description)].join(" | ")} |`;
+}
+
+/** Of objects, and of what lists and alternatives hold. */
+function fieldsOf(shape: Shape): [string, FieldShape][] {
+  if (shape.is === "object")
+    return Object.entries(shape.fields).flatMap(([name, field]) => [
+      [name, field] as [string, FieldShape],
+      ...fieldsOf(field.shape).map(([inner, one]) => [`${name}.${inner}`, one] as [string, FieldShape]),
+    ]);
+  if (shape.is === "list") return fieldsOf(shape.of).map(([name, field]) => [`[].${name}`, field]);
+  return shape.is === "either" ? shape.of.flatMap(fieldsOf) : [];
+}
+
+function fieldLine(option: string, name: string, { shape, required, usual, description }: FieldShape): string {
+  const usualText = usual === undefined ? (required ? "must be given" : "none") : code(written(usual));
+  const path = name.startsWith("[") ? `${option}${name}` : `${option}.${name}`;
+  return `| ${[code(path), typeText(shape), usualText, cell(description)].join(" | ")} |`;
+}
+
+/** The whole page. */
+export const optionsPage = (): string =>
+  [
+    head,
+    "## Options\n",
+    "| option | value | default | such as | can be edited | since | |",
+    "|---|---|---|---|---|---|---|",
+    ...optionRows.map(([option, row]) => optionLine(option, row)),
+    "\n## Their fields\n",
+    "| field | value | default | |",
+    "|---|---|---|---|",
+    ...optionRows.flatMap(([option, { kind }]) =>
+      fieldsOf(kind.shape).map(([name, field]) => fieldLine(option, name, field)),
+    ),
+    "",
+  ].join("\n");

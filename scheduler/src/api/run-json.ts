@@ -1,0 +1,48 @@
+/** Runs as JSON for programs: the command line's --json and the HTTP API give the same. */
+import type { LateResult, Relative } from "../run/flow.ts";
+import type { AttemptRecord, RunRecord } from "../run/run-record.ts";
+
+export const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+/** A run as JSON for programs: times in ISO 8601, spans in milliseconds. */
+export function runSummaryObject(run: RunRecord) {
+  return {
+    run: run.runId,
+    task: run.task,
+    version: run.version,
+    state: run.state,
+    source: run.source,
+    priority: run.priority,
+    key: run.key,
+    slot: iso(run.slotMs),
+    due: isoTime(run.dueMs),
+    created: isoTime(run.createdMs),
+    claimed: iso(run.claimedMs),
+    started: iso(run.startedMs),
+    ended: iso(run.endedMs),
+    lateMs: run.startedMs === null ? null : run.startedMs - run.dueMs,
+    tookMs: run.startedMs === null || run.endedMs === null ? null : run.endedMs - run.startedMs,
+    attempt: run.attempt,
+    fence: run.fence,
+    node: run.node,
+    addressee: run.addressee ?? null,
+    limitKey: run.limitKey ?? null,
+    shard: run.shard ? { index: run.shard[0], total: run.shard[1] } : null,
+    error: run.error,
+  };
+}
+
+/** The same with what can be large. */
+export function runObject(run: RunRecord) {
+  const { error, ...rest } = runSummaryObject(run);
+  return { ...rest, payload: run.payload, progress: run.progress, result: run.result, error };
+}
+
+export function attemptObject(attempt: AttemptRecord) {
+  const { claimedMs, startedMs, endedMs, ...rest } = attempt;
+  return { ...rest, claimed: iso(claimedMs), started: iso(startedMs), ended: iso(endedMs) };
+}
+
+export const relativeObject = ({ runId, task, state, relation }: Relative) => ({ run: runId, task, state, relation });
+export const lateObject = ({ atMs, ...late }: LateResult) => ({ at: new Date(atMs).toISOString(), ...late });

@@ -1,0 +1,42 @@
+/** Tasks as JSON for programs: the command line's --json and the HTTP API give the same. */
+
+import { compileSchedule } from "../schedule/schedule.ts";
+import { nextOf } from "../slots/upcoming-slots.ts";
+import { editedParts } from "../task/edits.ts";
+import type { Counters, ReleaseOfTask, TaskRecord } from "../task/task-record.ts";
+import { iso, isoTime } from "./run-json.ts";
+
+export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
+
+export const releaseObject = ({ name, number, isInForce, firstMs, seenMs, nodes }: ReleaseOfTask) => ({
+  release: name,
+  number,
+  inForce: isInForce,
+  first: isoTime(firstMs),
+  seen: isoTime(seenMs),
+  processes: nodes,
+});
+
+export function taskObject(record: TaskRecord, counters: Counters | undefined, nowMs: number) {
+  const next = nextOf(record, nowMs);
+  const { schedule, group } = record.definition;
+  return {
+    name: record.name,
+    version: record.version,
+    group,
+    schedule,
+    route: record.definition.route ?? null,
+    labels: record.definition.labels ?? {},
+    limit: record.definition.limit ?? null,
+    rate: record.definition.rate ?? null,
+    words: compileSchedule(schedule).words(),
+    next: iso(next),
+    paused: record.paused && {
+      at: isoTime(record.paused.atMs),
+      by: record.paused.by,
+      why: record.paused.why,
+    },
+    edited: editedParts(record.definition) as string[],
+    counters: counters ?? noCounters,
+  };
+}

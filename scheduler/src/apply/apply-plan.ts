@@ -1,0 +1,153 @@
+/**
+ * What files say against what the store has: a plan, pure and whole before anything is done. See docs/as-code.md for every
+ * state of a task × what its files say.
+ */
+
+import { CarillonError } from "../base/errors.ts";
+import { type Json, shownValue } from "../base/json.ts";
+import { inOrder } from "../task/after.ts";
+import type { AppliedTask } from "../task/applied-store.ts";
+import { beneath, editedParts, keepEdits, laidOver, type TaskPart } from "../task/edits.ts";
+import { definitionText, type TaskDefinition } from "../task/task.ts";
+import { type FieldChange, fieldChanges } from "../task/written.ts";
+
+export interface Drift {
+  part: TaskPart;
+  /** As the last apply left it, or whatever else defined the task. */
+  applied: Json;
+  stored: Json;
+}
+
+export interface PlanStep {
+  task: string;
+  /** `adopt`: it is there and no bundle's. `refused`: the plan cannot be carried out; see `why`. */
+  kind: "create" | "change" | "adopt" | "remove" | "none" | "refused";
+  why?: string;
+  hint?: string;
+  /** That it is made from; 0: there never was one. */
+  version: number;
+  /** As it will be; absent: it is removed, or stays. */
+  definition?: TaskDefinition;
+  changes: FieldChange[];
+  /** Edited by hand since the last apply. */
+  drift: Drift[];
+  /** The edits stay; else the files overwrite them. */
+  keepsEdits: boolean;
+  /** Who made the version that is there. */
+  by?: { author: string; reason: string; changedMs: number };
+}
+
+export interface PlanOptions {
+  bundle: string;
+  /** Remove what the bundle owns and the files do not have any more. */
+  prune: boolean;
+  /** Take over tasks that are there and no bundle's. */
+  adopt: boolean;
+  /** Files hold over edits by hand. */
+  overwriteEdits: boolean;
+}
+
+export interface ApplyPlan {
+  bundle: string;
+  /** In the order in which they can be carried out. */
+  steps: PlanStep[];
+  /** Owned by the bundle, not in the files, and left because `prune` was not told. */
+  left: string[];
+}
+
+export function planApply(
+  wanted: readonly TaskDefinition[],
+  present: readonly AppliedTask[],
+  options: PlanOptions,
+): ApplyPlan {
+  const planning = planSteps(wanted, present, options);
+  let turn = planning.next();
+  while (!turn.done) turn = planning.next();
+  return turn.value;
+}
+
+/** The same with a stop after each task, for whoever has other things to do meanwhile. */
+export function* planSteps(
+  wanted: readonly TaskDefinition[],
+  present: readonly AppliedTask[],
+  options: PlanOptions,
+): Generator<void, ApplyPlan> {
+  const there = new Map(present.map((task) => [task.name, task]));
+  const named = new Set(wanted.map(({ name }) => name));
+  const steps: PlanStep[] = [];
+  for (const definition of inOrder(wanted)) {
+    steps.push(stepOf(definition, there.get(definition.name), options));
+    yield;
+  }
+  const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
+  // What comes after others goes before them.
+  const order = inOrder(gone.map(({ definition }) => definition))
+    .map(({ name }) => name)
+    .reverse();
+  if (!options.prune) return { bundle: options.bundle, steps, left: order };
+  for (const name of order) {
+    const task = there.get(name) as AppliedTask;
+    const shared = { task: name, version: task.version, changes: [], drift: driftOf(task), keepsEdits: false };
+    steps.push({ ...shared, by: byOf(task), kind: "remove" });
+    yield;
+  }
+  return { bundle: options.bundle, steps, left: [] };
+}
+
+/** @throws OPTION_INVALID */
+export function checkBundle(name: unknown): string {
+  if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
+  throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${shownValue(name)}`, {
+    hint: "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.",
+  });
+}
+
+/** Steps that do something. */
+export const acting = ({ steps }: ApplyPlan): PlanStep[] => steps.filter(({ kind }) => kind !== "none");
+
+function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: PlanOptions): PlanStep {
+  const base = { task: wanted.name, version: task?.version ?? 0, changes: [], drift: [], keepsEdits: false };
+  if (!task || task.removed) return { ...base, kind: "create", definition: wanted };
+  const by = byOf(task);
+  if (task.bundle !== null && task.bundle !== options.bundle) {
+    return {
+      ...base,
+      by,
+      kind: "refused",
+      why: `it belongs to the bundle ${task.bundle}`,
+      hint: `Take it out of that bundle's files and apply them with --prune, or leave it out here.`,
+    };
+  }
+  const layered = layeredOf(task);
+  const definition = options.overwriteEdits ? wanted : keepEdits(wanted, layered);
+  const drift = driftOf(task);
+  const same = definitionText(definition) === definitionText(options.overwriteEdits ? task.definition : layered);
+  const changes = fieldChanges(task.definition, definition);
+  const shared = { ...base, by, definition, changes, drift, keepsEdits: drift.length > 0 && !options.overwriteEdits };
+  if (task.bundle === null) {
+    if (options.adopt) return { ...shared, kind: "adopt" };
+    return {
+      ...shared,
+      kind: "refused",
+      why: `it is there already, made by ${task.author}${task.reason === "" ? "" : ` (${task.reason})`}, and belongs to no bundle`,
+      hint: "Say --adopt to let these files define it from now on.",
+    };
+  }
+  return same ? { ...shared, kind: "none" } : { ...shared, kind: "change" };
+}
+
+/** As one whose definer is its bundle's files: an edit by whatever way lies over what the last apply said. */
+const layeredOf = ({ definition, applied }: AppliedTask): TaskDefinition =>
+  applied === null ? definition : laidOver(definition, beneath(applied));
+
+function driftOf(task: AppliedTask): Drift[] {
+  const layered = layeredOf(task);
+  const asDefined = layered.asDefined ?? {};
+  return editedParts(layered).map((part) => ({
+    part,
+    applied: (asDefined[part] ?? null) as Json,
+    stored: (layered[part] ?? null) as Json,
+  }));
+}
+
+const byOf = ({ author, reason, changedMs }: AppliedTask) => ({ author, reason, changedMs });

@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import { defineTask } from "../task/task.ts";
+import { writtenTask } from "../task/written.ts";
+import { readTasks, readYaml } from "./read.ts";
+import { writeYaml } from "./write.ts";
+
+const problems = (text: string) =>
+  readYaml("tasks.yaml", text).problems.map(({ line, path, code }) => [line, path, code]);
+
+describe("a file of tasks", () => {
+  it("tells every mistake with its line and path", () => {
+    const text = `bundle: ""
+tasks:
+  good:
+    schedule: { every: 5m, mode: delay }
+  many:
+    retry:
+      backoff: fixed
+      attempts: many
+  cron: { schedule: "61 * * * *" }
+  odd:
+    timeout: 1h
+    colour: red
+  "bad name!": {}
+  empty:
+    group:
+jobs: 3
+`;
+    expect(problems(text)).toEqual([
+      [16, "jobs", "FILE_INVALID"],
+      [1, "bundle", "OPTION_INVALID"],
+      [8, "tasks.many.retry.attempts", "TASK_INVALID"],
+      [9, "tasks.cron.schedule", "CRON_INVALID"],
+      [12, "tasks.odd.colour", "TASK_INVALID"],
+      [13, "tasks.bad name!", "TASK_INVALID"],
+      [15, "tasks.empty.group", "TASK_INVALID"],
+    ]);
+    expect(readYaml("tasks.yaml", text).tasks.map(({ definition }) => definition.name)).toEqual(["good"]);
+  });
+
+  it("tells all mistakes of one task, and none that only follows from another", () => {
+    const text = `tasks:
+  settle:
+    schedule: { cron: "61 * * * *" }
+    misfire: never
+    overlap: sometimes
+    tiemout: 1h
+    retry: { attempts: 0 }
+    slotPayload: { ledger: eu }
+    blackout: [{ from: "22:00", to: "06:00" }]
+  waits:
+    schedule: { every: 5m, mode: delay }
+    blackout: [{ from: "22:00", to: "06:00" }]
+    priority: 11
+`;
+    expect(problems(text)).toEqual([
+      [3, "tasks.settle.schedule", "CRON_INVALID"],
+      [4, "tasks.settle.misfire.policy", "TASK_INVALID"],
+      [5, "tasks.settle.overlap", "TASK_INVALID"],
+      [6, "tasks.settle.tiemout", "TASK_INVALID"],
+      [7, "tasks.settle.retry.attempts", "TASK_INVALID"],
+      [12, "tasks.waits.blackout", "TASK_INVALID"],
+      [13, "tasks.waits.priority", "TASK_INVALID"],
+    ]);
+  });
+
+  it.each([
+    ["tasks: [1", 1],
+    ["tasks:\n  a: {}\n  a: {}\n", 3],
+    ["tasks:\n\ta: {}", 2],
+    ["- a\n- b", 1],
+    ["just text", 1],
+    ["", null],
+    ["tasks: 5", 1],
+    ["a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\ntasks: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]", null],
+  ])("that is none is refused: %j", (text, line) => {
+    const [first] = readYaml("tasks.yaml", text).problems;
+    expect(first).toMatchObject({ code: "FILE_INVALID", hint: expect.stringMatching(/\w/) });
+    if (line !== null) expect(first?.line).toBe(line);
+  });
+
+  it("may have no task left, and takes on, off and times as the texts they are", () => {
+    expect(readYaml("tasks.yaml", "bundle: b\ntasks:\n")).toMatchObject({ bundle: "b", tasks: [], problems: [] });
+    const { tasks } = readYaml(
+      "t.yaml",
+      "tasks:\n  a:\n    after: { tasks: b, on: any }\n  b: { schedule: { at: 2027-01-01T00:00:00Z } }",
+    );
+    expect(tasks.map(({ definition }) => definition)).toEqual([
+      defineTask("a", { after: { tasks: "b", on: "any" } }),
+      defineTask("b", { schedule: { type: "at", atMs: Date.UTC(2027, 0, 1) } }),
+    ]);
+  });
+
+  it("from a module is checked the same way", () => {
+    expect(readTasks("t.ts", { tasks: { a: { retry: {} } } }).problems).toMatchObject([
+      { line: null, path: "tasks.a.retry.attempts" },
+    ]);
+    expect(readTasks("t.ts", 5).problems).toMatchObject([{ code: "FILE_INVALID" }]);
+  });
+
+  it("is written so that it reads the same, whatever is in texts and remarks", () => {
+    const nasty = 'a: b # c\n- *x "y" \u0007 é\u2028';
+    const definitions = [
+      defineTask("10", { description: nasty, slotPayload: { [nasty]: [nasty, "null", "1e3", "yes", ""] } }),
+      defineTask("2", {
+        schedule: { type: "cron", expression: "*/5 * * * *", zone: "UTC", gap: "skip", overlap: "both" },
+      }),
+    ];
+    const toWrite = definitions.map((definition) => ({
+      name: definition.name,
+      written: writtenTask(definition),
+      comment: nasty,
+    }));
+    const text = writeYaml(toWrite, "b", `first\r\n\u2028tasks: {}`);
+    expect(text).toContain('schedule: { cron: "*/5 * * * *", zone: UTC }');
+    const read = readYaml("t.yaml", text);
+    expect(read).toMatchObject({ bundle: "b", problems: [] });
+    expect(read.tasks.map(({ definition }) => definition)).toEqual(expect.arrayContaining(definitions));
+    expect(readYaml("t.yaml", writeYaml([], null)).problems).toEqual([]);
+  });
+});

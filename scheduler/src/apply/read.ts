@@ -1,0 +1,136 @@
+/** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
+import { LineCounter } from "yaml";
+import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
+import type { TaskDefinition } from "../task/task.ts";
+import { readWritten } from "../task/written.ts";
+import { checkBundle } from "./apply-plan.ts";
+import { Places, yamlDocuments } from "./yaml-documents.ts";
+
+export interface FileProblem {
+  file: string;
+  /** From 1; null: the file has none, or it is not known. */
+  line: number | null;
+  /** "tasks.settle.retry.attempts" */
+  path: string;
+  code: string;
+  message: string;
+  hint: string;
+}
+
+export interface ReadFile {
+  file: string;
+  /** That the file names; null: none. */
+  bundle: string | null;
+  tasks: { definition: TaskDefinition; line: number | null }[];
+  problems: FileProblem[];
+}
+
+type LineOf = (path: readonly string[]) => number | null;
+const topNames = ["bundle", "tasks"];
+
+export function readYaml(file: string, text: string): ReadFile {
+  const lines = new LineCounter();
+  // Of several documents the first would be read and the rest not: told, not left out.
+  const [read, second] = yamlDocuments(text, lines);
+  const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
+  if (broken) {
+    const line = broken.offset === null ? null : lines.linePos(broken.offset).line;
+    const hint =
+      line === null
+        ? "Write out what aliases stand for; no task needs so many levels, and a file is one document."
+        : "Mend the YAML there: indentation by spaces, a space after each colon, texts with : or # in quotes.";
+    return failed({ file, line, path: "", code: "FILE_INVALID", message: `not YAML: ${broken.problem}`, hint });
+  }
+  if (!read || "problem" in read) return readTasks(file, null);
+  const places = new Places(read.document);
+  return readTasks(file, read.content, (path) => {
+    const offset = places.offsetOf(path);
+    return offset === undefined ? null : lines.linePos(offset).line;
+  });
+}
+
+/** @param content what the file says: { bundle, tasks: { name: options } } */
+export function readTasks(file: string, content: unknown, lineOf: LineOf = () => null): ReadFile {
+  const problem = (path: string[], code: string, message: string, hint: string): FileProblem => ({
+    file,
+    line: lineOf(path),
+    path: path.join("."),
+    code,
+    message,
+    hint,
+  });
+  if (!isObject(content))
+    return failed(
+      problem([], "FILE_INVALID", "has no tasks", "Begin with tasks:, and below it a name and its options."),
+    );
+  const read: ReadFile = { file, bundle: null, tasks: [], problems: [] };
+  for (const name of Object.keys(content).filter((name) => !topNames.includes(name))) {
+    const hint = `A file has ${topNames.join(" and ")}; tasks stand below tasks:.`;
+    read.problems.push(problem([name], "FILE_INVALID", `there is no ${JSON.stringify(name)} here`, hint));
+  }
+  const { bundle, tasks = {} } = content;
+  if (bundle !== undefined) {
+    try {
+      read.bundle = checkBundle(bundle);
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      read.problems.push(problem(["bundle"], error.code, error.message, error.hint));
+    }
+  }
+  // A file whose last task was taken out: "tasks:" and nothing below.
+  const entries = tasks === null ? [] : isObject(tasks) ? Object.entries(tasks) : undefined;
+  if (!entries) {
+    read.problems.push(
+      problem(["tasks"], "FILE_INVALID", "tasks must hold names", "Such as tasks: { settle: { … } }."),
+    );
+    return read;
+  }
+  for (const [name, written] of entries) {
+    try {
+      read.tasks.push({ definition: readWritten(name, written ?? {}), line: lineOf(["tasks", name]) });
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      const mistakes = mistakesOf(name, written, error).map(({ code, message, hint, path }) =>
+        problem(["tasks", name, ...stepsOf(path)], code, message, hint),
+      );
+      read.problems.push(...mistakes.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)));
+    }
+  }
+  return read;
+}
+
+/**
+ * All mistakes of a task, one an option: whoever mends a file should not learn of them one by one. The loop leaves out each option that is
+ * wrong and reads the rest again; a schedule, which other options need, it replaces by one that is right.
+ */
+function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
+  const found = [first];
+  if (!isObject(written)) return found;
+  const rest: Record<string, unknown> = { ...written };
+  const looked = new Set<string>();
+  for (let error = first; ; ) {
+    const [option = ""] = stepsOf(error.path);
+    if (!Object.hasOwn(rest, option) || looked.has(option)) return found;
+    looked.add(option);
+    if (option === "schedule") rest.schedule = { every: "1h" };
+    else delete rest[option];
+    try {
+      readWritten(name, rest);
+      return found;
+    } catch (next) {
+      if (!isCarillonError(next)) throw next;
+      found.push(next);
+      error = next;
+    }
+  }
+}
+
+const failed = (problem: FileProblem): ReadFile => ({
+  file: problem.file,
+  bundle: null,
+  tasks: [],
+  problems: [problem],
+});
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,109 @@
+/**
+ * YAML that others wrote, bounded in what it may cost: nesting, aliases of aliases, and names that are there twice, which
+ * the library looks for by comparing each with all before it.
+ */
+import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, parseAllDocuments, visit } from "yaml";
+
+export type YamlDocument =
+  | { content: unknown; document: Document }
+  /** offset: where in the text; null: it is not known. */
+  | { problem: string; offset: number | null };
+
+const mostAliases = 100;
+
+/** Every document of the text; one that cannot be read is told, and is the last. */
+export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
+  let documents: Document[];
+  try {
+    documents = [
+      ...parseAllDocuments(text, {
+        uniqueKeys: false,
+        prettyErrors: false,
+        version: "1.2",
+        logLevel: "silent",
+        ...(lines ? { lineCounter: lines } : {}),
+      }),
+    ] as Document[];
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    return [{ problem: "it is nested too deep", offset: null }];
+  }
+  return documents.map(read);
+}
+
+function read(document: Document): YamlDocument {
+  const [error] = document.errors;
+  if (error) return { problem: error.message, offset: error.pos[0] };
+  try {
+    const twice = nameTwice(document);
+    if (twice) return twice;
+    return { content: document.toJS({ maxAliasCount: mostAliases }), document };
+  } catch (cause) {
+    const problem = cause instanceof RangeError ? "it is nested too deep" : (cause as Error).message;
+    return { problem, offset: null };
+  }
+}
+
+function nameTwice(document: Document): YamlDocument | undefined {
+  let twice: YamlDocument | undefined;
+  visit(document, {
+    Map: (_, { items }) => {
+      const names = new Set<unknown>();
+      for (const { key } of items) {
+        // What is no plain name is compared by nobody: it comes to be a text that says so.
+        const name = isScalar(key) ? key.value : isAlias(key) ? `*${key.source}` : undefined;
+        if (name === undefined) continue;
+        if (names.has(name)) {
+          const offset = isScalar(key) || isAlias(key) ? (key.range?.[0] ?? null) : null;
+          twice = { problem: `${JSON.stringify(String(name)).slice(0, 100)} is there twice`, offset };
+          return visit.BREAK;
+        }
+        names.add(name);
+      }
+      return undefined;
+    },
+  });
+  return twice;
+}
+
+/** What lies at this path of maps, and where the name of it stands. */
+export class Places {
+  readonly #document: Document;
+  readonly #maps = new WeakMap<object, Map<string, { key: unknown; value: unknown }>>();
+
+  constructor(document: Document) {
+    this.#document = document;
+  }
+
+  /** Of the last name on the path that is there; undefined: nowhere. */
+  offsetOf(path: readonly string[]): number | undefined {
+    let node: unknown = this.#document.contents;
+    let offset = startOf(node);
+    for (const name of path) {
+      if (isSeq(node)) {
+        node = node.items[Number(name)];
+        offset = startOf(node) ?? offset;
+        continue;
+      }
+      if (!isMap(node)) break;
+      const pair = this.#namesOf(node).get(name);
+      if (!pair) break;
+      offset = startOf(pair.key) ?? offset;
+      node = pair.value;
+    }
+    return offset;
+  }
+
+  #namesOf(map: { items: readonly { key: unknown; value: unknown }[] }) {
+    const known = this.#maps.get(map);
+    if (known) return known;
+    const names = new Map(
+      map.items.map((pair) => [isScalar(pair.key) ? String(pair.key.value) : String(pair.key), pair]),
+    );
+    this.#maps.set(map, names);
+    return names;
+  }
+}
+
+const startOf = (node: unknown): number | undefined =>
+  (node as { range?: [number, number, number] } | null)?.range?.[0];

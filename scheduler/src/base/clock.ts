@@ -1,0 +1,158 @@
+/**
+ * Time arrives as an argument. Nothing outside this file and the process's edge reads a clock or sets a timer, so the
+ * same engine runs on virtual time. Monotonic time measures waiting and trust; wall time is only ever the store's.
+ */
+export interface Clock {
+  /** Milliseconds, with fractions, from an arbitrary zero; never steps. */
+  monotonic(): number;
+  /** This machine's wall clock, epoch milliseconds; may step, so it decides nothing. */
+  wall(): number;
+  /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
+  after(ms: number, fire: () => void): () => void;
+}
+
+/** Node's timers overflow above this. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
+/** Waiting for a timer would take a millisecond for these; turns of the event loop take some microseconds each. */
+const turnedMs = 0.35;
+
+/** What a clock of this machine is made of. */
+interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" | "setImmediate" | "clearImmediate"> {
+  performance: Pick<typeof globalThis.performance, "now">;
+}
+
+export const systemClock: Clock = clockOn(globalThis);
+
+/** The same by what was there when this was loaded: a test's fake timers do not stop it. For carillon/testing alone. */
+export const unfakedClock: Clock = clockOn({
+  setTimeout,
+  clearTimeout,
+  setImmediate,
+  clearImmediate,
+  performance: { now: performance.now.bind(performance) },
+});
+
+/** Counts from the same zero in all threads of this machine, which `systemClock` does not. */
+export const machineClock: Clock = clockOn({
+  ...globalThis,
+  performance: { now: () => Number(process.hrtime.bigint()) / 1e6 },
+});
+
+function clockOn(timing: Timing): Clock {
+  return {
+    monotonic: () => timing.performance.now(),
+    wall: () => Date.now(),
+    after(ms, fire) {
+      if (ms > 0 && ms <= turnedMs) return afterTurns(timing, timing.performance.now() + ms, fire);
+      let handle: NodeJS.Timeout;
+      const arm = (left: number) => {
+        handle = timing.setTimeout(
+          () => (left > longestTimeoutMs ? arm(left - longestTimeoutMs) : fire()),
+          Math.min(left, longestTimeoutMs),
+        );
+      };
+      arm(Math.max(0, ms));
+      return () => timing.clearTimeout(handle);
+    },
+  };
+}
+
+/** Whatever else there is to do is done meanwhile. */
+function afterTurns(timing: Timing, atMono: number, fire: () => void): () => void {
+  const turn = () => {
+    if (timing.performance.now() >= atMono) fire();
+    else handle = timing.setImmediate(turn);
+  };
+  let handle = timing.setImmediate(turn);
+  return () => timing.clearImmediate(handle);
+}
+
+/** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(ms, end);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}
+
+/** @returns whether `work` has come to its end, a good or a bad one, within `ms` */
+export async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  const settled = new AbortController();
+  const end = () => settled.abort();
+  work.then(end, end);
+  await pause(clock, ms, settled.signal);
+  return settled.signal.aborted;
+}
+
+/** The sleep of a loop, which a wake ends. One that comes while the loop is at work ends its next sleep before it begins. */
+export class Sleeper {
+  readonly #clock: Clock;
+  #woken = false;
+  #asleep: AbortController | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  wake(): void {
+    if (this.#asleep) this.#asleep.abort();
+    else this.#woken = true;
+  }
+
+  /** For one at a time. */
+  async sleep(ms: number): Promise<void> {
+    const woken = this.#woken;
+    this.#woken = false;
+    if (woken) return;
+    this.#asleep = new AbortController();
+    await pause(this.#clock, ms, this.#asleep.signal);
+    this.#asleep = undefined;
+  }
+}
+
+/** Of all that asked to be woken, the earliest; whoever is woken asks anew. */
+export class EarliestTimer {
+  readonly #clock: Clock;
+  readonly #fire: () => void;
+  #atMono = Number.POSITIVE_INFINITY;
+  #cancel: () => void = () => undefined;
+
+  constructor(clock: Clock, fire: () => void) {
+    this.#clock = clock;
+    this.#fire = fire;
+  }
+
+  get armed(): boolean {
+    return this.#atMono !== Number.POSITIVE_INFINITY;
+  }
+
+  /** In so many ms, if nothing is to come before. */
+  within(ms: number): void {
+    const atMono = this.#clock.monotonic() + ms;
+    if (atMono >= this.#atMono) return;
+    this.#cancel();
+    this.#atMono = atMono;
+    this.#cancel = this.#clock.after(ms, () => {
+      this.#atMono = Number.POSITIVE_INFINITY;
+      this.#fire();
+    });
+  }
+
+  clear(): void {
+    this.#cancel();
+    this.#atMono = Number.POSITIVE_INFINITY;
+  }
+
+  /** For good. */
+  close(): void {
+    this.#cancel();
+    this.#atMono = Number.NEGATIVE_INFINITY;
+  }
+}

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { recordingLog } from "../../test/support/store-stage.ts";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { closingMs, Ending } from "./ending.ts";
+
+const never = () => new Promise<void>(() => undefined);
+
+function stopping(drainMs: number) {
+  const clock = new VirtualClock(0);
+  const { log, lines } = recordingLog();
+  const beganMono = clock.monotonic();
+  const ending = new Ending({ clock, log, drainMs });
+  /** Lets time pass until the work is done. @returns how long the stop has taken so far */
+  const passes = async (work: Promise<unknown>) => {
+    let done = false;
+    void work.finally(() => {
+      done = true;
+    });
+    for (; !done; clock.advance(1)) await new Promise((resolve) => setImmediate(resolve));
+    return clock.monotonic() - beganMono;
+  };
+  const told = () => lines.map(({ level, fields }) => [level, fields.step]);
+  return { clock, ending, passes, told };
+}
+
+test.each([0, 500, 30_000])(
+  "with a drain of %s ms a stop all of whose steps hang is over in time, and each is named",
+  async (drainMs) => {
+    const { ending, passes, told } = stopping(drainMs);
+    const all = async () => {
+      await ending.step("handlers", never, ending.workMs);
+      for (const name of ["locks", "the cluster", "the store"]) await ending.step(name, never);
+    };
+    const tookMs = await passes(all());
+    // A turn of a millisecond or two for each step.
+    expect(tookMs).toBeLessThanOrEqual(drainMs + closingMs + 10);
+    expect(tookMs).toBeGreaterThan(drainMs);
+    expect(told()).toEqual(["handlers", "locks", "the cluster", "the store"].map((name) => ["warn", name]));
+    ending.done();
+  },
+);
+
+test("handlers have the whole drain, and what they left is shared by halves", () => {
+  const { clock, ending } = stopping(1_000);
+  expect([ending.drainMs, ending.workMs, ending.leftMs]).toEqual([1_000, 1_250, 1_500]);
+  clock.advance(1_200);
+  expect([ending.drainMs, ending.workMs, ending.leftMs]).toEqual([0, 50, 300]);
+  clock.advance(1_000);
+  expect([ending.drainMs, ending.workMs, ending.leftMs]).toEqual([0, 0, 0]);
+});
+
+test("a step that hangs has 5 s at most, however long handlers have", async () => {
+  const { ending, passes } = stopping(600_000);
+  expect(await passes(ending.step("the cluster", never))).toBeLessThan(5_010);
+});
+
+test("a step that fails in time does not keep the next from being done, and its error is thrown at the end", async () => {
+  const { ending, passes, told } = stopping(1_000);
+  let done = 0;
+  const failing = () => Promise.reject(new Error("first"));
+  await passes(ending.step("one", failing));
+  await passes(ending.step("two", () => Promise.reject(new Error("second"))));
+  await passes(ending.step("three", async () => void done++));
+  await passes(ending.step("nothing to do", () => undefined));
+  expect(done).toBe(1);
+  expect(told()).toEqual([
+    ["error", "one"],
+    ["error", "two"],
+  ]);
+  expect(() => ending.done()).toThrow("first");
+});
+
+test("what an abandoned step does later fails nothing, and is no second warning", async () => {
+  const { ending, passes, told } = stopping(0);
+  let fail = (_: Error): void => undefined;
+  await passes(
+    ending.step(
+      "slow",
+      () =>
+        new Promise((_, reject) => {
+          fail = reject;
+        }),
+    ),
+  );
+  fail(new Error("late"));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told()).toEqual([
+    ["warn", "slow"],
+    ["debug", "slow"],
+  ]);
+  ending.done();
+});

@@ -1,0 +1,212 @@
+import { limits } from "./limits.ts";
+
+/**
+ * Every failure a caller can expect is a CarillonError: a stable code for programs, a message for people that says
+ * what was wrong, and `hint`, what to do about it. The codes are listed in docs/errors.md, which a test compares with
+ * this table. A bug is an assertion, not one of these.
+ */
+export const errorCodes = {
+  CRON_INVALID: "The cron expression cannot be parsed.",
+  CRON_NEVER: "The cron expression names a time that never comes, such as 30 February.",
+  RRULE_INVALID: "The recurrence rule (RFC 5545) cannot be read, or contradicts itself.",
+  RRULE_NEVER: "The recurrence rule has no occurrence.",
+  SCHEDULE_INVALID: "The schedule's options are wrong or contradict each other.",
+  SLOT_TOO_FAR: "The next slot lies beyond the last year Carillon plans for.",
+  ZONE_UNKNOWN: "The time zone is not one that this runtime knows.",
+  DURATION_INVALID: "The duration is not a positive number of milliseconds or a text such as 15m.",
+  OPTION_INVALID: "An option has a value it cannot have.",
+  TASK_INVALID: "The task's definition is wrong.",
+  TASK_DUPLICATE:
+    "Two definitions in one process, bundle or request use the same name; or a task of a former crontab goes on beside its new ones.",
+  TASK_UNKNOWN: "No task has this name.",
+  TASK_STALE: "The task was changed by someone else since it was read.",
+  TASK_NAME_TAKEN: "A task has this name already.",
+  PLAN_REFUSED: "The plan has a step that cannot be carried out, so none of it is begun.",
+  VERSION_UNKNOWN: "There is no such version.",
+  RUN_UNKNOWN: "No run has this number.",
+  RUN_STATE: "The run is in a state in which this cannot be done.",
+  FILTER_EMPTY: "No filter was given, so everything would be touched.",
+  CONFIRMATION_NEEDED: "So many would be touched that it must be confirmed.",
+  OPERATION_UNKNOWN: "No operation has this number.",
+  OPERATION_STATE: "The operation is in a state in which this cannot be done.",
+  GROUP_UNKNOWN: "No group has this name.",
+  CALENDAR_INVALID: "The calendar cannot be read, or holds more than a calendar may.",
+  CALENDAR_UNKNOWN: "No calendar has this name.",
+  CALENDAR_STALE: "The calendar was changed by someone else since it was read.",
+  CALENDAR_USED: "The calendar is used by a task and cannot be removed.",
+  PAYLOAD_INVALID: "The payload does not match the task's schema.",
+  PAYLOAD_TOO_LARGE: "The payload is larger than 256 KiB of JSON.",
+  PAYLOAD_NOT_JSON: "The payload cannot be written as JSON.",
+  COMMAND_NOT_ALLOWED: "The worker's own configuration does not allow this program.",
+  COMMAND_FAILED: "The command ended with an exit code other than 0, or by a signal.",
+  HTTP_NOT_ALLOWED: "The worker's own configuration does not allow this URL.",
+  HTTP_REFUSED: "The receiver answered with a status that another try would not change.",
+  HTTP_FAILED: "The receiver could not be reached, or answered with a status that is worth another try.",
+  HANDLER_CRASHED: "The thread or process of an isolated handler ended by itself.",
+  HANDLER_MEMORY: "An isolated handler needed more memory than it may have.",
+  ALARM_UNKNOWN: "There is no such alarm, silence, channel or message.",
+  MAIL_FAILED: "The mail server did not take a mail.",
+  CRONTAB_INVALID: "A line of the crontab cannot be imported.",
+  FILE_INVALID: "The file cannot be read, or does not export what is needed.",
+  ENQUEUE_TIMEOUT: "The store did not answer an enqueue in time.",
+  STORE_UNREACHABLE: "The store cannot be reached.",
+  STORE_REFUSED: "The store refused the connection's credentials or permissions.",
+  STORE_NEWER: "The database was migrated by a newer Carillon than this one.",
+  STORE_OLDER: "The database has not been migrated to what this Carillon needs.",
+  STORE_UNSUPPORTED: "The server is too old, or lacks something that Carillon needs.",
+  STORE_READ_ONLY: "The store accepts no writes: it is a replica, or its folder cannot be written.",
+  STORE_FULL: "The store's disk is full.",
+  STORE_TLS: "No TLS connection to the store can be made, or the store wants one.",
+  STORE_BUSY: "The store has no connection left for this process.",
+  STORE_RECOVERING: "The store was promoted or restored, and takes no decisions until it is told what it may lack.",
+  STORE_FOREIGN: "The schema has something that is not Carillon's, under a name that Carillon needs.",
+  STORE_PARTITIONS: "Partitions for history are missing, and this process's role may not make them.",
+  STORE_IN_USE: "Processes are at work with the store, and this must be done before any of them starts.",
+  STORE_CONFLICT: "Another transaction was in the way; nothing was changed.",
+  EMBEDDED_UNAVAILABLE: "No PostgreSQL binaries for this platform were found.",
+  EMBEDDED_FAILED: "The embedded PostgreSQL could not be started.",
+  COORDINATION_UNREACHABLE: "The coordination service cannot be reached.",
+  COORDINATION_REFUSED: "The coordination service refused the credentials or permissions.",
+  COORDINATION_FOREIGN: "The coordination service holds another cluster, or data that Carillon did not write.",
+  COORDINATION_UNSUPPORTED: "The coordination service is too old, or is set up in a way that cannot be relied on.",
+  COORDINATION_DIFFERS: "The cluster's live nodes use another coordination service.",
+  SETTINGS_DIFFER: "This process's settings must not stand beside those of a live node.",
+  NODE_NAME_TAKEN: "A live node already uses this name.",
+  NODE_ADDRESS_TAKEN: "A live process is already reached at this address.",
+  SESSION_LOST: "This process's session ended: it was silent for too long, or another took its place.",
+  WORKER_LOST: "The worker fell silent while it had the run, so what the run did is not known.",
+  LOCK_BUSY: "The lock was not to be had in the time given.",
+  LOCK_NOT_HELD: "The lock is not held any more: it was released, or lost.",
+  LOCK_SIZE_DIFFERS: "The semaphore is in use with another number of permits.",
+  KEY_UNKNOWN: "The worker key is missing, unknown or revoked.",
+  KEY_FORBIDDEN: "The worker key does not allow this.",
+  KEY_THROTTLED: "Too many worker keys from this address were wrong.",
+  KEY_SESSIONS: "The worker key has as many sessions as one may have.",
+  KEY_NAME_TAKEN: "A worker key has this name already.",
+  KEY_NAME_UNKNOWN: "No worker key has this name.",
+  SIGN_IN_NEEDED: "The request does not say who asks, or by something that holds no more.",
+  SIGN_IN_REFUSED: "The name or the password is wrong.",
+  PROVIDER_UNREACHABLE: "The sign-in provider does not answer.",
+  TOO_MANY_ATTEMPTS: "Too many attempts to sign in failed, or too many tokens from this address were wrong.",
+  ACCESS_DENIED: "Whoever asks may not do this.",
+  ORIGIN_REFUSED: "A page from elsewhere asked for a change.",
+  HOST_REFUSED: "The request names a host that is not this server's.",
+  USER_UNKNOWN: "No user has this name.",
+  USER_NAME_TAKEN: "A user has this name already.",
+  USER_STALE: "The user was changed by someone else since it was read.",
+  ADMIN_NEEDED: "It would leave nobody who may manage users.",
+  PASSWORD_WEAK: "The password is too easy to guess.",
+  TOKEN_UNKNOWN: "No token has this name.",
+  SIGN_IN_UNKNOWN: "No sign-in of one's own has this number.",
+  TOKEN_NAME_TAKEN: "A token of this user has this name already.",
+  SECRET_UNKNOWN: "No secret has this name, or the version's value is destroyed.",
+  SECRET_INVALID: "The secret's name or value cannot be so, or what is stored of it was changed.",
+  SECRET_FORBIDDEN: "The secret is not for this task.",
+  SECRET_EXPOSED: "What is to be kept has a secret's value in it.",
+  SECRET_KEY_MISSING: "This process has no key that seals or opens the secret.",
+  SECRET_KEY_OPEN: "Other users of this machine may read or change a file of keys or of a password.",
+  CLAIM_FOREIGN: "The run is claimed by another session.",
+  REQUEST_INVALID: "The request is not what the contract says.",
+  ROUTE_UNKNOWN: "The API has no such route.",
+  PRECONDITION_NEEDED: "The change does not say which version it is made from.",
+  IDEMPOTENCY_MISMATCH: "The idempotency key was used for another request.",
+  IDEMPOTENCY_BUSY: "The first request with this idempotency key is still under way.",
+  ANSWER_NOT_KEPT: "It was done, but its answer was a secret that is kept nowhere.",
+  STREAMS_TAKEN: "The user has as many streams of this server as one may have.",
+  SERVER_BUSY: "The server has as much of this to do as it takes.",
+  REQUEST_TOO_LARGE: "The request is larger than the server reads.",
+  SERVER_UNREACHABLE: "No Carillon server can be reached.",
+  LISTEN_FAILED: "The server cannot listen at this address.",
+  STORE_NEEDED: "Only a process that has the store can do this.",
+  FENCE_STALE: "The write carries an old claim or term and was refused.",
+  STOPPED: "This Carillon has been stopped.",
+  TIMEOUT: "The work did not finish in its time.",
+  CANCELLED: "The work was cancelled.",
+  PROFILE_UNKNOWN: "No profile has this name.",
+  CONFIG_INVALID: "A file or a variable that the command line is configured by cannot be read, or says what cannot be.",
+  USAGE: "The command line is wrong.",
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** A message may quote what it refuses, and that may be of any length. */
+const clipped = (text: string): string =>
+  text.length <= limits.errorTextLength ? text : `${text.slice(0, limits.errorTextLength - 1)}…`;
+
+export class CarillonError extends Error {
+  override readonly name = "CarillonError";
+  readonly code: ErrorCode;
+  /** What the reader can do about it; empty when the message says it all. */
+  readonly hint: string;
+  /**
+   * Thrown by a handler: another try, if the task's policy has one, comes no sooner than this, or its `maxDelay`.
+   * Infinity: there is none, whatever the policy.
+   */
+  readonly retryAfterMs: number | undefined;
+  /** The part of the given value that is wrong, such as "retry.attempts" or "tasks[3].schedule"; "": no part of its own. */
+  readonly path: string;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { hint?: string; cause?: unknown; retryAfterMs?: number | undefined; path?: string } = {},
+  ) {
+    super(clipped(message), options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.hint = clipped(options.hint ?? "");
+    this.retryAfterMs = options.retryAfterMs;
+    this.path = clipped(options.path ?? "");
+  }
+}
+
+/** Runs `read`, which looks at the part `outer` of something larger: the path of its error begins there. */
+export function within<Result>(outer: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    const { code, message, hint, cause, retryAfterMs, path, stack } = error;
+    const moved = new CarillonError(code, message, { hint, cause, retryAfterMs, path: pathTo(outer, path) });
+    if (stack !== undefined) moved.stack = stack;
+    throw moved;
+  }
+}
+
+/** "tasks" and "[3]" → "tasks[3]"; "retry" and "attempts" → "retry.attempts". */
+export const pathTo = (outer: string, inner: string): string =>
+  outer === "" || inner === "" || inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
+
+/** "blackout[2].from" → ["blackout", "2", "from"] */
+export const stepsOf = (path: string): string[] => path.split(/[.[\]]+/).filter((step) => step !== "");
+
+export function isCarillonError(error: unknown, code?: ErrorCode): error is CarillonError {
+  return error instanceof CarillonError && (code === undefined || error.code === code);
+}
+
+/** The text of anything thrown, also of what is not an Error, and of what throws when it is looked at. */
+export function messageOf(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error) return String(thrown.message || thrown.name);
+    if (typeof thrown === "string") return thrown;
+    return JSON.stringify(thrown) ?? String(thrown);
+  } catch {
+    // Circular, without a prototype, or made to be unreadable.
+    return describe(thrown);
+  }
+}
+
+function describe(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    // What has no text has a type at least.
+    return `an unreadable ${typeof thrown}`;
+  }
+}
+
+const storeAway: ReadonlySet<string> = new Set(["STORE_UNREACHABLE", "STORE_READ_ONLY", "STORE_FULL", "STORE_BUSY"]);
+
+/** The store does not answer, or takes no writes, for now: what may be repeated waits for it. */
+export function isStoreAway(error: unknown): boolean {
+  return isCarillonError(error) && storeAway.has(error.code);
+}

@@ -1,0 +1,143 @@
+import { CarillonError, messageOf } from "./errors.ts";
+import { limits } from "./limits.ts";
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** An escape that JSON.stringify writes only for NUL and lone surrogates; the rest before it are escaped backslashes. */
+const unstorable = /(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f])/;
+
+/**
+ * The value as JSON text, ready for the store. `undefined` is "no payload" and gives null.
+ * @param replaced as JSON.stringify takes it
+ * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
+ */
+export function jsonText(
+  value: unknown,
+  what: string,
+  replaced?: (name: string, value: unknown) => unknown,
+): string | null {
+  if (value === undefined) return null;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value, replaced);
+  } catch (cause) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} cannot be written as JSON: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+  if (text === undefined) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is a ${typeof value}, which JSON does not have`);
+  }
+  if (isDeep(text)) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} is nested more than ${limits.jsonDepth} levels deep`, {
+      hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
+    });
+  }
+  // PostgreSQL's jsonb has neither; refused here, the culprit is named and no batch fails for it.
+  if (text.includes("\\u") && unstorable.test(text)) {
+    throw new CarillonError(
+      "PAYLOAD_NOT_JSON",
+      `${what} contains a NUL character or half of a surrogate pair, which the store cannot hold`,
+    );
+  }
+  const bytes = text.length > limits.payloadBytes / 3 ? Buffer.byteLength(text) : text.length;
+  if (bytes > limits.payloadBytes) {
+    throw new CarillonError(
+      "PAYLOAD_TOO_LARGE",
+      `${what} is ${bytes} bytes of JSON; the limit is ${limits.payloadBytes}`,
+      {
+        hint: "Keep the data elsewhere and pass its address.",
+      },
+    );
+  }
+  // A caller with a replacer has said what stands for such values.
+  const lost = replaced === undefined ? lostIn(value, []) : undefined;
+  if (lost !== undefined) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `${what} has ${lost}, which JSON does not have`, {
+      hint: "JSON.stringify would leave it out, or make null or {} of it.",
+    });
+  }
+  return text;
+}
+
+/**
+ * The first part of a value that JSON.stringify drops, or turns into null or {}, with its place. Objects that write themselves (dates)
+ * are not looked into. The value has been written within the limits, so it has no circle and is not deep.
+ */
+function lostIn(value: unknown, path: string[]): string | undefined {
+  const at = () => (path.length > 0 ? ` at ${path.join(".")}` : "");
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : `${value}${at()}`;
+  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}${at()}`;
+  if (value === null || typeof value !== "object" || typeof (value as { toJSON?: unknown }).toJSON === "function")
+    return undefined;
+  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  if (contentless.has(tag)) return `a value of the type ${tag}${at()}`;
+  for (const name of Object.keys(value)) {
+    path.push(name);
+    const lost = lostIn((value as Record<string, unknown>)[name], path);
+    if (lost !== undefined) return lost;
+    path.pop();
+  }
+  return undefined;
+}
+
+/** Types whose content JSON.stringify does not see, by their tags, which are the same in every realm. */
+const contentless = new Set(["Map", "Set", "WeakMap", "WeakSet", "Error", "Promise", "RegExp", "ArrayBuffer"]);
+
+/** A text of fewer characters cannot be so deep, so the common ones are not looked through. */
+function isDeep(text: string): boolean {
+  if (text.length <= 2 * limits.jsonDepth) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfString(text, at);
+    else if (code === openList || code === openObject) {
+      if (++depth > limits.jsonDepth) return true;
+    } else if (code === closeList || code === closeObject) depth--;
+  }
+  return false;
+}
+
+const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Of JSON that was just written: every string in it has an end. */
+function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text[at - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return at;
+  }
+}
+
+/** Of what a program gave, for a message: also what JSON cannot say. */
+export function shownValue(value: unknown): string {
+  try {
+    const text = JSON.stringify(value) ?? String(value);
+    return text.length <= shownLength ? text : `${text.slice(0, shownLength)}…`;
+  } catch {
+    // A big integer, something in a circle, or too deep.
+    return `something of the type ${typeof value}`;
+  }
+}
+const shownLength = 200;
+
+/** The same text for the same content, whatever order the keys of its objects came in. */
+export function sortedJson(value: unknown): string {
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function")
+    return sortedJson(JSON.parse(JSON.stringify(value)));
+  if (Array.isArray(value)) return `[${value.map((part) => sortedJson(part) ?? "null").join(",")}]`;
+  const parts: string[] = [];
+  for (const key of sortedKeys(value)) {
+    const part = sortedJson((value as Record<string, unknown>)[key]);
+    // As JSON.stringify leaves out what JSON does not have.
+    if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
+  }
+  return `{${parts.join(",")}}`;
+}
+
+/** Numbers first and by their size, which is the order that an object keeps them in. */
+function sortedKeys(value: object): string[] {
+  const keys = Object.keys(value).sort();
+  return keys.some((key) => /^\d/.test(key)) ? Object.keys(Object.fromEntries(keys.map((key) => [key, null]))) : keys;
+}

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { editDistance, meant, nearest } from "./nearest.ts";
+
+test("the nearest name is within two letters, or a third of a long name", () => {
+  const names = ["retry", "rate", "route", "onWorkerLost"];
+  expect(
+    ["retries", "Retry", "retires", "rout", "onWorkersLosts", "colour", "", "x".repeat(1_000)].map((word) =>
+      nearest(word, names),
+    ),
+  ).toEqual(["retry", "retry", "retry", "route", "onWorkerLost", "", "", ""]);
+  expect(meant("colour", names)).toBe("");
+  expect(meant("retires", names)).toBe('; did you mean "retry"?');
+});
+
+test("a distance is counted up to the most that is of interest", () => {
+  expect(editDistance("abc", "abd")).toBe(1);
+  expect(editDistance("abcdef", "ghijkl")).toBe(4);
+  expect(editDistance("abcdef", "ghijkl", 10)).toBe(6);
+});

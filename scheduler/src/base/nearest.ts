@@ -1,0 +1,44 @@
+/** The name that was meant by an unknown one. */
+
+/** Levenshtein distance, given up at `most`. */
+export function editDistance(a: string, b: string, most = 4): number {
+  if (Math.abs(a.length - b.length) >= most) return most;
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return Math.min(row[b.length] as number, most);
+}
+
+/** A longer word is no slip of a name, and would be compared for long. */
+const longestWord = 100;
+
+/** Letters that two words begin with alike where one is taken for the other's plural or past: "retries", "retry". */
+const stem = 3;
+
+/** The nearest of `among`, whatever the case of its letters; "": none is near. */
+export function nearest(word: string, among: readonly string[]): string {
+  if (word.length > longestWord) return "";
+  const given = word.toLowerCase();
+  const near = among
+    .map((one) => {
+      const name = one.toLowerCase();
+      const few = name.length > stem && given.startsWith(name.slice(0, stem)) ? stem : 2;
+      const most = Math.floor(Math.max(few, name.length / 3));
+      return { one, most, steps: editDistance(given, name, most + 1) };
+    })
+    .filter(({ most, steps }) => steps <= most)
+    .sort((a, b) => a.steps - b.steps);
+  return near[0]?.one ?? "";
+}
+
+/** `; did you mean "retry"?`, or nothing where no name is near. */
+export function meant(word: string, among: readonly string[]): string {
+  const one = nearest(word, among);
+  return one === "" ? "" : `; did you mean ${JSON.stringify(one)}?`;
+}

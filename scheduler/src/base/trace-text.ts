@@ -1,0 +1,22 @@
+/** Where an OpenTelemetry SDK leaves what it registers; looked at before anything of OpenTelemetry is loaded. */
+const registered = Symbol.for("opentelemetry.js.api.1");
+
+export const isTraced = (): boolean =>
+  (globalThis as { [registered]?: { trace?: unknown } })[registered]?.trace !== undefined;
+
+interface SpanParts {
+  traceId: string;
+  spanId: string;
+  traceFlags: number;
+}
+
+/** A span's context as W3C's traceparent writes it. */
+export const traceText = ({ traceId, spanId, traceFlags }: SpanParts): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+
+/** The span's context of such a text; null: it is none. */
+export function spanContextOf(text: string): (SpanParts & { isRemote: true }) | null {
+  const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+}

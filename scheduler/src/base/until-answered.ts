@@ -1,0 +1,27 @@
+import { type Clock, pause } from "./clock.ts";
+import { isCarillonError, isStoreAway } from "./errors.ts";
+
+/** `untilAnswered` with a process's own clock, signal and `failFast`. */
+export type UntilAnswered = <T>(ask: () => Promise<T>) => Promise<T>;
+
+const retryMs = 250;
+
+/**
+ * Repeats what a process asks of the store while it starts, until the store answers: one lost reply must not end a start
+ * that is to wait for the store. Only for what may be repeated.
+ * @throws the last error with `failFast`, or when the signal aborted; and every other one
+ */
+export async function untilAnswered<T>(
+  ask: () => Promise<T>,
+  { clock, failFast, signal }: { clock: Clock; failFast: boolean; signal: AbortSignal },
+): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const passes = isStoreAway(error) || isCarillonError(error, "STORE_CONFLICT");
+      if (!passes || failFast || signal.aborted) throw error;
+      await pause(clock, retryMs, signal);
+    }
+  }
+}

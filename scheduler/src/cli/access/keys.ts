@@ -1,0 +1,79 @@
+import { limits } from "../../base/limits.ts";
+import { checkName } from "../../task/names.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { ListedKey } from "../nodes/cluster.ts";
+import { withCluster } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { ageText } from "../screen/times.ts";
+import type { CommonOptions } from "../store-choice.ts";
+
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+const keyObject = ({ name, groups, createdMs, createdBy, revokedMs }: ListedKey) => ({
+  name,
+  groups,
+  created: iso(createdMs),
+  by: createdBy,
+  revoked: iso(revokedMs),
+});
+
+export async function createKey(
+  name: string,
+  options: CommonOptions & { group?: string[] },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  checkName("a key's name", name, 100);
+  const groups = [...new Set(options.group ?? ["default"])];
+  for (const group of groups) checkName("a group", group, limits.groupNameLength);
+  return withCluster(
+    options,
+    async ({ cluster }) => {
+      const { key: made, text } = await cluster.access.createKey(name, groups);
+      if (terminal.json) terminal.object({ ...keyObject(made), key: text });
+      else {
+        terminal.line(text);
+        terminal.aside(`Lets workers run tasks of ${groups.map(plain).join(", ")}. It is kept nowhere: note it now.`);
+      }
+      return exitCodes.ok;
+    },
+    { make: true },
+  );
+}
+
+export function listKeys(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const keys = await cluster.access.keys();
+    if (terminal.json) terminal.object(keys.map(keyObject));
+    else if (keys.length === 0) terminal.aside("There are no worker keys. Make one: carillon keys create NAME");
+    else {
+      const now = cluster.nowMs();
+      const { style } = terminal;
+      terminal.table(
+        [
+          { title: "NAME", least: 8 },
+          { title: "GROUPS", least: 8 },
+          { title: "MADE" },
+          { title: "BY", drop: 1 },
+          { title: "STATE" },
+        ],
+        keys.map(({ name, groups, createdMs, createdBy, revokedMs }) => [
+          plain(name),
+          plain(groups.join(", ")),
+          ageText(createdMs, now),
+          plain(createdBy),
+          revokedMs === null ? "valid" : { text: `revoked ${ageText(revokedMs, now)}`, paint: style.dim },
+        ]),
+      );
+    }
+    return exitCodes.ok;
+  });
+}
+
+export function revokeKey(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const revoked = await cluster.access.revokeKey(name);
+    if (terminal.json) terminal.object(keyObject(revoked));
+    else terminal.line(`${plain(name)} is revoked: its workers are locked out, and what they run is taken back`);
+    return exitCodes.ok;
+  });
+}

@@ -1,0 +1,104 @@
+import type { Role } from "../../access/access.ts";
+import { madePassword } from "../../access/password.ts";
+import { iso } from "../../api/run-json.ts";
+import { checkNamespace } from "../../base/namespace.ts";
+import { checkName } from "../../task/names.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { ListedUser } from "../nodes/cluster.ts";
+import { withCluster } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { ageText } from "../screen/times.ts";
+import type { CommonOptions } from "../store-choice.ts";
+
+const rolesText = ({ role, grants }: Pick<ListedUser, "role" | "grants">): string =>
+  [...(role === null ? [] : [role]), ...grants.map((grant) => `${grant.role} in ${grant.namespace}`)].join(", ");
+
+const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs }: ListedUser) => ({
+  name,
+  role,
+  grants,
+  created: iso(createdMs),
+  by: createdBy,
+  disabled: iso(disabledMs),
+});
+
+/** Prints it where nothing else is printed, so that it can be piped on. */
+function tell(user: ListedUser, password: string, terminal: Terminal): void {
+  if (terminal.json) terminal.object({ ...userObject(user), password });
+  else {
+    terminal.line(password);
+    terminal.aside(
+      `The password of ${plain(user.name)}, ${plain(rolesText(user))}. It is kept nowhere: note it now, and change it after signing in.`,
+    );
+  }
+}
+
+export async function createUser(
+  name: string,
+  options: CommonOptions & { role: Role; in?: string[]; reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  checkName("a user's name", name, 100);
+  const grants = (options.in ?? []).map((namespace) => ({ namespace: checkNamespace(namespace), role: options.role }));
+  const role = options.in === undefined ? options.role : null;
+  const password = madePassword();
+  return withCluster(
+    options,
+    async ({ cluster }) => {
+      const user = await cluster.access.createUser({ name, role, grants, password }, options.reason ?? "");
+      tell(user, password, terminal);
+      return exitCodes.ok;
+    },
+    { make: true },
+  );
+}
+
+/** For whoever has the store and no password any more. Also lets a user in again who was locked out. */
+export async function setPassword(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  const password = madePassword();
+  return withCluster(options, async ({ cluster }) => {
+    tell(await cluster.access.setPassword(name, password), password, terminal);
+    return exitCodes.ok;
+  });
+}
+
+export function removeUser(
+  name: string,
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const removed = await cluster.access.removeUser(name, options.reason ?? "");
+    if (terminal.json) terminal.object(userObject(removed));
+    else terminal.line(`${plain(name)} is removed: every sign-in and token of it has ended`);
+    return exitCodes.ok;
+  });
+}
+
+export function listUsers(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster: { access, nowMs } }) => {
+    const users = await access.users();
+    if (terminal.json) terminal.object(users.map(userObject));
+    else if (users.length === 0) terminal.aside("There are no users. The first start with --listen makes one.");
+    else {
+      terminal.table(
+        [
+          { title: "NAME", least: 8 },
+          { title: "ROLE" },
+          { title: "MADE" },
+          { title: "BY", drop: 1 },
+          { title: "STATE" },
+        ],
+        users.map(({ name, role, grants, createdMs, createdBy, disabledMs }) => [
+          plain(name),
+          plain(rolesText({ role, grants })),
+          ageText(createdMs, nowMs()),
+          plain(createdBy),
+          disabledMs === null ? "" : `locked out ${ageText(disabledMs, nowMs())}`,
+        ]),
+      );
+    }
+    return exitCodes.ok;
+  });
+}

@@ -1,0 +1,72 @@
+import { Option } from "commander";
+import { roles } from "../../access/access.ts";
+import { late } from "../late.ts";
+import { type CommandParts, collect } from "./parts.ts";
+
+const createKey = late(() => import("../access/keys.ts"), "createKey");
+const listKeys = late(() => import("../access/keys.ts"), "listKeys");
+const revokeKey = late(() => import("../access/keys.ts"), "revokeKey");
+const limitGroup = late(() => import("../tasks/groups.ts"), "limitGroup");
+const listGroups = late(() => import("../tasks/groups.ts"), "listGroups");
+const createUser = late(() => import("../access/users.ts"), "createUser");
+const listUsers = late(() => import("../access/users.ts"), "listUsers");
+const removeUser = late(() => import("../access/users.ts"), "removeUser");
+const setPassword = late(() => import("../access/users.ts"), "setPassword");
+
+/** Who may do what, and what groups of workers may have at once. */
+export function addAccess({
+  add,
+  family,
+  doing,
+  terminal,
+}: Pick<CommandParts, "add" | "family" | "doing" | "terminal">): void {
+  const keys = family("keys", "Let workers in that reach the cluster by HTTP, and lock them out.");
+  add(keys, "create <name>", "Make a worker key. It is shown once.", "carillon keys create reports --group reports")
+    .option("--group <NAME>", "let it run tasks of this group; may be repeated (default: default)", collect)
+    .action(doing(([name = ""], options: Parameters<typeof createKey>[1]) => createKey(name, options, terminal)));
+  add(keys, "list", "List the worker keys: whose they are, not what they are.", "carillon keys list").action(
+    doing((_, options) => listKeys(options, terminal)),
+  );
+  add(
+    keys,
+    "revoke <name>",
+    "Lock a key's workers out; what they run is taken back.",
+    "carillon keys revoke reports",
+  ).action(doing(([name = ""], options) => revokeKey(name, options, terminal)));
+
+  const groups = family("groups", "See what each group of workers has to do, and limit how much it does at once.");
+  add(groups, "list", "List the groups: tasks, workers, runs at once and what waits.", "carillon groups list").action(
+    doing((_, options) => listGroups(options, terminal)),
+  );
+  add(
+    groups,
+    "limit <name> <runs>",
+    "Run at most so many of a group at once, or none: no limit.",
+    "carillon groups limit gpu 4",
+  )
+    .option("--reason <TEXT>", "kept with the change")
+    .action(
+      doing(([name = "", runs = ""], options: Parameters<typeof limitGroup>[2]) =>
+        limitGroup(name, runs, options, terminal),
+      ),
+    );
+
+  const users = family("users", "Say who may sign in to the HTTP API, and as what.");
+  add(users, "create <name>", "Make a user. The password is shown once.", "carillon users create ann --role operator")
+    .addOption(new Option("--role <ROLE>", "what the user may").choices(roles).default("viewer"))
+    .option("--in <NAMESPACE...>", "in these namespaces only")
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([name = ""], options: Parameters<typeof createUser>[1]) => createUser(name, options, terminal)));
+  add(users, "list", "List the users.", "carillon users list").action(
+    doing((_, options) => listUsers(options, terminal)),
+  );
+  add(
+    users,
+    "password <name>",
+    "Give a user a new password, shown once; every sign-in of the user ends.",
+    "carillon users password admin",
+  ).action(doing(([name = ""], options) => setPassword(name, options, terminal)));
+  add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann")
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([name = ""], options: Parameters<typeof removeUser>[1]) => removeUser(name, options, terminal)));
+}

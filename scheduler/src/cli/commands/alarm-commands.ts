@@ -1,0 +1,73 @@
+import { Argument, InvalidArgumentError } from "commander";
+import { alarmRules } from "../../alarms/alarms.ts";
+import { late } from "../late.ts";
+import type { CommandParts } from "./parts.ts";
+
+const listAlarms = late(() => import("../access/alarms.ts"), "listAlarms");
+const acknowledge = late(() => import("../access/silences.ts"), "acknowledge");
+const endSilences = late(() => import("../access/silences.ts"), "endSilences");
+const listSilences = late(() => import("../access/silences.ts"), "listSilences");
+const silence = late(() => import("../access/silences.ts"), "silence");
+
+const silenceNumber = (text: string): number => {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError("Give the number of a silence.");
+  return Number(text);
+};
+
+export function addAlarms({
+  add,
+  doing,
+  program,
+  terminal,
+}: Pick<CommandParts, "add" | "doing" | "terminal" | "program">): void {
+  const alarms = add(program, "alarms", "See what is wrong now, and whom it was told.", "carillon alarms")
+    .helpCommand(false)
+    .action(doing((_, options) => listAlarms(options, terminal)));
+  add(alarms, "list", "The same: what is wrong now, and whom it was told.", "carillon alarms list").action(
+    doing((_, options) => listAlarms(options, terminal)),
+  );
+  add(
+    alarms,
+    "acknowledge",
+    "Say that open alarms of a rule are known: nothing of them is told until they are over and come again.",
+    'carillon alarms acknowledge failed --task settle --reason "the bank is down"',
+  )
+    .addArgument(new Argument("<rule>", "which").choices(alarmRules))
+    .option("--task <NAME>", "only of this task (default: all that are open)")
+    .option("--reason <TEXT>", "why, for those who look at it later")
+    .action(
+      doing(([rule = ""], options: Parameters<typeof acknowledge>[1]) =>
+        acknowledge(rule as Parameters<typeof acknowledge>[0], options, terminal),
+      ),
+    );
+  add(
+    alarms,
+    "silence",
+    "Tell nothing of a rule, a task or both for a while; what is open then is told afterwards.",
+    'carillon alarms silence late --task settle --for 2h --reason "migration"',
+  )
+    .addArgument(new Argument("[rule]", "which (default: any)").choices(alarmRules))
+    .option("--task <NAME>", "only of this task (default: of all, and of the cluster)")
+    .requiredOption("--for <DURATION>", "for how long, such as 2h; at most 30d")
+    .option("--reason <TEXT>", "why, for those who look at it later")
+    .action(
+      doing(([rule], options: Parameters<typeof silence>[1]) =>
+        silence(rule as Parameters<typeof silence>[0], options, terminal),
+      ),
+    );
+  add(alarms, "silences", "List what is not told of for a while.", "carillon alarms silences").action(
+    doing((_, options) => listSilences(options, terminal)),
+  );
+  add(alarms, "unsilence", "End silences before their time.", "carillon alarms unsilence 7")
+    .addArgument(
+      new Argument("<silence...>", "numbers, as silences shows them").argParser(
+        (text: string, before: number[] = []) => [...before, silenceNumber(text)],
+      ),
+    )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(
+      doing(([numbers], options: Parameters<typeof endSilences>[1]) =>
+        endSilences(numbers as unknown as number[], options, terminal),
+      ),
+    );
+}

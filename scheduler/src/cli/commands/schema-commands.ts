@@ -1,0 +1,49 @@
+import { late } from "../late.ts";
+import type { MigrateOptions } from "../nodes/migrate.ts";
+import type { CommonOptions } from "../store-choice.ts";
+import { type CommandParts, notEmpty, wholeNumber } from "./parts.ts";
+
+const migrateStore = late(() => import("../nodes/migrate.ts"), "migrateStore");
+const restored = late(() => import("../nodes/migrate.ts"), "restored");
+
+const adoptClock = late(() => import("../nodes/clock.ts"), "adoptClock");
+
+export function addSchemaCommands({
+  add,
+  family,
+  doing,
+  program,
+  terminal,
+}: Pick<CommandParts, "add" | "family" | "doing" | "terminal" | "program">): void {
+  add(
+    program,
+    "migrate",
+    "Bring the store's schema to this version, and make partitions ahead; or show what that would do.",
+    "carillon migrate --plan",
+  )
+    .option("--plan", "only show what would be done; exit with 2 when there is something")
+    .option("--wait", "change nothing, and wait until somebody else has: for what starts beside the step that migrates")
+    .option(
+      "--role <NAME>",
+      "also let this role do the work, and nothing else: for processes that do not own the schema",
+      notEmpty,
+    )
+    .option("--days <N>", "make the partitions of history for so many days ahead (default 14)", wholeNumber(7, 365))
+    .action(doing((_, options: MigrateOptions) => migrateStore(options, terminal)));
+  add(
+    program,
+    "restored",
+    "After a restore and before any node starts: go on with numbers that were never given out.",
+    `carillon restored --reason "the disk of db-1"`,
+  )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing((_, options: CommonOptions & { reason?: string }) => restored(options, terminal)));
+  add(
+    family("clock", "Decide about the store's clock after it stepped."),
+    "adopt",
+    "After a step of the store's clock: take its new time for cluster time. Slots that are skipped by that are missed.",
+    `carillon clock adopt --reason "db-1 was two hours behind until today"`,
+  )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing((_, options: CommonOptions & { reason?: string }) => adoptClock(options, terminal)));
+}

@@ -1,0 +1,109 @@
+import { late } from "../late.ts";
+import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
+import { partsToSet } from "../tasks/parts-to-set.ts";
+import { bulkOptions, namedOr } from "./operation-commands.ts";
+import { type CommandParts, collectPart, wholeNumber } from "./parts.ts";
+
+const showTask = late(() => import("../tasks/task-card.ts"), "showTask");
+const listTasks = late(() => import("../tasks/tasks.ts"), "listTasks");
+const nextOfTask = late(() => import("../tasks/tasks.ts"), "nextOfTask");
+const pauseTasks = late(() => import("../tasks/tasks.ts"), "pauseTasks");
+const resumeTasks = late(() => import("../tasks/tasks.ts"), "resumeTasks");
+const runTask = late(() => import("../tasks/tasks.ts"), "runTask");
+const editTask = late(() => import("../tasks/edit-task.ts"), "editTask");
+const revertTask = late(() => import("../tasks/edit-task.ts"), "revertTask");
+const backfillTask = late(() => import("../runs/operations.ts"), "backfillTask");
+
+export function addTasks({ add, family, doing, terminal }: CommandParts): void {
+  const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
+  add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list").action(
+    doing((_, options) => listTasks(options, terminal)),
+  );
+  add(
+    tasks,
+    "show <name>",
+    "Show one task: its schedule and policies, next slots, last runs and versions.",
+    "carillon tasks show settle-accounts",
+  ).action(doing(([name = ""], options) => showTask(name, options, terminal)));
+  add(
+    tasks,
+    "next <name>",
+    "Show when a task fires next, and where a change of clocks has a say in it.",
+    "carillon tasks next settle-accounts -n 50",
+  )
+    .option("-n, --count <N>", "this many slots", wholeNumber(1, 10_000), 20)
+    .option("--after <TIME>", "after this time instead of now, such as 2027-03-27T00:00:00Z")
+    .action(doing(([name = ""], options: Parameters<typeof nextOfTask>[1]) => nextOfTask(name, options, terminal)));
+  add(
+    tasks,
+    "run <name>",
+    "Run a task now, beside its schedule.",
+    `carillon tasks run settle-accounts --payload '{"ledger":"eu"}' --wait`,
+  )
+    .option("--payload <JSON>", "what its handler is given")
+    .option("--wait", "wait for its end; exit with 1 unless it succeeds")
+    .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 5m")
+    .action(doing(([name = ""], options: Parameters<typeof runTask>[1]) => runTask(name, options, terminal)));
+  bulkOptions(
+    add(
+      tasks,
+      "pause [name...]",
+      "Stop firing tasks until they are resumed; what runs goes on.",
+      `carillon tasks pause settle-accounts --reason "bank is closed"`,
+    ),
+    "tasks",
+  )
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .action(doing(namedOr("pause", terminal, (names, options: BulkOptions) => pauseTasks(names, options, terminal))));
+  bulkOptions(
+    add(
+      tasks,
+      "resume [name...]",
+      "Let paused tasks fire again, from now on.",
+      "carillon tasks resume settle-accounts",
+    ),
+    "tasks",
+  )
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .action(doing(namedOr("resume", terminal, (names, options: BulkOptions) => resumeTasks(names, options, terminal))));
+
+  add(
+    tasks,
+    "edit <name>",
+    "Change parts of a task by hand; the change stays when its code is started again.",
+    `carillon tasks edit settle-accounts --set "schedule=0 3 * * *" --set timeout=3h --reason "month's end"`,
+  )
+    .option("--set <PART=VALUE>", `what to change, may be repeated: ${partsToSet}`, collectPart)
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .option("--expect-version <N>", "refuse if the task is at another version by now", wholeNumber(1, 2 ** 31 - 1))
+    .action(doing(([name = ""], options: Parameters<typeof editTask>[1]) => editTask(name, options, terminal)));
+  add(
+    tasks,
+    "revert <name> [part...]",
+    "Put back what the code (or an import) says of what was edited by hand.",
+    "carillon tasks revert settle-accounts timeout",
+  )
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .option("--expect-version <N>", "refuse if the task is at another version by now", wholeNumber(1, 2 ** 31 - 1))
+    .action(
+      doing(([name = "", parts], options: Parameters<typeof editTask>[1]) =>
+        revertTask(name, parts as unknown as string[], options, terminal),
+      ),
+    );
+  add(
+    tasks,
+    "backfill <name>",
+    "Run the slots of a range of time that have no run.",
+    "carillon tasks backfill settle-accounts --from 2027-03-01T00:00:00Z --to 2027-03-08T00:00:00Z --rate 10/s",
+  )
+    .requiredOption("--from <TIME>", "the first slot's time, or so long ago: 2027-03-01T00:00:00Z, 7d")
+    .option("--to <TIME>", "the last slot's (default: now)")
+    .option("--rate <N/SPAN>", "so many become due in such a span: 10/s, 100/m")
+    .option("--reverse", "the newest first")
+    .option("--missed", "also slots that the ledger tells as missed or skipped")
+    .option("--dry-run", "show what would be run, and run nothing")
+    .option("--yes", "do not ask, however many they are")
+    .option("--wait", "wait until all runs are made")
+    .option("--reason <TEXT>", "why, for those who look at the operation later")
+    .action(doing(([name = ""], options: BackfillOptions) => backfillTask(name, options, terminal)));
+}

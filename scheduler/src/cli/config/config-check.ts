@@ -1,0 +1,186 @@
+import { CarillonError } from "../../base/errors.ts";
+import { nearest } from "../../base/nearest.ts";
+import { servicePlace } from "../../cluster/witness.ts";
+import { checkCoordination } from "../../coordination/open.ts";
+import { checkWebhooks } from "../../executors/http/notice.ts";
+import { type CarillonOptions, settingsOf } from "../../settings/settings.ts";
+import { readOptionFile } from "../access/alarms.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { chosenReach } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { type CommonOptions, urlPlace } from "../store-choice.ts";
+import { type ConfigFile, problemsIn, readRaw } from "./config-file.ts";
+import {
+  asConfigError,
+  checkKind,
+  inEnvironment,
+  inFile,
+  otherVariables,
+  pages,
+  type Setting,
+  settings,
+} from "./config-settings.ts";
+import { logLevels } from "./log-levels.ts";
+import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
+
+interface Told {
+  setting: string;
+  /** As it may be shown; null: nobody says anything, and `preset` holds. */
+  value: unknown;
+  preset: string;
+  from: string | null;
+}
+
+/** Each setting, who says it, and everything that is wrong. Asks no store and no server. */
+export async function checkConfig(options: CommonOptions & { config?: string }, terminal: Terminal): Promise<ExitCode> {
+  const problems: CarillonError[] = [];
+  const attempt = <T>(work: () => T): T | undefined => {
+    try {
+      return work();
+    } catch (error) {
+      problems.push(asConfigError(error));
+      return undefined;
+    }
+  };
+  const file = await readRaw(options.config || process.env.CARILLON_CONFIG).catch((error) => {
+    problems.push(asConfigError(error));
+    return undefined;
+  });
+  if (file) problems.push(...problemsIn(file));
+  const told = settings.map((setting): Told & { raw: unknown } => {
+    const { value, from } = attempt(() => said(setting, options, file)) ?? { value: undefined, from: null };
+    const shown = value === undefined ? null : redacted(setting, value);
+    return { setting: setting.key, value: shown, preset: setting.preset, from, raw: value };
+  });
+  for (const wrong of wrongValues(told)) problems.push(wrong);
+  problems.push(...strangeVariables());
+  const given = file ? { ...options, file } : options;
+  const reach = attempt(() => chosenReach(given));
+  const goes = reach && { to: reach.kind === "server" ? reach.url : "a store", from: reach.from };
+  if (terminal.json)
+    terminal.object({
+      ok: problems.length === 0,
+      file: file?.path ?? null,
+      goes: goes ?? null,
+      settings: told.map(({ setting, value, preset, from }) => ({ setting, value, preset, from })),
+      problems: problems.map(({ code, message, hint }) => ({ code, message, hint })),
+    });
+  else print(told, problems, file, goes, terminal);
+  return problems.length === 0 ? exitCodes.ok : exitCodes.problems;
+}
+
+/** The nearest counts. A flag is one of this command line, so of few settings. */
+function said(setting: Setting, options: CommonOptions, file: ConfigFile | undefined) {
+  const { key, flag } = setting;
+  const flags = {
+    store: options.store,
+    server: options.server?.[0],
+    profile: options.profile,
+    directory: options.directory,
+    schema: options.schema,
+  };
+  const byFlag = (flags as Record<string, string | undefined>)[key];
+  if (byFlag !== undefined) return { value: byFlag as unknown, from: flag };
+  const byVariable = inEnvironment(setting, process.env);
+  if (byVariable) return byVariable;
+  const value = file && inFile(file.values, key);
+  return { value, from: value === undefined || !file ? null : file.path };
+}
+
+function redacted({ key, secret }: Setting, value: unknown): unknown {
+  if (secret === "all") return "(set, and not shown)";
+  if (secret === "url")
+    return /^(?:store|listenUrl)$/.test(key) ? urlPlace(String(value)) : servicePlace(String(value));
+  // What stands in it may be an address with a secret in it, or a password.
+  if (key in pages && typeof value === "object") return "(set, and not shown)";
+  return value;
+}
+
+const optionOf = (name: string, given: unknown): CarillonOptions => ({
+  [name]: typeof given === "string" ? readOptionFile(given, pages[name] ?? "docs") : given,
+});
+
+/** What cannot be, said by the very checks that a process makes when it starts. */
+function wrongValues(told: readonly { setting: string; raw: unknown; from: string | null }[]): CarillonError[] {
+  const rawOf = (name: string) => told.find(({ setting }) => setting === name)?.raw;
+  const checks: Readonly<Record<string, (value: never) => unknown>> = {
+    coordination: (url: string) => checkCoordination(url),
+    server: (url: string) => serverUrl(url, "server", process.env),
+    profile: (name: string) => profileCalled(readProfiles(process.env), name),
+    alarms: (given: unknown) => checkWebhooks(settingsOf(optionOf("alarms", given)).alarms?.channels ?? {}),
+    provider: (given: unknown) => settingsOf(optionOf("provider", given)),
+    listen: (listen: string) => settingsOf({ listen, behindProxy: rawOf("behindProxy") === true }),
+    logLevel: (level: string) => {
+      if ((logLevels as readonly string[]).includes(level)) return;
+      throw new CarillonError("OPTION_INVALID", `logLevel cannot be ${JSON.stringify(level)}`, {
+        hint: `Give ${logLevels.join(", ")}.`,
+      });
+    },
+  };
+  return told.flatMap(({ setting, raw, from }) => {
+    if (raw === undefined || setting.includes(".") || setting === "directory" || !isOfKind(setting, raw)) return [];
+    try {
+      const check = checks[setting] ?? ((value: never) => settingsOf({ [setting]: value }));
+      check(raw as never);
+      return [];
+    } catch (error) {
+      const { code, message, hint } = asConfigError(error);
+      return [new CarillonError(code, `${from}: ${message}`, { hint })];
+    }
+  });
+}
+
+/** What is of another kind was told with the file. */
+function isOfKind(name: string, value: unknown): boolean {
+  try {
+    checkKind(settings.find(({ key }) => key === name) as Setting, value, "");
+    return true;
+  } catch {
+    // Told by problemsIn.
+    return false;
+  }
+}
+
+/** A variable that nobody reads was meant to be one that is read. */
+function strangeVariables(): CarillonError[] {
+  const known = [...settings.flatMap(({ variables }) => variables), ...otherVariables];
+  return Object.keys(process.env)
+    .filter((name) => name.startsWith("CARILLON_") && !known.includes(name))
+    .map((name) => {
+      const meant = nearest(name, known);
+      const hint =
+        meant === "" ? "Unset it; docs/configuration.md has those that there are." : `Did you mean ${meant}?`;
+      return new CarillonError("CONFIG_INVALID", `no setting is read from the variable ${name}`, { hint });
+    });
+}
+
+function print(
+  told: readonly Told[],
+  problems: readonly CarillonError[],
+  file: ConfigFile | undefined,
+  goes: { to: string; from: string | null } | undefined,
+  terminal: Terminal,
+): void {
+  const { style } = terminal;
+  const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  terminal.table(
+    [{ title: "SETTING" }, { title: "VALUE", least: 12 }, { title: "FROM", least: 10 }],
+    told.map(({ setting, value, preset, from }) => [
+      setting,
+      from === null ? { text: preset, paint: style.dim } : plain(textOf(value)),
+      from === null ? { text: "default", paint: style.dim } : plain(from),
+    ]),
+  );
+  terminal.line();
+  if (goes)
+    terminal.line(
+      `commands here talk to ${plain(goes.to)}${goes.from === null ? "" : `, as ${plain(goes.from)} says`}`,
+    );
+  if (!file) terminal.line(style.dim("there is no carillon.config.… here"));
+  for (const { code, message, hint } of problems) {
+    terminal.line(`${style.bad(`✗ ${code}:`)} ${plain(message)}`);
+    if (hint !== "") terminal.line(`  ${style.dim("hint:")} ${plain(hint)}`);
+  }
+  terminal.line(problems.length === 0 ? style.good("✓ nothing is wrong") : `${problems.length} wrong`);
+}

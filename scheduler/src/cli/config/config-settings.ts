@@ -1,0 +1,198 @@
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import type { CarillonOptions } from "../../settings/settings.ts";
+
+/** What a setting's value is: of a file as it is, of a variable read from its text. */
+type Kind = "text" | "number" | "switch" | "texts" | "pairs" | "options";
+
+export interface Setting {
+  /** As in a file, and as the option of carillon(); a dot leads into an object. */
+  key: string;
+  kind: Kind;
+  /** The flag that holds over it. */
+  flag: string | null;
+  /** The first one that is set counts. */
+  variables: readonly string[];
+  /** What counts where nobody says anything. */
+  preset: string;
+  /** Shown only as being there: a URL without its password, anything else not at all. */
+  secret?: "url" | "all";
+}
+
+const snake = (key: string) => key.replace(/[A-Z]/g, "_$&").replace(".", "_").toUpperCase();
+const setting = (
+  key: string,
+  kind: Kind,
+  preset: string,
+  more: Partial<Pick<Setting, "flag" | "variables" | "secret">> = {},
+): Setting => ({
+  key,
+  kind,
+  preset,
+  variables: [`CARILLON_${snake(key)}`],
+  flag: `--${snake(key).toLowerCase().replaceAll("_", "-")}`,
+  ...more,
+});
+
+/** Each that the command line can be configured by; docs/configuration.md lists them, and a test compares. */
+export const settings: readonly Setting[] = [
+  setting("store", "text", "the embedded one", { variables: ["CARILLON_STORE", "DATABASE_URL"], secret: "url" }),
+  setting("listenUrl", "text", "the store's", { secret: "url" }),
+  setting("connections", "number", "8", { flag: null }),
+  setting("server", "text", "none"),
+  setting("profile", "text", "that of the last carillon login"),
+  setting("directory", "text", ".carillon"),
+  setting("schema", "text", "carillon"),
+  setting("coordination", "text", "the store alone", { secret: "url" }),
+  setting("name", "text", "a made one"),
+  setting("address", "text", "nowhere"),
+  setting("listen", "text", "nowhere"),
+  setting("behindProxy", "switch", "no"),
+  setting("trustedProxies", "texts", "this machine", { flag: "--trusted-proxy" }),
+  setting("observer", "switch", "no"),
+  setting("groups", "texts", "those of the tasks defined here", { flag: "--group" }),
+  setting("labels", "pairs", "none", { flag: "--label" }),
+  setting("concurrency", "number", "100"),
+  setting("commands.allow", "texts", "none", { flag: "--allow" }),
+  setting("commands.allowEnv", "texts", "none", { flag: "--allow-env" }),
+  setting("commands.shell", "switch", "no", { flag: "--shell" }),
+  setting("commands.rehearse", "switch", "no", { flag: "--rehearse" }),
+  setting("httpTasks.allow", "texts", "nowhere", { flag: "--allow-http" }),
+  setting("httpTasks.secret", "text", "unsigned", { flag: null, variables: ["CARILLON_HTTP_SECRET"], secret: "all" }),
+  setting("secretKeys", "text", "none", { flag: null, secret: "all" }),
+  setting("adminPassword", "text", "one of chance", { flag: null, secret: "all" }),
+  setting("alarms", "options", "nobody is told"),
+  setting("provider", "options", "none"),
+  setting("retention", "text", "30d", { flag: null }),
+  setting("horizon", "text", "15s", { flag: null }),
+  setting("claimAhead", "text", "1s", { flag: null }),
+  setting("sessionTimeout", "text", "6s", { flag: null }),
+  setting("standstill", "text", "1m", { flag: null }),
+  setting("drain", "text", "30s", { flag: null }),
+  setting("release", "text", "your package's version", { flag: null }),
+  setting("releaseGrace", "text", "1m", { flag: null }),
+  setting("failFast", "switch", "no"),
+  setting("migrate", "switch", "yes", { flag: "--no-migrate" }),
+  setting("logLevel", "text", "info"),
+];
+
+/** That are no settings of a file: secrets, what says where the file is, and what a command task is told by its worker. */
+export const otherVariables = [
+  "CARILLON_TOKEN",
+  "CARILLON_WORKER_KEY",
+  "CARILLON_PLAIN_HTTP",
+  "CARILLON_CONFIG",
+  "CARILLON_RUN",
+  "CARILLON_TASK",
+  "CARILLON_SLOT",
+  "CARILLON_FENCE",
+];
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Values = Readonly<Record<string, unknown>>;
+
+/** What a file says of a setting; undefined: nothing. */
+export function inFile(values: Values, key: string): unknown {
+  const [first = "", second] = key.split(".");
+  const value = Object.hasOwn(values, first) ? values[first] : undefined;
+  if (second === undefined || typeof value !== "object" || value === null)
+    return second === undefined ? value : undefined;
+  return (value as Values)[second];
+}
+
+/** What the environment says of it, as a value. @throws CONFIG_INVALID */
+export function inEnvironment(
+  { key, kind, variables }: Setting,
+  environment: Environment,
+): { value: unknown; from: string } | undefined {
+  for (const name of variables) {
+    const text = environment[name];
+    if (text === undefined || text === "") continue;
+    return { value: readText(key, kind, name, text), from: name };
+  }
+  return undefined;
+}
+
+function readText(key: string, kind: Kind, name: string, text: string): unknown {
+  const wrong = (hint: string) =>
+    new CarillonError("CONFIG_INVALID", `${name}: ${key} cannot be ${JSON.stringify(text.slice(0, 100))}`, { hint });
+  const words = text.split(",").map((word) => word.trim());
+  switch (kind) {
+    case "number":
+      if (/^\d{1,15}$/.test(text)) return Number(text);
+      throw wrong("Give a whole number.");
+    case "switch":
+      if (/^(?:1|true|yes|on)$/i.test(text)) return true;
+      if (/^(?:0|false|no|off)$/i.test(text)) return false;
+      throw wrong("Give 1 or 0.");
+    case "texts":
+      return words.filter((word) => word !== "");
+    case "pairs":
+      return Object.fromEntries(
+        words.map((word) => {
+          const [, label, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
+          if (label === undefined) throw wrong("Give name=text, and several with commas: zone=eu-1,rack=7.");
+          return [label, value];
+        }),
+      );
+    default:
+      return text;
+  }
+}
+
+/** What a variable that is no setting switches on. @throws CONFIG_INVALID */
+export const isOn = (name: string, environment: Environment): boolean =>
+  readText("it", "switch", name, environment[name] || "0") === true;
+
+/** @throws CONFIG_INVALID for a value of another kind than the setting's */
+export function checkKind({ key, kind }: Setting, value: unknown, from: string): void {
+  const isTexts = (given: unknown) => Array.isArray(given) && given.every((one) => typeof one === "string");
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const kinds: Record<Kind, [fits: boolean, what: string]> = {
+    text: [typeof value === "string" || (typeof value === "number" && preset(key)), "a text"],
+    number: [typeof value === "number", "a number"],
+    switch: [typeof value === "boolean", "true or false"],
+    texts: [isTexts(value), "a list of texts"],
+    pairs: [isObject && Object.values(value as object).every((one) => typeof one === "string"), "texts by name"],
+    options: [typeof value === "string" || isObject, "the path of a file, or what such a file has in it"],
+  };
+  const [fits, what] = kinds[kind];
+  if (!fits)
+    throw new CarillonError("CONFIG_INVALID", `${from}: ${key} cannot be ${JSON.stringify(value)?.slice(0, 100)}`, {
+      hint: `Give ${what}.`,
+    });
+}
+
+/** Where the shape of a file of options is told. */
+export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/access.md" };
+
+/** Spans may also be numbers of milliseconds. */
+const preset = (key: string) =>
+  /^(?:retention|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
+
+/** The options of a Carillon that environment and file give; a node's file of tasks and its flags hold over them. @throws CONFIG_INVALID */
+export function optionsBeneath(
+  file: { path: string; values: Values } | undefined,
+  environment: Environment,
+  readOptions: (given: unknown, page: string) => unknown,
+): CarillonOptions {
+  const options: Record<string, Record<string, unknown>> = {};
+  for (const one of settings) {
+    const { key, kind } = one;
+    // Where a command goes is decided elsewhere; how much is logged is no option of a Carillon.
+    if (/^(?:server|profile|store|coordination|address|logLevel)$/.test(key)) continue;
+    const said = inEnvironment(one, environment);
+    // Several keys, by commas: whoever opens the store reads them.
+    if (key === "secretKeys" && said) continue;
+    const value = said?.value ?? (file && inFile(file.values, key));
+    if (value === undefined) continue;
+    if (!said) checkKind(one, value, file?.path ?? "");
+    const [first = "", second] = key.split(".");
+    if (second === undefined)
+      Object.assign(options, { [first]: kind === "options" ? readOptions(value, pages[key] ?? "docs") : value });
+    else options[first] = { ...options[first], [second]: value };
+  }
+  return options as CarillonOptions;
+}
+
+export const asConfigError = (error: unknown): CarillonError =>
+  isCarillonError(error) ? error : new CarillonError("CONFIG_INVALID", messageOf(error), { cause: error });

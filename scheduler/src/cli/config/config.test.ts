@@ -1,0 +1,232 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { inProcess } from "../../../test/support/in-process.ts";
+import { silentLog } from "../../base/log.ts";
+import { nearest } from "../../base/nearest.ts";
+import { chosenReach } from "../reach.ts";
+import { decidingRemote, type RemoteOptions } from "../remote-worker.ts";
+import { deciding, type NodeOptions } from "../running.ts";
+import { configNames, readConfig } from "./config-file.ts";
+import { settings } from "./config-settings.ts";
+
+const home = process.cwd();
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "carillon-config-"));
+  process.chdir(folder);
+});
+afterEach(() => {
+  for (const name of configNames) rmSync(join(folder, name), { force: true });
+});
+afterAll(() => {
+  process.chdir(home);
+  rmSync(folder, { recursive: true, force: true });
+});
+const file = (text: string, name = "carillon.config.yaml") => writeFileSync(join(folder, name), text);
+const check = async (environment: Record<string, string> = {}, ...args: string[]) => {
+  const { code, stdout } = await inProcess(["config", "check", "--json", ...args], {
+    XDG_CONFIG_HOME: folder,
+    ...environment,
+  });
+  const told = JSON.parse(stdout);
+  const of = (name: string) => told.settings.find(({ setting }: { setting: string }) => setting === name);
+  return { code, ...told, of };
+};
+const codes = ({ problems }: { problems: { code: string; message: string; hint: string }[] }) =>
+  problems.map(({ code, message, hint }) => `${code}: ${message} ${hint}`);
+
+describe("settings", () => {
+  it("are listed in docs/configuration.md with their variables, flags and defaults", () => {
+    const page = readFileSync(new URL("../../../../docs/configuration.md", import.meta.url), "utf8");
+    for (const { key, variables, flag, preset } of settings) {
+      const row = [
+        `\`${key}\``,
+        variables.map((name) => `\`${name}\``).join(", "),
+        flag === null ? "" : `\`${flag}\``,
+        preset,
+      ];
+      expect(page).toContain(`| ${row.join(" | ")} |`.replace("|  |", "|  |"));
+    }
+  });
+
+  it("come from flags, else the environment, else the file, else they are the defaults", async () => {
+    file("schema: of_file\nconcurrency: 7\nstore: postgres://me:secret@file.example/app\nretention: 2d\n");
+    const { code, of, goes } = await check(
+      { CARILLON_SCHEMA: "of_variable", CARILLON_HORIZON: "1m", CARILLON_LABELS: "zone=eu-1" },
+      "--schema",
+      "of_flag",
+    );
+    expect(code).toBe(0);
+    expect(of("schema")).toMatchObject({ value: "of_flag", from: "--schema" });
+    expect((await check({ CARILLON_SCHEMA: "of_variable" })).of("schema")).toMatchObject({
+      value: "of_variable",
+      from: "CARILLON_SCHEMA",
+    });
+    expect(of("concurrency")).toMatchObject({ value: 7, from: "carillon.config.yaml" });
+    expect(of("horizon")).toMatchObject({ value: "1m", from: "CARILLON_HORIZON" });
+    expect(of("labels")).toMatchObject({ value: { zone: "eu-1" } });
+    expect(of("drain")).toMatchObject({ value: null, preset: "30s", from: null });
+    expect(goes).toEqual({ to: "a store", from: "store of carillon.config.yaml" });
+  });
+
+  it("are given to a node beneath what its file of tasks and its flags say", async () => {
+    file(
+      "schema: of_file\nconcurrency: 7\nlisten: 127.0.0.1:7373\ncommands: { allow: [/bin/a] }\nlabels: { zone: eu-1 }\n",
+    );
+    const config = await readConfig(undefined, {});
+    const options = {
+      color: true,
+      logLevel: "info",
+      allow: ["/bin/c"],
+      ...(config ? { file: config } : {}),
+    } as NodeOptions;
+    const given = { schema: "of_tasks", commands: { allow: ["/bin/b"] }, labels: { rack: "7" } };
+    const made = deciding(options, silentLog, { scheduler: true, worker: true })(given);
+    expect(made).toMatchObject({ schema: "of_tasks", concurrency: 7, listen: "127.0.0.1:7373" });
+    expect(made.commands?.allow).toEqual(["/bin/a", "/bin/b", "/bin/c"]);
+    expect(
+      deciding({ ...options, concurrency: 3 }, silentLog, { scheduler: false, worker: true })(given),
+    ).toMatchObject({ concurrency: 3 });
+    expect(deciding(options, silentLog, { scheduler: false, worker: true })(given)).not.toHaveProperty("listen");
+  });
+
+  it("are given to a worker by a server too, each that it has, and flags of no use to it are refused", async () => {
+    file("concurrency: 7\ndrain: 5s\nlabels: { zone: eu-1 }\nalarms: none.yaml\nlisten: 127.0.0.1:7373\n");
+    const config = await readConfig(undefined, {});
+    const options = {
+      color: true,
+      logLevel: "info",
+      server: ["http://127.0.0.1:9"],
+      label: [["gpu", "a100"]],
+      ...(config ? { file: config } : {}),
+    } as RemoteOptions;
+    const before = { ...process.env };
+    Object.assign(process.env, {
+      CARILLON_GROUPS: "reports,mail",
+      CARILLON_CONCURRENCY: "9",
+      CARILLON_NAME: "of_variable",
+    });
+    try {
+      const made = decidingRemote(options, silentLog)({ name: "own", labels: { rack: "7" } });
+      expect(made).toMatchObject({
+        server: ["http://127.0.0.1:9"],
+        groups: ["reports", "mail"],
+        concurrency: 9,
+        drain: "5s",
+        name: "own",
+        labels: { zone: "eu-1", rack: "7", gpu: "a100" },
+      });
+      expect(made).not.toHaveProperty("alarms");
+      expect(decidingRemote({ ...options, concurrency: 3 }, silentLog)({})).toMatchObject({ concurrency: 3 });
+    } finally {
+      process.env = before;
+    }
+    const wrong = { address: "a:1", allow: ["/bin/sh"], migrate: false, store: "postgres://x/y" };
+    for (const [name, value] of Object.entries(wrong))
+      expect(() => decidingRemote({ ...options, [name]: value }, silentLog), name).toThrow(
+        expect.objectContaining({ code: "USAGE" }),
+      );
+  });
+
+  it("show no secret", async () => {
+    file("store: env:BILLING\ncoordination: redis://:hush@r.example\nhttpTasks: { secret: hush }\n");
+    const environment = { BILLING: "postgres://me:hush@db.example:5432/app", CARILLON_TOKEN: "hush" };
+    const { stdout } = await inProcess(["config", "check"], { XDG_CONFIG_HOME: folder, ...environment });
+    expect(stdout).toMatch(/^store +db\.example:5432\/app +carillon\.config\.yaml$/m);
+    expect(stdout).toMatch(/^httpTasks\.secret +\(set, and not shown\)/m);
+    expect(stdout).not.toContain("hush");
+    expect(JSON.stringify(await check(environment))).not.toContain("hush");
+  });
+
+  it("that are wrong are told all at once, with what was meant", async () => {
+    file("schema: 'a b'\nconcurency: 3\ncommands: { alow: [x] }\nobserver: maybe\nhorizon: 1s\n");
+    const told = await check({ CARILLON_LISTN: "1", CARILLON_CONCURRENCY: "many", CARILLON_SERVER: "nowhere" });
+    expect(told.code).toBe(5);
+    expect(codes(told)).toEqual([
+      'CONFIG_INVALID: carillon.config.yaml: there is no setting "concurency" Did you mean concurrency?',
+      'CONFIG_INVALID: carillon.config.yaml: there is no setting "commands.alow" Did you mean allow?',
+      'CONFIG_INVALID: carillon.config.yaml: observer cannot be "maybe" Give true or false.',
+      'CONFIG_INVALID: CARILLON_CONCURRENCY: concurrency cannot be "many" Give a whole number.',
+      expect.stringMatching(/^USAGE: CARILLON_SERVER: server "nowhere" is no address of a server/),
+      expect.stringMatching(/^OPTION_INVALID: carillon\.config\.yaml: schema cannot be "a b"/),
+      expect.stringMatching(/^DURATION_INVALID: carillon\.config\.yaml: horizon/),
+      "CONFIG_INVALID: no setting is read from the variable CARILLON_LISTN Did you mean CARILLON_LISTEN?",
+      expect.stringMatching(/^USAGE: CARILLON_SERVER "nowhere" is no address/),
+    ]);
+  });
+
+  it("are refused by every command where the file cannot be right", async () => {
+    const failed = async (...args: string[]) => {
+      const { code, stderr } = await inProcess(["tasks", "list", ...args], { XDG_CONFIG_HOME: folder });
+      return [code, stderr.split("\n")[0]];
+    };
+    file("concurency: 3\n");
+    expect(await failed()).toEqual([
+      2,
+      'carillon: CONFIG_INVALID: carillon.config.yaml: there is no setting "concurency"',
+    ]);
+    file("a: [\n");
+    expect(await failed()).toEqual([2, expect.stringContaining("carillon.config.yaml cannot be read")]);
+    file("schema: a\n---\nschema: b\n");
+    expect(await failed()).toEqual([2, expect.stringContaining("several documents")]);
+    file("{}", "carillon.config.json");
+    expect(await failed()).toEqual([2, expect.stringContaining("several configuration files")]);
+    expect(await failed("--config", "carillon.config.json")).toEqual([4, expect.stringContaining("STORE_UNREACHABLE")]);
+    expect(await failed("--config", "none.yaml")).toEqual([2, expect.stringContaining("none.yaml cannot be read")]);
+  });
+
+  it("may be JSON or a module", async () => {
+    file('{"schema": "of_json"}', "carillon.config.json");
+    expect((await check()).of("schema").value).toBe("of_json");
+    rmSync(join(folder, "carillon.config.json"));
+    file(`export default { schema: "of_module" as string, groups: ["a"] };\n`, "carillon.config.ts");
+    expect((await check()).of("schema")).toMatchObject({ value: "of_module", from: "carillon.config.ts" });
+  });
+
+  it("name what was probably meant, and nothing where nothing is near", () => {
+    expect(nearest("CARILLON_STOER", ["CARILLON_STORE", "CARILLON_SCHEMA"])).toBe("CARILLON_STORE");
+    expect(nearest("zzzzzzzzzz", ["store", "schema"])).toBe("");
+  });
+});
+
+describe("where commands go", () => {
+  const of = (given: Partial<Parameters<typeof chosenReach>[0]>, environment: Record<string, string> = {}) => {
+    const { kind, from } = chosenReach({ color: true, ...given }, { XDG_CONFIG_HOME: folder, ...environment });
+    return [kind, from];
+  };
+  const profiles = {
+    current: "prod",
+    profiles: { prod: { server: "https://a.example", token: "t", user: "u", tokenName: null, expires: null } },
+  };
+
+  it("is what the nearest says", async () => {
+    const { writeProfiles } = await import("./profiles.ts");
+    expect(of({})).toEqual(["store", null]);
+    writeProfiles(profiles, { XDG_CONFIG_HOME: folder });
+    expect(of({})).toEqual(["server", "the last carillon login"]);
+    const inFile = { file: { path: "carillon.config.yaml", values: { server: "https://b.example" } } };
+    expect(of(inFile)).toEqual(["server", "server of carillon.config.yaml"]);
+    expect(of(inFile, { DATABASE_URL: "postgres://x/y" })).toEqual(["store", "DATABASE_URL"]);
+    expect(of({}, { DATABASE_URL: "x", CARILLON_SERVER: "https://c.example" })).toEqual(["server", "CARILLON_SERVER"]);
+    expect(of({ store: "postgres://x/y" }, { CARILLON_SERVER: "https://c.example" })).toEqual(["store", "--store"]);
+    expect(of({ profile: "prod" }, { CARILLON_SERVER: "https://c.example" })).toEqual(["server", "--profile"]);
+  });
+
+  it("sends a profile's token to its own server alone, and none unencrypted", () => {
+    const reach = (server: string, environment: Record<string, string> = {}) =>
+      chosenReach({ color: true, server: [server] }, { XDG_CONFIG_HOME: folder, ...environment });
+    expect(reach("https://a.example/")).toMatchObject({ token: "t" });
+    expect(reach("https://a.example.evil")).toMatchObject({ token: undefined });
+    expect(() => reach("http://a.example")).toThrow(expect.objectContaining({ code: "USAGE" }));
+    expect(reach("http://a.example", { CARILLON_PLAIN_HTTP: "1" })).toMatchObject({ url: "http://a.example" });
+    for (const [off, code] of [
+      ["0", "USAGE"],
+      ["false", "USAGE"],
+      ["maybe", "CONFIG_INVALID"],
+    ] as const)
+      expect(() => reach("http://a.example", { CARILLON_PLAIN_HTTP: off })).toThrow(expect.objectContaining({ code }));
+    expect(() => reach("https://me:hush@a.example")).toThrow(expect.not.stringContaining("hush"));
+  });
+});

@@ -1,0 +1,122 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import { isThisMachine } from "../../settings/this-machine.ts";
+import { isOn } from "./config-settings.ts";
+
+/** A server that one has signed in to. */
+export interface Profile {
+  server: string;
+  token: string;
+  /** Whose the token is, what it is called there, and until when it holds. */
+  user: string;
+  tokenName: string | null;
+  expires: string | null;
+}
+
+export interface Profiles {
+  /** Which one counts where nothing nearer says what to talk to. */
+  current: string | null;
+  profiles: Record<string, Profile>;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** By the XDG base directories; on Windows beside what other programs keep for this user. */
+export function profilesPath(environment: Environment): string {
+  const { XDG_CONFIG_HOME: given, APPDATA: roaming } = environment;
+  // The specification has relative paths ignored.
+  const base = given?.startsWith("/") ? given : process.platform === "win32" && roaming ? roaming : undefined;
+  return join(base ?? join(environment.HOME || homedir(), ".config"), "carillon", "profiles.json");
+}
+
+const othersMayRead = 0o077;
+
+/** @throws CONFIG_INVALID for a file that cannot be read, is no such file, or is open to others */
+export function readProfiles(environment: Environment): Profiles {
+  const path = profilesPath(environment);
+  if (!existsSync(path)) return { current: null, profiles: {} };
+  const wrong = (what: string, hint: string, cause?: unknown) =>
+    new CarillonError("CONFIG_INVALID", `${path} ${what}`, { hint, cause });
+  if (process.platform !== "win32" && (statSync(path).mode & othersMayRead) !== 0)
+    throw wrong(
+      "has tokens in it, and other users of this machine may read it",
+      `Make it yours alone: chmod 600 ${path}`,
+    );
+  let read: unknown;
+  try {
+    read = JSON.parse(readFileSync(path, "utf8"));
+  } catch (cause) {
+    throw wrong(
+      `cannot be read: ${messageOf(cause)}`,
+      "Mend it, or remove it and sign in again: carillon login URL",
+      cause,
+    );
+  }
+  if (isProfiles(read)) return read;
+  throw wrong("does not hold profiles", "Remove it and sign in again: carillon login URL");
+}
+
+const isProfiles = (read: unknown): read is Profiles => {
+  const { current, profiles } = (read ?? {}) as Partial<Profiles>;
+  return (
+    (current === null || typeof current === "string") &&
+    typeof profiles === "object" &&
+    profiles !== null &&
+    Object.values(profiles).every((one) => typeof one?.server === "string" && typeof one.token === "string")
+  );
+};
+
+/** Whole or not at all: a process that is killed while it writes leaves the file that was there. */
+export function writeProfiles(profiles: Profiles, environment: Environment): void {
+  const path = profilesPath(environment);
+  const beside = `${path}.${process.pid}`;
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(beside, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
+    // The mode of a new file is what the umask leaves of it, and of one that was there what it was.
+    chmodSync(beside, 0o600);
+    renameSync(beside, path);
+  } catch (cause) {
+    throw new CarillonError("CONFIG_INVALID", `${path} cannot be written: ${messageOf(cause)}`, {
+      hint: "Set XDG_CONFIG_HOME to a folder that you may write to.",
+      cause,
+    });
+  }
+}
+
+/** @throws PROFILE_UNKNOWN */
+export function profileCalled({ profiles }: Profiles, name: string): Profile {
+  const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (found) return found;
+  const names = Object.keys(profiles);
+  throw new CarillonError("PROFILE_UNKNOWN", `there is no profile ${JSON.stringify(name)}`, {
+    hint:
+      names.length === 0
+        ? "Make one: carillon login URL"
+        : `There are ${names.join(", ")}; or: carillon login URL --profile ${name}`,
+  });
+}
+
+/**
+ * @returns the address without a slash at its end @throws USAGE for what is no address, and for one by which a token would be
+ * sent so that anyone between can read it
+ */
+export function serverUrl(text: string, where: string, environment: Environment): string {
+  const wrong = (what: string, hint: string) => new CarillonError("USAGE", `${where} ${what}`, { hint });
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
+    throw wrong(
+      `${JSON.stringify(text)} is no address of a server`,
+      "Give http://127.0.0.1:7373, https://carillon.example or the like.",
+    );
+  const { protocol, hostname, username, password, pathname, origin } = new URL(text);
+  if (username !== "" || password !== "")
+    throw wrong("has a name or a password in it", "Leave them out, and sign in: carillon login URL");
+  if (protocol === "http:" && !isThisMachine(hostname) && !isOn("CARILLON_PLAIN_HTTP", environment))
+    throw wrong(
+      `${JSON.stringify(text)} would have the token sent unencrypted`,
+      "Give an https:// address: a proxy before the server ends TLS. In a network that you trust: CARILLON_PLAIN_HTTP=1.",
+    );
+  return `${origin}${pathname.replace(/\/+$/, "")}`;
+}

@@ -1,0 +1,180 @@
+import type { Applied } from "../../apply/apply.ts";
+import { type ApplyPlan, acting, type PlanStep } from "../../apply/apply-plan.ts";
+import { appliedObject, stalePlan, stepObject } from "../../apply/plan-json.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { type Json, sortedJson } from "../../base/json.ts";
+import { compileSchedule } from "../../schedule/schedule.ts";
+import type { FieldChange } from "../../task/written.ts";
+import { changesExit, type ExitCode, exitCodes } from "../exit-codes.ts";
+import { askToGoOn, isWatched } from "../question.ts";
+import { type Reached, withCluster } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { cut, pad, plain, widthOf } from "../screen/text.ts";
+import { ageText } from "../screen/times.ts";
+import type { CommonOptions } from "../store-choice.ts";
+import { partText } from "../tasks/edit-task.ts";
+import { readTaskFiles, tellProblems } from "./read-tasks.ts";
+
+export interface ApplyOptions extends CommonOptions {
+  bundle?: string;
+  prune?: boolean;
+  adopt?: boolean;
+  overwriteEdits?: boolean;
+  plan?: boolean;
+  expectPlan?: string;
+  reason?: string;
+  author?: string;
+  yes?: boolean;
+}
+
+/** Shows what is to be done, and does it. A plan with a step that cannot be done is not begun. */
+export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
+  const { prune = false, adopt = false, overwriteEdits = false } = options;
+  const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
+  if (problems.length > 0) {
+    tellProblems(problems, terminal);
+    return options.plan ? exitCodes.failed : exitCodes.usage;
+  }
+  if (prune && !named)
+    throw new CarillonError("USAGE", "--prune needs a bundle that has a name", {
+      hint: "Name it with --bundle, or in the files (bundle: billing): what others applied without a name would be removed too.",
+    });
+  const work = async ({ cluster, signal }: Reached): Promise<ExitCode> => {
+    if (options.author !== undefined && cluster.by === "server")
+      throw new CarillonError("USAGE", "--author was given, and a server puts the change down to the token's user", {
+        hint: "Leave it out, or say in --reason on whose behalf.",
+      });
+    const asked = { bundle, prune, adopt, overwriteEdits };
+    const { plan, id, apply } = await cluster.bundles.plan(definitions, asked);
+    if (options.expectPlan !== undefined && options.expectPlan !== id) throw stalePlan(id, options.expectPlan);
+    const refused = plan.steps.filter(({ kind }) => kind === "refused");
+    if (!terminal.json) printPlan(plan, id, cluster.nowMs(), terminal);
+    if (options.plan || refused.length > 0 || acting(plan).length === 0) {
+      if (terminal.json) terminal.object(planObject(plan, id, []));
+      if (refused.length > 0) return exitCodes.failed;
+      return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
+    }
+    // Where nobody can be asked, the command line has said it.
+    if (!options.yes && isWatched()) {
+      if (terminal.json)
+        throw new CarillonError(
+          "CONFIRMATION_NEEDED",
+          "with --json on a terminal nobody is asked, and nothing is done",
+          {
+            hint: "Look at it with carillon diff, then say --yes.",
+          },
+        );
+      const answer = await askToGoOn(signal);
+      if (answer !== "yes") {
+        terminal.aside("nothing was done");
+        return answer === "no" ? exitCodes.failed : exitCodes.interrupted;
+      }
+    }
+    const applied = await apply(options.reason ?? "", options.author);
+    if (terminal.json) terminal.object(planObject(plan, id, applied));
+    else printApplied(applied, terminal);
+    return applied.some(({ error }) => error) ? exitCodes.failed : exitCodes.ok;
+  };
+  return withCluster(options, work, { make: !options.plan });
+}
+
+const signs = { create: "+", change: "~", adopt: "»", remove: "-", none: "=", refused: "!" } as const;
+
+function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal): void {
+  const { style } = terminal;
+  const paint = {
+    create: style.good,
+    change: style.warning,
+    adopt: style.warning,
+    remove: style.bad,
+    refused: style.bad,
+    none: style.dim,
+  };
+  const shown = plan.steps.filter(({ kind, drift }) => kind !== "none" || drift.length > 0);
+  const width = Math.max(8, ...shown.map(({ task }) => Math.min(50, widthOf(plain(task)))));
+  for (const step of shown) {
+    const name = pad(cut(plain(step.task), 50), width);
+    terminal.line(
+      `${paint[step.kind](`${signs[step.kind]} ${name}`)}  ${style.dim(plain(stepText(step, now)))}`.trimEnd(),
+    );
+    for (const change of step.changes) terminal.line(`    ${changeText(change)}`);
+    printDrift(step, terminal);
+    if (step.hint) terminal.line(`    ${style.dim("hint:")} ${plain(step.hint)}`);
+  }
+  const count = (kind: PlanStep["kind"]) => plan.steps.filter((step) => step.kind === kind).length;
+  const words = {
+    create: "to create",
+    change: "to change",
+    adopt: "to adopt",
+    remove: "to remove",
+    refused: "refused",
+    none: "unchanged",
+  };
+  const told = (Object.keys(words) as PlanStep["kind"][]).flatMap((kind) =>
+    count(kind) > 0 ? [`${count(kind)} ${words[kind]}`] : [],
+  );
+  terminal.line(`bundle ${plain(plan.bundle)}: ${told.length === 0 ? "no tasks" : told.join(", ")}; plan ${id}`);
+  if (plan.left.length > 0)
+    terminal.aside(
+      `not in the files any more, and left as they are without --prune: ${plan.left.map(plain).join(", ")}`,
+    );
+}
+
+function stepText(step: PlanStep, now: number): string {
+  if (step.why) return step.why;
+  if (step.kind === "create") return step.definition ? compileSchedule(step.definition.schedule).words() : "";
+  const by = step.by ? `, by ${step.by.author} ${ageText(step.by.changedMs, now)}` : "";
+  return `version ${step.version}${by}${step.by?.reason ? ` (${step.by.reason})` : ""}`;
+}
+
+function printDrift({ drift, keepsEdits, kind, definition }: PlanStep, terminal: Terminal): void {
+  for (const { part, applied, stored } of drift) {
+    const [was, is] = [{ [part]: applied }, { [part]: stored }];
+    const agreed = kind === "change" && !(definition?.asDefined && part in definition.asDefined);
+    const kept = agreed ? "; the files say so by now" : "; it stays so";
+    const becomes = kind === "remove" ? "" : keepsEdits ? kept : "; it is put back";
+    const files =
+      keepsEdits && definition?.asDefined && part in definition.asDefined ? definition.asDefined : undefined;
+    const says =
+      files && sortedJson(files[part]) !== sortedJson(applied) ? `, the files say ${partText(files, part, is)}` : "";
+    terminal.line(
+      terminal.style.warning(
+        `    edited by hand: ${part} ${partText(was, part, is)} → ${partText(is, part, was)}${says}${becomes}`,
+      ),
+    );
+  }
+}
+
+function changeText({ path, was, is }: FieldChange): string {
+  return `${plain(path)}: ${valueText(was)} → ${valueText(is)}`;
+}
+
+const valueText = (value: Json | undefined): string => {
+  if (value === undefined || value === null) return "none";
+  return plain(typeof value === "string" ? (value === "" ? '""' : value) : JSON.stringify(value));
+};
+
+function printApplied(applied: Applied[], terminal: Terminal): void {
+  const { style } = terminal;
+  const past = { create: "created", change: "changed", adopt: "adopted", remove: "removed" } as Record<string, string>;
+  for (const { step, error } of applied) {
+    if (!error) continue;
+    terminal.line(`${style.bad(`! ${plain(step.task)}: ${error.code}:`)} ${plain(error.message)}`);
+    if (error.hint !== "") terminal.line(`    ${style.dim("hint:")} ${plain(error.hint)}`);
+  }
+  const done = applied.filter(({ error }) => !error);
+  const counts = Object.entries(past).flatMap(([kind, word]) => {
+    const many = done.filter(({ step }) => step.kind === kind).length;
+    return many > 0 ? [`${many} ${word}`] : [];
+  });
+  const failed = applied.length - done.length;
+  terminal.line([...counts, ...(failed > 0 ? [style.bad(`${failed} not done`)] : [])].join(", "));
+}
+
+const planObject = ({ bundle, steps, left }: ApplyPlan, plan: string, applied: Applied[]) => ({
+  plan,
+  bundle,
+  steps: steps.map(stepObject),
+  left,
+  applied: applied.map(appliedObject),
+});

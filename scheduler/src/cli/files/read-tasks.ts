@@ -1,0 +1,90 @@
+import { readFileSync, statSync } from "node:fs";
+import { checkBundle } from "../../apply/apply-plan.ts";
+import { type FileProblem, type ReadFile, readTasks, readYaml } from "../../apply/read.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { loadTasksModule } from "./task-file.ts";
+
+export interface TasksRead {
+  bundle: string;
+  /** Someone named the bundle: an option, or a file. */
+  named: boolean;
+  definitions: TaskDefinition[];
+  problems: FileProblem[];
+}
+
+const defaultBundle = "default";
+
+/** All tasks of some files, each mistake told. @throws FILE_INVALID, OPTION_INVALID, USAGE */
+export async function readTaskFiles(files: string[], given: string | undefined): Promise<TasksRead> {
+  const reads: ReadFile[] = [];
+  for (const file of files) reads.push(await readOne(file));
+  const problems = reads.flatMap((read) => read.problems);
+  const bundles = new Set(reads.flatMap(({ bundle }) => (bundle === null ? [] : [bundle])));
+  if (given === undefined && bundles.size > 1)
+    throw new CarillonError("USAGE", `the files name several bundles: ${[...bundles].join(", ")}`, {
+      hint: "Apply them one by one, or say which with --bundle.",
+    });
+  const definitions = new Map<string, { definition: TaskDefinition; where: string }>();
+  for (const { file, tasks } of reads) {
+    for (const { definition, line } of tasks) {
+      const { name } = definition;
+      const before = definitions.get(name);
+      const where = line === null ? file : `${file}:${line}`;
+      if (before) {
+        const path = `tasks.${name}`;
+        const message = `the task ${name} is in ${before.where} already`;
+        problems.push({ file, line, path, code: "TASK_DUPLICATE", message, hint: "Leave out one of the two." });
+      } else definitions.set(name, { definition, where });
+    }
+  }
+  return {
+    bundle: given === undefined ? ([...bundles][0] ?? defaultBundle) : checkBundle(given),
+    named: given !== undefined || bundles.size > 0,
+    definitions: [...definitions.values()].map(({ definition }) => definition),
+    problems,
+  };
+}
+
+async function readOne(file: string): Promise<ReadFile> {
+  if (!/\.[cm]?[jt]s$/.test(file))
+    return readYaml(file, textOfFile(file, "Give the path of a YAML file, or of a module."));
+  try {
+    return readTasks(file, await loadTasksModule(file));
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    const { code, message, hint } = error;
+    return { file, bundle: null, tasks: [], problems: [{ file, line: null, path: "", code, message, hint }] };
+  }
+}
+
+/** "-" is standard input. @throws FILE_INVALID */
+export function textOfFile(file: string, hint: string): string {
+  try {
+    const size = file === "-" ? 0 : statSync(file).size;
+    if (size > limits.taskFileBytes) throw new Error(`it has ${size} bytes, more than ${limits.taskFileBytes}`);
+    const text = readFileSync(file === "-" ? 0 : file, "utf8");
+    if (text.length > limits.taskFileBytes) throw new Error(`it has more than ${limits.taskFileBytes} bytes`);
+    return text;
+  } catch (cause) {
+    throw new CarillonError("FILE_INVALID", `${file} cannot be read: ${messageOf(cause)}`, { hint, cause });
+  }
+}
+
+export function tellProblems(problems: readonly FileProblem[], terminal: Terminal): void {
+  if (terminal.json) {
+    terminal.object({ problems });
+    return;
+  }
+  const { errorStyle: style } = terminal;
+  for (const { file, line, path, code, message, hint } of problems) {
+    const where = `${plain(file)}:${line === null ? "" : `${line}:`}`;
+    process.stderr.write(
+      `${style.bad(`${where} ${code}:`)} ${path === "" ? "" : `${plain(path)}: `}${plain(message)}\n`,
+    );
+    if (hint !== "") process.stderr.write(`  ${style.dim("hint:")} ${plain(hint)}\n`);
+  }
+}

@@ -1,0 +1,165 @@
+import { existsSync, statSync } from "node:fs";
+import * as nodeModule from "node:module";
+import { resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { createJiti } from "jiti";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import * as embeddedModule from "../../embedded/index.ts";
+import * as carillonModule from "../../index.ts";
+import { Carillon } from "../../library/carillon.ts";
+import * as workerModule from "../../library/remote-worker.ts";
+import { RemoteWorker } from "../../library/remote-worker.ts";
+import { type RemoteWorkerOptions, workerPreset } from "../../settings/remote-worker.ts";
+import { type CarillonOptions, carillonPreset } from "../../settings/settings.ts";
+import { shownPath } from "./shown-path.ts";
+
+const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
+
+/**
+ * The Carillons that a module exports, made with what `decide` makes of their options. Whatever the file imports as
+ * "carillon" is this very package, wherever the file lies: command line and library are then one version and one copy.
+ * @throws FILE_INVALID, and what the file's own calls of Carillon throw
+ */
+export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
+  const { shown, loaded } = await loadModule(path, (work) => carillonPreset.during(decide, work));
+  const towers = new Set<Carillon>();
+  for (const [name, value] of Object.entries(loaded)) {
+    if (value instanceof Carillon) towers.add(value);
+    else if (isForeign(value)) {
+      throw invalid(
+        `${shown}: ${name} was made by another copy of carillon than this one`,
+        'Import it as "carillon", not by a path or from a bundle.',
+      );
+    }
+  }
+  if (towers.size > 0) return [...towers];
+  throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, wanted);
+}
+
+/** What a file for `worker --server` exports. @throws FILE_INVALID, and what its own calls throw */
+export async function loadWorkers(
+  path: string,
+  decide: (given: RemoteWorkerOptions) => RemoteWorkerOptions,
+): Promise<RemoteWorker[]> {
+  const { shown, loaded } = await loadModule(path, (work) => workerPreset.during(decide, work));
+  const workers = Object.values(loaded).filter((value) => value instanceof RemoteWorker);
+  if (workers.length > 0) return [...new Set(workers)];
+  throw invalid(
+    `${shown} exports no worker of "carillon/worker"${exportsText(loaded)}`,
+    'For example: import { worker } from "carillon/worker"; export const mine = worker().task("name", handler);',
+  );
+}
+
+/** What a module of tasks exports: `tasks` and perhaps `bundle`, or both in its default export. @throws FILE_INVALID */
+export async function loadTasksModule(path: string): Promise<unknown> {
+  const { shown, loaded } = await loadModule(path, (work) => work());
+  const { tasks, bundle, default: whole } = loaded;
+  if (tasks !== undefined) return { tasks, ...(bundle === undefined ? {} : { bundle }) };
+  if (whole !== undefined && !(whole instanceof Carillon)) return whole;
+  if (Object.values(loaded).some((value) => value instanceof Carillon))
+    throw invalid(
+      `${shown} exports a Carillon, whose tasks are stored when it starts`,
+      "To apply tasks, export their options: export const tasks = { settle: { schedule: … } };",
+    );
+  throw invalid(
+    `${shown} exports no tasks${exportsText(loaded)}`,
+    "Such as export const tasks = { settle: { schedule: … } };",
+  );
+}
+
+/** What a module exports by default, such as a configuration. @throws FILE_INVALID */
+export async function loadDefault(path: string): Promise<unknown> {
+  const { shown, loaded } = await loadModule(path, (work) => work());
+  if (loaded.default !== undefined) return loaded.default;
+  throw invalid(
+    `${shown} has no default export${exportsText(loaded)}`,
+    'Such as export default { schema: "billing" };',
+  );
+}
+
+const exportsText = (loaded: object) => {
+  const names = Object.keys(loaded);
+  return names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : "";
+};
+
+async function loadModule(
+  path: string,
+  under: (work: () => Promise<Record<string, unknown>>) => Promise<Record<string, unknown>>,
+): Promise<{ shown: string; loaded: Record<string, unknown> }> {
+  const file = resolve(path);
+  const shown = shownPath(file);
+  if (!existsSync(file)) throw invalid(`${shown} does not exist`, "Give the path of a module that exports a Carillon.");
+  if (!statSync(file).isFile())
+    throw invalid(`${shown} is not a file`, "Give the path of a module that exports a Carillon.");
+  try {
+    return { shown, loaded: await under(() => importModule(file)) };
+  } catch (error) {
+    if (isCarillonError(error)) {
+      const { code, message, hint } = error;
+      throw new CarillonError(code, `${shown}: ${message}`, { hint, cause: error });
+    }
+    const why = firstLines(messageOf(error)).replaceAll(file, shown);
+    throw invalid(`${shown} could not be loaded: ${why}`, placeOf(error, file, shown), error);
+  }
+}
+
+async function importModule(file: string): Promise<Record<string, unknown>> {
+  const { features } = process as { features: { typescript?: unknown } };
+  const { registerHooks } = nodeModule as unknown as { registerHooks?: (hooks: { resolve: Resolve }) => unknown };
+  if (features.typescript && registerHooks) {
+    registerHooks({ resolve: resolveHere });
+    return importQuietly(pathToFileURL(file).href);
+  }
+  const jiti = createJiti(import.meta.url, {
+    interopDefault: false,
+    virtualModules: {
+      carillon: carillonModule,
+      "carillon/embedded": embeddedModule,
+      "carillon/worker": workerModule,
+    },
+  });
+  return jiti.import(file);
+}
+
+type Resolve = (specifier: string, context: object, next: (specifier: string, context: object) => unknown) => unknown;
+
+/** As if this file had imported it: the package refers to itself by its own name. */
+const resolveHere: Resolve = (specifier, context, next) =>
+  /^carillon(\/|$)/.test(specifier)
+    ? next(specifier, { ...context, parentURL: import.meta.url })
+    : next(specifier, context);
+
+/** Node remarks that it reads TypeScript, and that a file lies in no package: both are what we ask it to do. */
+async function importQuietly(url: string): Promise<Record<string, unknown>> {
+  const { emitWarning } = process;
+  process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
+    const text = typeof warning === "string" ? warning : warning.message;
+    if (/^Type Stripping is|^Module type of file|MODULE_TYPELESS_PACKAGE_JSON/.test(text)) return;
+    Reflect.apply(emitWarning, process, [warning, ...rest]);
+  }) as typeof process.emitWarning;
+  try {
+    return await import(url);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+const isForeign = (value: unknown) =>
+  typeof value === "object" &&
+  value !== null &&
+  (value as { constructor?: { name?: string } }).constructor?.name === "Carillon";
+
+const firstLines = (text: string) => text.trim().split("\n").slice(0, 3).join(" ").replace(/\s+/g, " ").slice(0, 400);
+
+/** The first place in the file itself that the error's stack names. */
+function placeOf(error: unknown, file: string, shown: string): string {
+  const stack = error instanceof Error ? (error.stack ?? "") : "";
+  for (const [, url, line] of stack.matchAll(/((?:file:\/\/)?\/[^\s()]*?):(\d+)(?::\d+)?/g)) {
+    const path = url?.startsWith("file:") ? fileURLToPath(url) : url;
+    if (path === file) return `Look at ${shown}:${line}.`;
+  }
+  return wanted;
+}
+
+const invalid = (message: string, hint: string, cause?: unknown) =>
+  new CarillonError("FILE_INVALID", message, { hint, cause });

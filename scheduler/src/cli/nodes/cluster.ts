@@ -1,0 +1,215 @@
+import type { User } from "../../access/access-store.ts";
+import type { SecretRecord } from "../../access/secrets/secret-store.ts";
+import type { WorkerKey } from "../../access/worker-store.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
+import type { AlarmRule } from "../../alarms/alarms.ts";
+import type { taskObject } from "../../api/task-json.ts";
+import type { Applied } from "../../apply/apply.ts";
+import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
+import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
+import type { DeadGroups, DeadLetter } from "../../run/dead-letters.ts";
+import type { Follower, LateResult, Relative } from "../../run/flow.ts";
+import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
+import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
+import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
+import type { CalendarRecord } from "../../task/calendar-store.ts";
+import type { TaskPart } from "../../task/edits.ts";
+import type { GroupRecord } from "../../task/group-store.ts";
+import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
+import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
+
+/**
+ * What commands ask of a cluster, and do to it: by its store (cluster/by-store.ts), or by a server's HTTP API
+ * (cluster/by-server.ts). Both answer in the store's own records, so that a command prints the same whichever it talks to.
+ * Changes are put down to whoever the implementation knows: this machine's user, or the token's. What only the store can do is
+ * refused with STORE_NEEDED.
+ */
+export interface Cluster {
+  readonly by: "store" | "server";
+  /** For people: "PostgreSQL at db.example:5432/app", "the server at https://carillon.example". */
+  readonly place: string;
+  /** The store's clock, as well as it is known here. */
+  readonly nowMs: () => number;
+  readonly tasks: ClusterTasks;
+  readonly bundles: ClusterBundles;
+  readonly runs: ClusterRuns;
+  readonly operations: ClusterOperations;
+  readonly dead: ClusterDeadLetters;
+  readonly calendars: ClusterCalendars;
+  readonly groups: ClusterGroups;
+  readonly access: ClusterAccess;
+  readonly secrets: ClusterSecrets;
+  readonly alarms: ClusterAlarms;
+  members(): Promise<{ members: Member[]; leadership: Leadership }>;
+  /** The last terms, newest first. */
+  terms(limit: number): Promise<Term[]>;
+  /** What the cluster coordinates by: a service's id, `store`, or null before the first node. */
+  coordination(): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export type ListedTask = ReturnType<typeof taskObject>;
+
+export interface EndListener {
+  ended(run: RunRecord): void;
+  /** The cluster cannot be asked; it is tried on. */
+  away(): void;
+  back(): void;
+  /** More ended at once than are told. */
+  left(): void;
+}
+
+export interface TaskCard {
+  record: TaskRecord;
+  counters: Counters;
+  followers: Follower[];
+  /** The releases of the code that defines it, the newest first. */
+  releases: ReleaseOfTask[];
+}
+
+export interface ClusterTasks {
+  list(): Promise<ListedTask[]>;
+  /** With their definitions; all, or these. @throws TASK_UNKNOWN */
+  records(names?: string[]): Promise<TaskRecord[]>;
+  /** @throws TASK_UNKNOWN */
+  find(name: string): Promise<TaskCard>;
+  /** Newest first. */
+  versions(name: string): Promise<VersionRecord[]>;
+  /** What defines it from now on, as code would: edits by hand stay. */
+  define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
+  /** @throws TASK_STALE unless the task is at this version */
+  edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
+  revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
+  /** @returns runs of it that go on */
+  pause(name: string, reason: string): Promise<number[]>;
+  /** @returns the next slot */
+  resume(name: string, reason: string): Promise<number | null>;
+  /** @returns the run's number */
+  run(name: string, payload: unknown): Promise<number>;
+}
+
+export interface ClusterBundles {
+  /** What is to be done so that the bundle's tasks are these. */
+  plan(wanted: readonly TaskDefinition[], options: PlanOptions): Promise<Planned>;
+}
+
+export interface Planned {
+  plan: ApplyPlan;
+  id: string;
+  /**
+   * Does it, each task in a transaction. @param author where the implementation lets one choose
+   * @throws TASK_STALE by a server, when there is something else to do by now
+   */
+  apply(reason: string, author?: string): Promise<Applied[]>;
+}
+
+export interface EditChange {
+  expectedVersion: number;
+  reason: string;
+}
+
+export interface RunCard {
+  run: RunRecord;
+  attempts: AttemptRecord[];
+  relatives: Relative[];
+  late: LateResult[];
+  letter: Pick<DeadLetter, "state" | "fingerprint" | "redrivenBy"> | null;
+  redrives: number | null;
+}
+
+export interface ClusterRuns {
+  /**
+   * What lives, then what ended, the latest first.
+   * @param whole with payload, progress and result: a server is asked for each run then
+   */
+  list(filter: RunFilter & { states: RunRecord["state"][] }, whole?: boolean): Promise<RunRecord[]>;
+  /** @throws RUN_UNKNOWN */
+  find(runId: number): Promise<RunRecord>;
+  /** With all that there is to tell of it. @throws RUN_UNKNOWN */
+  card(runId: number): Promise<RunCard>;
+  /** The oldest lines. */
+  logs(runId: number, limit: number): Promise<LogLine[]>;
+  cancel(runId: number, reason: string | undefined): Promise<"cancelled" | "stopping">;
+  /** One that ended, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  rerun(runId: number, reason: string): Promise<Enqueued>;
+  decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
+  /** Tells of each run that ends from now on, until `signal` aborts; goes on when the cluster was away, and tells of that. */
+  follow(
+    task: string | undefined,
+    known: readonly RunRecord[],
+    listener: EndListener,
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
+export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "reason">;
+
+export interface ClusterOperations {
+  preview(bulk: Bulk, show: number): Promise<{ total: number; first: string[] }>;
+  /** Repeatable: one with this token is begun once. */
+  begin(bulk: Bulk, token: string): Promise<number>;
+  find(operationId: number): Promise<OperationRecord>;
+  /** Newest first. */
+  list(limit: number): Promise<OperationRecord[]>;
+  stop(operationId: number): Promise<OperationState>;
+  /** A step of it from here, where this process can; else it is left to the nodes. */
+  step(operationId: number): Promise<{ stepped: number | null; nextMs: number | null }>;
+}
+
+export interface ClusterDeadLetters {
+  groups(filter: OperationFilter): Promise<DeadGroups>;
+  letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
+}
+
+export interface ClusterCalendars {
+  set(
+    name: string,
+    content: CalendarContent,
+    reason: string,
+  ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
+  find(name: string, version?: number): Promise<CalendarRecord>;
+  list(): Promise<CalendarRecord[]>;
+  remove(name: string): Promise<void>;
+}
+
+export interface ClusterGroups {
+  list(): Promise<GroupRecord[]>;
+  limit(name: string, most: number | null, reason: string): Promise<{ changed: boolean }>;
+}
+
+export type ListedUser = Pick<User, "name" | "role" | "grants" | "createdMs" | "createdBy" | "disabledMs">;
+export type GivenUser = Pick<User, "name" | "role" | "grants"> & { password: string };
+export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "revokedMs">;
+
+export interface ClusterAccess {
+  users(): Promise<ListedUser[]>;
+  createUser(user: GivenUser, reason: string): Promise<ListedUser>;
+  /** Lets the user in again, too. */
+  setPassword(name: string, password: string): Promise<ListedUser>;
+  removeUser(name: string, reason: string): Promise<ListedUser>;
+  keys(): Promise<ListedKey[]>;
+  /** @returns with the text that lets workers in */
+  createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;
+  revokeKey(name: string): Promise<ListedKey>;
+}
+
+/** What there is, never the values. */
+export interface ClusterSecrets {
+  list(): Promise<SecretRecord[]>;
+  /** @param tasks undefined: as before */
+  set(name: string, value: string, tasks: string[] | null | undefined, reason: string): Promise<SecretRecord>;
+  remove(name: string, reason: string): Promise<void>;
+  /** A part of it. @returns the key that wraps from now on, how many were wrapped by it, and how many are left */
+  rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
+}
+
+export interface ClusterAlarms {
+  /** What is wrong now, and the last messages about it. */
+  look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
+  /** @param task null: all that are open @returns how many */
+  acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;
+  /** Those that hold, newest first. */
+  silences(): Promise<Silence[]>;
+  silence(rule: AlarmRule | null, task: string | null, span: string, reason: string): Promise<Silence>;
+  unsilence(silenceId: number, reason: string): Promise<void>;
+}

@@ -1,0 +1,90 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { isCarillonError } from "../../base/errors.ts";
+import { lookAtCoordination } from "../../coordination/open.ts";
+import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
+import { settingsOf } from "../../settings/settings.ts";
+import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { requireStore } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { pad, plain, wrap } from "../screen/text.ts";
+import {
+  type CommonOptions,
+  chosenCoordination,
+  chosenUrl,
+  coordinationText,
+  defaultDirectory,
+  lookingOptions,
+  placeText,
+} from "../store-choice.ts";
+import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
+import { type Check, checkCluster, checkNode, checkServer } from "./checks.ts";
+
+export interface DoctorOptions extends CommonOptions {
+  coordination?: string;
+}
+
+/** Looks at everything and changes nothing; an embedded store that stands still is started for the look. */
+export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "doctor");
+  const { schema } = settingsOf(lookingOptions(options));
+  const checks = [checkNode(process.versions.node), ...(await storeChecks(options, schema))];
+  const problems = checks.filter(({ verdict }) => verdict === "problem").length;
+  if (terminal.json) terminal.object({ ok: problems === 0, checks });
+  else print(checks, problems, terminal);
+  return problems === 0 ? exitCodes.ok : exitCodes.problems;
+}
+
+async function storeChecks(options: DoctorOptions, schema: string): Promise<Check[]> {
+  const url = chosenUrl(options);
+  const { directory = defaultDirectory } = lookingOptions(options);
+  if (url === undefined && !existsSync(directory)) {
+    const advice = "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start carillon dev here.";
+    return [{ what: "store", verdict: "problem", found: `${resolve(directory)} does not exist`, advice }];
+  }
+  let embedded: EmbeddedStore | undefined;
+  try {
+    embedded = url === undefined ? await openEmbedded({ directory }) : undefined;
+    const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
+    return [
+      ...checkServer(server, placeText(url, embedded), schema),
+      ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
+    ];
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    return [{ what: "store", verdict: "problem", found: `${error.code}: ${error.message}`, advice: error.hint }];
+  } finally {
+    await embedded?.release();
+  }
+}
+
+async function lookAtService(options: DoctorOptions): Promise<CoordinationLook | undefined> {
+  const url = chosenCoordination(options);
+  if (url === undefined) return undefined;
+  try {
+    return { place: coordinationText(url), found: await lookAtCoordination(url) };
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    return { place: coordinationText(url), error };
+  }
+}
+
+function print(checks: Check[], problems: number, terminal: Terminal): void {
+  const { style } = terminal;
+  const marks = { good: style.good("✓"), remark: style.warning("!"), problem: style.bad("✗") };
+  const column = Math.max(...checks.map(({ what }) => what.length));
+  const room = Math.max(20, Math.min(terminal.width, 120) - column - 4);
+  for (const { what, verdict, found, advice } of checks) {
+    wrap(plain(found), room).forEach((line, at) => {
+      terminal.line(at === 0 ? `${marks[verdict]} ${pad(what, column)}  ${line}` : `  ${pad("", column)}  ${line}`);
+    });
+    if (advice !== "")
+      for (const line of wrap(plain(advice), room)) terminal.line(`  ${pad("", column)}  ${style.dim(line)}`);
+  }
+  terminal.line();
+  const remarks = checks.filter(({ verdict }) => verdict === "remark").length;
+  const told =
+    problems === 0 ? style.good("all is well") : style.bad(`${problems} ${problems === 1 ? "problem" : "problems"}`);
+  terminal.line(`${told}${remarks > 0 ? `, ${remarks} ${remarks === 1 ? "remark" : "remarks"}` : ""}`);
+}

@@ -1,0 +1,171 @@
+import { pause, systemClock } from "../../base/clock.ts";
+import { CarillonError, isCarillonError } from "../../base/errors.ts";
+import { type Log, silentLog } from "../../base/log.ts";
+import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
+import { settingsOf } from "../../settings/settings.ts";
+import { migrations } from "../../store/postgres/migrations/index.ts";
+import { openPostgres } from "../../store/postgres/postgres.ts";
+import { skipNumbers } from "../../store/postgres/restored.ts";
+import { grantWork } from "../../store/postgres/roles.ts";
+import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
+import type { Store } from "../../store/store.ts";
+import { changesExit, type ExitCode, exitCodes } from "../exit-codes.ts";
+import { operator } from "../operator.ts";
+import { requireStore } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import {
+  type CommonOptions,
+  chosenUrl,
+  defaultDirectory,
+  lookingOptions,
+  placeText,
+  withStore,
+} from "../store-choice.ts";
+import { silent } from "./checks.ts";
+
+export interface MigrateOptions extends CommonOptions {
+  plan?: boolean;
+  wait?: boolean;
+  role?: string;
+  /** For how many days to make partitions ahead. */
+  days?: number;
+}
+
+const askEveryMs = 1_000;
+/** A daily call may fail for 13 days on end. Each partition costs the planning of statements that read history a little. */
+const defaultDays = 14;
+
+export async function migrateStore(options: MigrateOptions, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "migrate");
+  const looking = lookingOptions(options);
+  const { schema } = settingsOf(looking);
+  const { directory = defaultDirectory } = looking;
+  const given = chosenUrl(options);
+  const embedded: EmbeddedStore | undefined = given === undefined ? await openEmbedded({ directory }) : undefined;
+  const url = given ?? (embedded as EmbeddedStore).url;
+  try {
+    const place = placeText(given, embedded);
+    const from = await (options.wait ? migrated(url, schema) : found(url, schema));
+    const pending = migrations.filter(({ number }) => number > from);
+    const change = !options.plan && !options.wait;
+    const partitions = change ? await migrate(url, schema, options.days ?? defaultDays, terminal) : undefined;
+    const { role } = options;
+    if (change && role !== undefined) await grantWork(url, schema, role);
+    tell({ from, pending, done: !options.plan, place, schema, partitions, role: change ? role : undefined }, terminal);
+    return options.plan && pending.length > 0 ? changesExit : exitCodes.ok;
+  } finally {
+    await embedded?.release();
+  }
+}
+
+const found = async (url: string, schema: string): Promise<number> =>
+  (await inspectPostgres(url, schema)).server.migration;
+
+/** `work` may wait for long; a signal ends that. */
+async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const interrupted = new AbortController();
+  const onInterrupt = () => interrupted.abort();
+  const names = ["SIGINT", "SIGTERM"] as const;
+  for (const name of names) process.once(name, onInterrupt);
+  try {
+    return await work(interrupted.signal);
+  } finally {
+    for (const name of names) process.off(name, onInterrupt);
+  }
+}
+
+interface Partitions {
+  created: number;
+  dropped: number;
+}
+
+/**
+ * The store answered just now, so what it waits for is a table that others have; it asks again until it gets it. What is past the
+ * retention of the live nodes is dropped, by the longest of theirs; where none is alive, nothing is.
+ */
+const migrate = (url: string, schema: string, days: number, terminal: Terminal): Promise<Partitions> =>
+  interruptible(async (signal) => {
+    const store = await openPostgres({ url, schema, signal, partitions: "there", log: warnings(terminal) });
+    try {
+      const { ms: nowMs } = await store.clock();
+      const { created, dropped } = await store.history.rotate(nowMs, await retention(store, nowMs), days);
+      return { created: created.length, dropped: dropped.length };
+    } finally {
+      await store.close();
+    }
+  });
+
+/** What a process would log is said here: partitions that are missing and that this role may not make. */
+const warnings = (terminal: Terminal): Log => ({
+  ...silentLog,
+  warn: (fields, message) => terminal.aside(`${message}. ${(fields as { hint?: string }).hint ?? ""}`.trim()),
+});
+
+async function retention(store: Store, nowMs: number): Promise<number | null> {
+  const { members } = await store.sessions.members();
+  const kept = members.filter((member) => !silent(member, nowMs)).map(({ settings }) => settings?.retentionMs ?? 0);
+  const longest = Math.max(0, ...kept);
+  return longest > 0 ? longest : null;
+}
+
+/** Until somebody has migrated it; a store that is not there yet is waited for too. */
+const migrated = (url: string, schema: string): Promise<number> =>
+  interruptible(async (signal) => {
+    const newest = migrations.at(-1)?.number ?? 0;
+    for (;;) {
+      const at = await found(url, schema).catch((error: unknown) => {
+        if (isCarillonError(error, "STORE_UNREACHABLE")) return 0;
+        throw error;
+      });
+      if (at >= newest) return at;
+      await pause(systemClock, askEveryMs, signal);
+      if (signal.aborted)
+        throw new CarillonError("STORE_OLDER", `the database is at version ${at}, this Carillon needs ${newest}`, {
+          hint: "Run `carillon migrate`.",
+        });
+    }
+  });
+
+interface Migrated {
+  from: number;
+  pending: { number: number; name: string }[];
+  done: boolean;
+  place: string;
+  schema: string;
+  partitions: Partitions | undefined;
+  /** Was given the rights that the work needs. */
+  role: string | undefined;
+}
+
+function tell({ from, pending, done, place, schema, partitions, role }: Migrated, terminal: Terminal): void {
+  const names = pending.map(({ number, name }) => ({ number, name }));
+  if (terminal.json) {
+    terminal.object({ from, to: migrations.at(-1)?.number, [done ? "applied" : "pending"]: names, partitions, role });
+    return;
+  }
+  const where = `schema ${plain(schema)} of ${place}`;
+  if (names.length === 0) terminal.line(`${where} is at version ${from}: nothing to do`);
+  else {
+    terminal.line(`${where}: version ${from} ${done ? "is now" : "would be"} ${names.at(-1)?.number}`);
+    for (const { number, name } of names) terminal.line(`  ${String(number).padStart(4, "0")} ${name}`);
+  }
+  if (partitions && partitions.created + partitions.dropped > 0)
+    terminal.line(`partitions of history: ${partitions.created} made, ${partitions.dropped} dropped`);
+  if (role !== undefined) terminal.line(`role ${plain(role)} may do the work on schema ${plain(schema)}`);
+}
+
+export function restored(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "restored");
+  return withStore(options, async ({ tower, nowMs }) => {
+    const { url, embedded } = await tower.open();
+    const change = { author: operator(), reason: options.reason ?? "", nowMs: nowMs() };
+    const next = await skipNumbers(url ?? (embedded as EmbeddedStore).url, tower.settings.schema, change);
+    if (terminal.json) terminal.object(next);
+    else
+      terminal.line(
+        `numbers go on from: run ${next.runId}, fence ${next.fence}, term ${next.term}. Nodes may start now.`,
+      );
+    return exitCodes.ok;
+  });
+}

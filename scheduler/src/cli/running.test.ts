@@ -1,0 +1,29 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { watchReaders } from "./readers.ts";
+import { runUntilStopped } from "./running.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+it("a terminal that closes stops a node in order, whether its end is noticed by a write or by its signal first", async () => {
+  const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+  watchReaders();
+  let stop = (): void => undefined;
+  const tower = {
+    start: async () => undefined,
+    stop: () => {
+      process.emit("SIGHUP");
+      return new Promise<void>((resolve) => {
+        stop = resolve;
+      });
+    },
+  };
+  const running = runUntilStopped([tower], { onStarted: async () => undefined, onStopping: () => undefined });
+  process.stdout.emit("error", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+  await vi.waitFor(() => expect(process.listenerCount("SIGHUP")).toBeGreaterThan(0));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(exit).not.toHaveBeenCalled();
+  process.emit("SIGTERM");
+  expect(exit, "a second signal").toHaveBeenCalledWith(130);
+  stop();
+  await running;
+});

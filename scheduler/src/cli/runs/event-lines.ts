@@ -1,0 +1,75 @@
+import { errorCodes } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { RunNotice } from "../../run/handler.ts";
+import type { Zone } from "../../schedule/zone.ts";
+import type { Style } from "../screen/style.ts";
+import { cut, pad, plain } from "../screen/text.ts";
+import { clockText, spanText } from "../screen/times.ts";
+
+/** How a run came out, for one line about it; a run from the store and a notice of this process both fit. */
+export interface RunEnd {
+  runId: number;
+  task: string;
+  attempt: number;
+  dueMs: number;
+  startedMs: number | null;
+  endedMs: number | null;
+  outcome: "succeeded" | "failed" | "cancelled" | "skipped" | "retry";
+  error: string | null;
+}
+
+/** Names are padded to this, so that what follows stands in columns as long as they are short. */
+const usualTaskWidth = 20;
+
+/** `14:03:20.001  heartbeat            run 42  ✓ 3 ms   (1 ms late)` */
+export function endLine(end: RunEnd, zone: Zone, style: Style, taskWidth = usualTaskWidth): string {
+  const at = end.startedMs ?? end.endedMs ?? end.dueMs;
+  const task = plain(end.task);
+  const head = `${style.dim(clockText(at, zone))}  ${pad(cut(task, 40), taskWidth)}  ${pad(`run ${end.runId}`, 8)}`;
+  return `${head}  ${outcomeText(end, style)}`;
+}
+
+function outcomeText(end: RunEnd, style: Style): string {
+  const took = end.startedMs === null || end.endedMs === null ? "" : spanText(Math.max(0, end.endedMs - end.startedMs));
+  const late = end.startedMs === null || end.attempt > 1 ? "" : lateText(Math.floor(end.startedMs) - end.dueMs, style);
+  const why = end.error === null ? "" : plain(end.error);
+  const attempt = end.attempt > 1 ? `attempt ${end.attempt}` : "";
+  const words = (...parts: string[]) => parts.filter((part) => part !== "").join("  ");
+  switch (end.outcome) {
+    case "succeeded":
+      return words(`${style.good(`✓ ${took}`)} `, attempt, late);
+    case "retry":
+      return words(style.warning(`↻ ${took}`), `attempt ${end.attempt} failed, tries again:`, style.warning(why));
+    case "failed":
+      return words(style.bad(`✗ ${took}`), attempt, style.bad(why), late);
+    case "cancelled":
+      return words(style.warning("⊘ cancelled"), style.dim(why));
+    case "skipped":
+      return words(style.dim("↷ skipped"), style.dim(why));
+  }
+}
+
+export function lateText(ms: number, style: Style): string {
+  const text = `(${spanText(Math.max(0, ms))} late)`;
+  return ms >= 1_000 ? style.warning(text) : style.dim(text);
+}
+
+/** The words of an error as the store keeps it: its code where it has one of ours, and its message. */
+export function errorWords(error: Json | undefined): string | null {
+  if (error === null || error === undefined) return null;
+  if (typeof error !== "object" || Array.isArray(error)) return String(error);
+  const { code, message } = error;
+  const words = typeof message === "string" && message !== "" ? message : JSON.stringify(error);
+  return typeof code === "string" && code in errorCodes && code !== "CANCELLED" ? `${code}: ${words}` : words;
+}
+
+/** null while it runs. */
+export function endOf(notice: RunNotice): RunEnd | null {
+  if (notice.kind === "started") return null;
+  const outcome = notice.kind === "retry" ? "retry" : (notice.outcome ?? "succeeded");
+  const { runId, task, attempt, dueMs, startedMs, endedMs, error } = notice;
+  return { runId, task, attempt, dueMs, startedMs, endedMs, outcome, error: noticeWords(error) };
+}
+
+/** A notice carries the error as the JSON text that went to the store. */
+export const noticeWords = (error: string | null) => (error === null ? null : errorWords(JSON.parse(error) as Json));

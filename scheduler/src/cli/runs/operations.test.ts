@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { byFilter } from "../commands/operation-commands.ts";
+import { filterOf, rateOf, timeOf } from "./operations.ts";
+
+const usage = expect.objectContaining({ code: "USAGE" });
+
+describe("what the commands that act on many are given", () => {
+  it("times are moments with an offset, or spans back from now", () => {
+    expect(timeOf("--since", "1970-01-01T00:00:01Z", 5_000)).toBe(1_000);
+    expect(timeOf("--since", "2s", 5_000)).toBe(3_000);
+    expect(timeOf("--since", "1h 30m", 6_000_000)).toBe(600_000);
+    for (const text of ["yesterday", "2026-12-24", "", "1970-01-01T00:00:01"])
+      expect(() => timeOf("--since", text, 0), text).toThrowError(usage);
+  });
+
+  it("rates are so many in a span", () => {
+    expect([rateOf("10/s"), rateOf("120/m"), rateOf("1/10s"), rateOf("5/500ms")]).toEqual([10, 2, 0.1, 10]);
+    for (const text of ["fast", "10", "/s", "1.5/s", "10/fortnight"])
+      expect(() => rateOf(text), text).toThrowError(usage);
+  });
+
+  it("filters have what was said, and nothing else", () => {
+    const common = { color: false };
+    expect(filterOf(common, 0)).toEqual({});
+    expect(filterOf({ ...common, task: "a", state: ["failed"], since: "1s", all: true }, 5_000)).toEqual({
+      task: "a",
+      states: ["failed"],
+      sinceMs: 4_000,
+      all: true,
+    });
+  });
+
+  it("names or a filter, never both", () => {
+    const common = { color: false };
+    expect(byFilter(["a"], { ...common, reason: "x", yes: true })).toBe(false);
+    expect(byFilter([], common)).toBe(true);
+    for (const option of [{ matching: "a*" }, { all: true }, { wait: true }, { dryRun: true }])
+      expect(() => byFilter(["a"], { ...common, ...option })).toThrowError(usage);
+  });
+});

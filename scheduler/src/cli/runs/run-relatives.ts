@@ -1,0 +1,39 @@
+import type { LateResult, Relative } from "../../run/flow.ts";
+import type { Zone } from "../../schedule/zone.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { timeText } from "../screen/times.ts";
+
+/** Of its children and followers, a page shows so many, whoever is asked. */
+export const relativesShown = 50;
+
+const words: Record<Relative["relation"], string> = {
+  parent: "comes from",
+  input: "comes from",
+  child: "child",
+  after: "after it",
+  join: "joins its children",
+  chain: "goes on as",
+};
+
+export function printRelatives(relatives: readonly Relative[], terminal: Terminal): void {
+  if (relatives.length === 0) return;
+  const { style } = terminal;
+  terminal.line();
+  terminal.line(style.dim("flow"));
+  for (const { relation, runId, task, state } of relatives)
+    terminal.line(`  ${words[relation]} ${style.dim("run")} ${runId}  ${plain(task)}  ${state}`);
+  if (relatives.length === relativesShown) terminal.line(style.dim(`  the first ${relativesShown}`));
+}
+
+/** What workers said of it too late: refused, and shown, for it may have happened. */
+export function printLateResults(late: readonly LateResult[], zone: Zone, terminal: Terminal): void {
+  if (late.length === 0) return;
+  const { style } = terminal;
+  terminal.line();
+  terminal.line(style.dim("too late, refused"));
+  for (const { atMs, node, fence, outcome } of late)
+    terminal.line(
+      `  ${timeText(atMs, zone)}  ${plain(node ?? "a process since forgotten")}, fence ${fence}: ${style.warning(outcome)}`,
+    );
+}

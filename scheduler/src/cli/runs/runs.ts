@@ -1,0 +1,179 @@
+import { runObject, runSummaryObject } from "../../api/run-json.ts";
+import { parseDuration } from "../../base/duration.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import { outcomes } from "../../run/run.ts";
+import type { RunFilter, RunRecord } from "../../run/run-record.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Cluster } from "../nodes/cluster.ts";
+import { withCluster } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { ageText, localZone, spanText } from "../screen/times.ts";
+import type { CommonOptions } from "../store-choice.ts";
+import { endLine, errorWords } from "./event-lines.ts";
+import { endOfRun, statePaint, stateText } from "./run-text.ts";
+
+export interface RunListOptions extends CommonOptions {
+  task?: string;
+  state?: RunRecord["state"][];
+  since?: string;
+  limit: number;
+}
+
+export function listRuns(options: RunListOptions, terminal: Terminal): Promise<ExitCode> {
+  const sinceAgoMs = options.since === undefined ? undefined : parseDuration(options.since, "--since");
+  return withCluster(options, async ({ cluster }) => {
+    if (options.task !== undefined) await cluster.tasks.find(options.task);
+    const now = Math.round(cluster.nowMs());
+    const filter = {
+      ...(options.task === undefined ? {} : { task: options.task }),
+      limit: options.limit,
+      ...(sinceAgoMs === undefined ? {} : { sinceMs: now - sinceAgoMs }),
+    };
+    const runs = options.state
+      ? await cluster.runs.list({ ...filter, states: options.state }, terminal.json)
+      : await worthSeeing(cluster, filter, now, terminal.json);
+    if (terminal.json) terminal.object(runs.map(runObject));
+    else if (runs.length === 0)
+      terminal.aside(`No runs to show in ${cluster.place}; those that wait for their time: --state ready.`);
+    else showRuns(runs, now, terminal);
+    return exitCodes.ok;
+  });
+}
+
+/** Under way, waiting for a place or overdue, then ended, latest first. What waits for its own time is not news. */
+async function worthSeeing(
+  { runs }: Cluster,
+  filter: Omit<RunFilter, "states">,
+  now: number,
+  whole: boolean,
+): Promise<RunRecord[]> {
+  const { sinceMs: _, ...anyTime } = filter;
+  const waiting = await runs.list({ ...anyTime, states: ["ready"] }, whole);
+  const live = await runs.list({ ...anyTime, states: ["undecided", "claimed", "held", "paused"] }, whole);
+  const ended = await runs.list({ ...filter, states: [...outcomes] }, whole);
+  const overdue = waiting.filter(({ dueMs }) => dueMs <= now);
+  return [...live.filter(({ state, dueMs }) => state !== "claimed" || dueMs <= now), ...overdue, ...ended].slice(
+    0,
+    filter.limit,
+  );
+}
+
+export function showRuns(runs: RunRecord[], now: number, terminal: Terminal): void {
+  const { style } = terminal;
+  terminal.table(
+    [
+      { title: "RUN", align: "right" },
+      { title: "TASK", least: 8 },
+      { title: "STATE" },
+      { title: "DUE", drop: 1 },
+      { title: "LATE", align: "right", drop: 3 },
+      { title: "TOOK", align: "right", drop: 2 },
+      { title: "TRY", align: "right", drop: 5 },
+      { title: "NODE", drop: 6, least: 6 },
+      { title: "ERROR", drop: 4, least: 12 },
+    ],
+    runs.map((run) => [
+      String(run.runId),
+      plain(run.task),
+      { text: stateText(run.state), paint: statePaint(run.state, style) },
+      ageText(run.dueMs, now),
+      run.startedMs === null ? "" : spanText(Math.max(0, run.startedMs - run.dueMs)),
+      run.startedMs === null ? "" : spanText(Math.max(0, (run.endedMs ?? now) - run.startedMs)),
+      run.attempt > 1 ? String(run.attempt) : "",
+      plain(run.addressee == null ? (run.node ?? "") : `→ ${run.addressee}`),
+      { text: plain(errorWords(run.error) ?? ""), paint: style.bad },
+    ]),
+  );
+}
+
+export interface TailOptions extends CommonOptions {
+  task?: string;
+  follow?: boolean;
+  limit: number;
+}
+
+/** As lists have it: what a stack takes would be most of what is printed. */
+const briefError = (error: Json): Json => {
+  if (typeof error !== "object" || error === null || Array.isArray(error)) return error;
+  const { code, message } = error;
+  return { ...(code === undefined ? {} : { code }), ...(message === undefined ? {} : { message }) };
+};
+
+/** Each end once, as it comes; goes on when the cluster was away. */
+export function tailRuns(options: TailOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster: { by, tasks, runs }, signal }) => {
+    const { task } = options;
+    if (task !== undefined) await tasks.find(task);
+    const zone = localZone();
+    const ended = (run: RunRecord) => {
+      const end = endOfRun(run);
+      if (terminal.json)
+        process.stdout.write(`${JSON.stringify({ ...runSummaryObject(run), error: briefError(run.error) })}\n`);
+      else if (end) terminal.line(endLine(end, zone, terminal.style));
+    };
+    const filter = { ...(task === undefined ? {} : { task }), limit: options.limit, states: [...outcomes] };
+    const last = options.limit === 0 ? [] : await runs.list(filter);
+    for (const run of last.reverse()) ended(run);
+    if (!options.follow) return exitCodes.ok;
+    const listener = {
+      ended,
+      away: () => terminal.aside(`carillon: the ${by} is away; trying again until it is back`),
+      back: () => terminal.aside(`carillon: the ${by} is back`),
+      left: () => terminal.aside("carillon: too many runs ended at once; some are left out"),
+    };
+    await runs.follow(task, last, listener, signal);
+    return exitCodes.ok;
+  });
+}
+
+export function cancelRuns(
+  ids: number[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withEach(ids, options, terminal, async ({ runs }, run) => {
+    const outcome = await runs.cancel(run, options.reason);
+    if (!terminal.json)
+      terminal.line(outcome === "cancelled" ? `run ${run} is cancelled` : `run ${run} is running and was told to stop`);
+    return { run, outcome };
+  });
+}
+
+export function rerunRuns(
+  ids: number[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withEach(ids, options, terminal, async ({ runs }, run) => {
+    const { runId, created } = await runs.rerun(run, options.reason ?? "");
+    if (!terminal.json)
+      terminal.line(created ? `run ${run} runs again as ${runId}` : `run ${runId} has its key, and did not end yet`);
+    return { run, again: runId, created };
+  });
+}
+
+/** Goes on after one that cannot be, unless it is the only one. */
+function withEach(
+  ids: number[],
+  options: CommonOptions,
+  terminal: Terminal,
+  act: (cluster: Cluster, run: number) => Promise<object>,
+): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    let worst: ExitCode = exitCodes.ok;
+    const done: object[] = [];
+    for (const run of ids) {
+      try {
+        done.push(await act(cluster, run));
+      } catch (error) {
+        if (!(error instanceof CarillonError) || ids.length === 1) throw error;
+        terminal.failure(error);
+        worst = exitCodes.failed;
+      }
+    }
+    if (terminal.json) terminal.objects(done, ids.length);
+    return worst;
+  });
+}

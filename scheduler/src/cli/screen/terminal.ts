@@ -1,0 +1,81 @@
+import { isCarillonError, messageOf } from "../../base/errors.ts";
+import { type Style, styleOf, wantsColour } from "./style.ts";
+import { type Cell, type Column, tableLines } from "./table.ts";
+import { plain, wrap } from "./text.ts";
+
+export interface TerminalOptions {
+  json: boolean;
+  colour: boolean;
+}
+
+/** Where a command says what it found: people get lines and tables, programs get JSON. */
+export class Terminal {
+  readonly json: boolean;
+  readonly style: Style;
+  readonly errorStyle: Style;
+
+  constructor({ json, colour }: TerminalOptions) {
+    this.json = json;
+    this.style = styleOf(!json && wantsColour(process.stdout, process.env, colour));
+    this.errorStyle = styleOf(wantsColour(process.stderr, process.env, colour));
+  }
+
+  /** Columns; without end where nobody watches, so that nothing is cut for grep. */
+  get width(): number {
+    return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  }
+
+  line(text = ""): void {
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** For people: what is not the answer itself. Silent where a program reads. */
+  aside(text: string): void {
+    if (this.json) return;
+    const width = process.stderr.isTTY ? process.stderr.columns || 80 : Number.POSITIVE_INFINITY;
+    process.stderr.write(`${wrap(text, width).join("\n")}\n`);
+  }
+
+  object(value: unknown): void {
+    process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
+  }
+
+  /** One document of what was named: of one its object, of several a list of them. */
+  objects(values: readonly object[], named: number): void {
+    if (named > 1) this.object(values);
+    else for (const value of values) this.object(value);
+  }
+
+  table(columns: readonly Column[], rows: readonly (readonly Cell[])[], indent = ""): void {
+    const { style } = this;
+    for (const line of tableLines(columns, rows, { width: this.width - indent.length, style }))
+      this.line(indent + line);
+  }
+
+  /** An expected failure in a line and a hint; a bug keeps its stack, for whoever has to mend it. */
+  failure(error: unknown): void {
+    process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);
+  }
+}
+
+export function failureText(error: unknown, json: boolean, style: Style): string {
+  if (isCarillonError(error)) {
+    const { code, message, hint, path } = error;
+    if (json) return JSON.stringify({ code, message, hint, ...(path === "" ? {} : { path }) });
+    const lines = [`${style.bad(`carillon: ${code}:`)} ${message.split("\n").map(plain).join("\n  ")}`];
+    // Most messages name the part themselves.
+    if (!message.includes(path)) lines.push(`  ${style.dim("at:")} ${plain(path)}`);
+    if (hint !== "") lines.push(`  ${style.dim("hint:")} ${plain(hint)}`);
+    return lines.join("\n");
+  }
+  const message = messageOf(error);
+  if (json)
+    return JSON.stringify({
+      code: "BUG",
+      message,
+      hint: "This is a bug in Carillon. Please report it.",
+      stack: (error as Error)?.stack,
+    });
+  const stack = error instanceof Error ? (error.stack ?? message) : message;
+  return `${style.bad("carillon: BUG:")} ${stack}\n  ${style.dim("hint:")} This is a bug in Carillon. Please report it with what is above.`;
+}

@@ -1,0 +1,196 @@
+import type { Member, Term } from "../../cluster/session-store.ts";
+import { outcomes } from "../../run/run.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import type { Cluster, ListedTask } from "../nodes/cluster.ts";
+
+/** Of each kind of run so many are read; more are told as "200+". */
+const runsRead = 200;
+const recentMs = 60_000;
+/** A worker that is there starts a run at once, so what waits for longer has none, or waits for a place. */
+export const overdueMs = 1_000;
+/** What is later than this is not on time any more. */
+export const lateMs = 1_000;
+const fewTasks = 500;
+const oftenMs = 2_000;
+const rarelyMs = 10_000;
+
+/** A cluster as it was at one moment. */
+export interface TopState {
+  place: string;
+  nowMs: number;
+  tasks: ListedTask[];
+  /** With a worker, and due. */
+  running: RunRecord[];
+  /** Due, and nobody has them. */
+  overdue: RunRecord[];
+  /** That ended within the last minute, the latest first. */
+  ended: RunRecord[];
+  /** Open dead letters: how many, and by what they failed of. */
+  letters: number;
+  failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
+  members: Member[];
+  leader: Term | null;
+}
+
+/** Reads a cluster again and again; what changes rarely or costs more, less often. */
+export class TopReader {
+  readonly #cluster: Cluster;
+  #tasks: ListedTask[] = [];
+  #failing: Pick<TopState, "letters" | "failing"> = { letters: 0, failing: [] };
+  #readAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  async read(): Promise<TopState> {
+    const { runs, place, ...cluster } = this.#cluster;
+    const askedMs = Math.round(cluster.nowMs());
+    if (askedMs - this.#readAtMs >= (this.#tasks.length > fewTasks ? rarelyMs : oftenMs)) {
+      this.#readAtMs = askedMs;
+      const [tasks, { groups, total }] = await Promise.all([cluster.tasks.list(), cluster.dead.groups({})]);
+      this.#tasks = tasks;
+      const failing = groups.map(({ reason, letters, tasks: names, lastMs }) => ({
+        letters,
+        tasks: names,
+        lastMs,
+        reason: reason === null ? "(dropped by retention)" : [reason.code, reason.words].filter(Boolean).join(": "),
+      }));
+      this.#failing = { letters: total.letters, failing };
+    }
+    const [claimed, ready, ended, { members, leadership }, terms] = await Promise.all([
+      runs.list({ states: ["claimed"], limit: runsRead }),
+      runs.list({ states: ["ready"], limit: runsRead }),
+      runs.list({ states: [...outcomes], sinceMs: askedMs - recentMs, limit: runsRead }),
+      cluster.members(),
+      cluster.terms(1),
+    ]);
+    const nowMs = cluster.nowMs();
+    const due = ({ dueMs }: RunRecord) => dueMs <= nowMs;
+    return {
+      place,
+      nowMs,
+      tasks: this.#tasks,
+      ...this.#failing,
+      ended,
+      members,
+      running: claimed.filter(due),
+      overdue: ready.filter(({ dueMs }) => nowMs - dueMs > overdueMs).sort((a, b) => a.dueMs - b.dueMs),
+      leader: leadership.sessionId === null ? null : (terms.find(({ endedMs }) => endedMs === null) ?? null),
+    };
+  }
+}
+
+export interface Lateness {
+  count: number;
+  p50: number;
+  p99: number;
+  max: number;
+}
+
+/** Of first attempts that started; null: none did. */
+export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
+  const late = runs
+    .flatMap(({ startedMs, dueMs, attempt }) =>
+      startedMs === null || attempt > 1 ? [] : [Math.max(0, startedMs - dueMs)],
+    )
+    .sort((a, b) => a - b);
+  if (late.length === 0) return null;
+  const at = (part: number) => late[Math.min(late.length - 1, Math.floor(late.length * part))] as number;
+  return { count: late.length, p50: at(0.5), p99: at(0.99), max: at(1) };
+}
+
+export const silentOf = ({ members, nowMs }: Pick<TopState, "members" | "nowMs">): Member[] =>
+  members.filter(({ seenMs, timeoutMs }) => nowMs - seenMs > timeoutMs);
+
+/** What is wrong, the worst first; nothing: all is on time. */
+export function troublesOf(state: TopState): { text: string; bad: boolean }[] {
+  const { overdue, leader, members, nowMs, ended } = state;
+  const troubles: { text: string; bad: boolean }[] = [];
+  const workers = members.filter(({ groups = [] }) => groups.length > 0);
+  if (leader === null) troubles.push({ text: "nobody leads", bad: true });
+  if (overdue.length > 0) {
+    const [oldest] = overdue as [RunRecord];
+    troubles.push({
+      text: `${countText(overdue.length)} overdue, the oldest by ${secondsText(nowMs - oldest.dueMs)}`,
+      bad: true,
+    });
+  }
+  if (workers.length === 0) troubles.push({ text: "no worker", bad: true });
+  const late = latenessOf(ended);
+  if (late !== null && late.p99 > lateMs)
+    troubles.push({ text: `runs start late, up to ${secondsText(late.max)}`, bad: false });
+  const silent = silentOf(state);
+  if (silent.length > 0) troubles.push({ text: `${silent.length} silent`, bad: false });
+  return troubles;
+}
+
+export const countText = (count: number): string => (count >= runsRead ? `${runsRead}+` : String(count));
+const secondsText = (ms: number): string => {
+  const seconds = Math.round(ms / 100) / 10;
+  return seconds < 60
+    ? `${seconds} s`
+    : seconds < 3_600
+      ? `${Math.round(seconds / 60)} min`
+      : `${Math.round(seconds / 3_600)} h`;
+};
+
+export const sortKeys = { n: "next", l: "late", f: "failed", r: "running", a: "name" } as const;
+export type SortKey = keyof typeof sortKeys;
+
+export interface TaskRow {
+  name: string;
+  words: string;
+  nextMs: number | null;
+  running: number;
+  overdue: number;
+  /** Of its runs of the last minute, and of those that wait: the latest. */
+  lateMs: number | null;
+  failed: number;
+  succeeded: number;
+  missed: number;
+  paused: boolean;
+  /** The end of its last run in the last minute. */
+  last: RunRecord["state"] | null;
+}
+
+/** Each task with what its runs do. */
+export function taskRows({ tasks, running, overdue, ended, nowMs }: TopState, sort: SortKey): TaskRow[] {
+  const count = (runs: readonly RunRecord[]) => {
+    const counts = new Map<string, number>();
+    for (const { task } of runs) counts.set(task, (counts.get(task) ?? 0) + 1);
+    return counts;
+  };
+  const [runningOf, overdueOf] = [count(running), count(overdue)];
+  const late = new Map<string, number>();
+  const lastOf = new Map<string, RunRecord["state"]>();
+  for (const { task, state } of ended) if (!lastOf.has(task)) lastOf.set(task, state);
+  for (const { task, startedMs, dueMs, attempt } of [...ended, ...running, ...overdue])
+    if (attempt <= 1) late.set(task, Math.max(late.get(task) ?? 0, (startedMs ?? nowMs) - dueMs));
+  const rows = tasks.map(
+    ({ name, words, next, paused, counters }): TaskRow => ({
+      name,
+      words,
+      nextMs: next === null ? null : Date.parse(next),
+      paused: paused !== null,
+      running: runningOf.get(name) ?? 0,
+      overdue: overdueOf.get(name) ?? 0,
+      lateMs: late.get(name) ?? null,
+      failed: counters.failed,
+      succeeded: counters.succeeded,
+      missed: counters.missed,
+      last: lastOf.get(name) ?? null,
+    }),
+  );
+  const least = Number.NEGATIVE_INFINITY;
+  const by: Record<SortKey, (row: TaskRow) => number> = {
+    n: ({ nextMs }) => nextMs ?? Number.POSITIVE_INFINITY,
+    l: ({ lateMs: ms }) => -(ms ?? least),
+    f: ({ failed }) => -failed,
+    r: ({ running: now, overdue: waiting }) => -(now + waiting),
+    a: () => 0,
+  };
+  return rows.sort((a, b) => compare(by[sort](a), by[sort](b)) || (a.name < b.name ? -1 : 1));
+}
+
+const compare = (a: number, b: number) => (a === b ? 0 : a < b ? -1 : 1);

@@ -1,0 +1,29 @@
+import { compileSchedule, type ScheduleSpec } from "../../schedule/schedule.ts";
+import type { Zone } from "../../schedule/zone.ts";
+import { offsetText, spanText } from "../screen/times.ts";
+
+/**
+ * What a change of clocks has to do with a slot: that its local time comes twice, or not at all, or that the offset is
+ * another one than at the slot before it.
+ */
+export function clockChange(spec: ScheduleSpec, slotMs: number, previousMs: number | null, zone: Zone): string {
+  const span = zone.at(slotMs);
+  const notes: string[] = [];
+  const before = previousMs === null ? span.offset : zone.at(previousMs).offset;
+  if (before !== span.offset) {
+    const way = span.offset > before ? "forward" : "back";
+    notes.push(
+      `clocks went ${way} ${spanText(Math.abs(span.offset - before))}, ${offsetText(before)} → ${offsetText(span.offset)}`,
+    );
+  }
+  if (span.entered < 0 && slotMs - span.from < -span.entered) notes.push("this local time comes twice: the second");
+  if (span.left < 0 && span.to - slotMs <= -span.left) notes.push("this local time comes twice: the first");
+  if (span.entered > 0 && slotMs - span.from < span.entered && "zone" in spec) {
+    // In UTC every local time exists once, so there the schedule has those that it names itself.
+    const localMs = slotMs + span.offset;
+    const named = compileSchedule({ ...spec, zone: "UTC" }).next(localMs - 1) === localMs;
+    const missing = new Date(localMs - span.entered).toISOString().slice(11, 16);
+    if (!named) notes.push(`${missing} does not exist: shifted by ${spanText(span.entered)}`);
+  }
+  return notes.join("; ");
+}

@@ -1,0 +1,81 @@
+import { writeFileSync } from "node:fs";
+import { writeYaml } from "../../apply/write.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import { editedParts } from "../../task/edits.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
+import { writtenTask } from "../../task/written.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { withCluster } from "../reach.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import type { CommonOptions } from "../store-choice.ts";
+
+export interface ExportOptions extends CommonOptions {
+  group?: string;
+  bundle?: string;
+  output?: string;
+}
+
+/** The tasks as they are now, edits by hand among them; all, when nothing is said. */
+export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const found = await cluster.tasks.records(names.length > 0 ? names : undefined);
+    const tasks = found
+      .filter(({ definition }) => options.group === undefined || definition.group === options.group)
+      .filter(({ bundle }) => options.bundle === undefined || bundle === options.bundle)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const { group, bundle, output } = options;
+    if (tasks.length === 0 && (group !== undefined || bundle !== undefined))
+      throw new CarillonError("TASK_UNKNOWN", `no task is of ${ofWhat(options)}`, {
+        hint: "See carillon tasks list, and carillon tasks show NAME for a task's group and bundle.",
+      });
+    if (terminal.json) {
+      const written = Object.fromEntries(tasks.map(({ name, definition }) => [name, writtenTask(definition)]));
+      const whole = { ...(bundle === undefined ? {} : { bundle }), tasks: written };
+      if (output === undefined || output === "-") terminal.object(whole);
+      else writeOut(`${JSON.stringify(whole, null, 2)}\n`, output, terminal);
+      return exitCodes.ok;
+    }
+    const text = writeYaml(
+      tasks.map((record) => ({
+        name: record.name,
+        written: writtenTask(record.definition),
+        comment: remarksOn(record),
+      })),
+      bundle ?? null,
+    );
+    writeOut(text, output, terminal);
+    if (output !== undefined) terminal.aside(`${tasks.length} tasks written to ${output}`);
+    return exitCodes.ok;
+  });
+}
+
+const ofWhat = ({ group, bundle }: ExportOptions): string =>
+  [group === undefined ? "" : `the group ${group}`, bundle === undefined ? "" : `the bundle ${bundle}`]
+    .filter((part) => part !== "")
+    .join(" and ");
+
+/** What a file cannot say of a task. */
+function remarksOn({ definition, paused, bundle }: TaskRecord): string {
+  const edits = editedParts(definition);
+  return [
+    ...(paused ? [`paused by ${paused.by}${paused.why === "" ? "" : `: ${paused.why}`}`] : []),
+    ...(edits.length > 0 ? [`edited by hand: ${edits.join(", ")}`] : []),
+    ...(bundle === undefined ? [] : [`of the bundle ${bundle}`]),
+  ].join("\n");
+}
+
+/** @throws FILE_INVALID */
+export function writeOut(text: string, file: string | undefined, terminal: Terminal): void {
+  if (file === undefined || file === "-") {
+    terminal.line(text.trimEnd());
+    return;
+  }
+  try {
+    writeFileSync(file, text);
+  } catch (cause) {
+    throw new CarillonError("FILE_INVALID", `${file} cannot be written: ${messageOf(cause)}`, {
+      hint: "Give the path of a file in a folder that exists and that you may write to.",
+      cause,
+    });
+  }
+}

@@ -1,0 +1,299 @@
+import { runObject } from "../../api/run-json.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { parseDuration } from "../../base/duration.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { Member } from "../../cluster/session-store.ts";
+import { outcomes } from "../../run/run.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import { compileSchedule, at as parseTime } from "../../schedule/schedule.ts";
+import { plannedSlots } from "../../slots/upcoming-slots.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Cluster } from "../nodes/cluster.ts";
+import { withCluster } from "../reach.ts";
+import { endLine } from "../runs/event-lines.ts";
+import { endOfRun } from "../runs/run-text.ts";
+import type { Terminal } from "../screen/terminal.ts";
+import { plain } from "../screen/text.ts";
+import { ageText, localZone, timeText, zoneOfSpec } from "../screen/times.ts";
+import type { CommonOptions } from "../store-choice.ts";
+import { clockChange } from "./clock-changes.ts";
+import { routeText } from "./policy-text.ts";
+import { ruleText } from "./ruled-slots.ts";
+
+/** Live processes whose worker serves the group. */
+export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
+  members.filter((member) => member.groups?.includes(group) && nowMs - member.seenMs <= member.timeoutMs);
+
+/** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
+export const workersOf = (members: Member[], { name, group }: { name: string; group: string }, nowMs: number) =>
+  groupWorkers(members, group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
+
+export function listTasks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const tasks = await cluster.tasks.list();
+    const now = cluster.nowMs();
+    if (terminal.json) {
+      terminal.object(tasks);
+      return exitCodes.ok;
+    }
+    if (tasks.length === 0) {
+      terminal.aside(`No tasks in ${cluster.place} yet. Define some in a file and start it: carillon dev tasks.ts`);
+      return exitCodes.ok;
+    }
+    const { members } = await cluster.members();
+    const { style } = terminal;
+    terminal.table(
+      [
+        { title: "TASK", least: 12 },
+        { title: "SCHEDULE", least: 16 },
+        { title: "NEXT" },
+        { title: "AT", drop: 3 },
+        { title: "OK", align: "right", drop: 1 },
+        { title: "FAILED", align: "right", drop: 2 },
+        { title: "MISSED", align: "right", drop: 4 },
+        { title: "" },
+      ],
+      tasks.map((task) => {
+        const next = task.next === null ? null : Date.parse(task.next);
+        const { schedule } = task;
+        const { succeeded, failed, missed } = task.counters;
+        const served = workersOf(members, task, now).length > 0;
+        return [
+          plain(task.name),
+          plain(task.words),
+          next === null ? { text: "–", paint: style.dim } : ageText(next, now),
+          next === null ? "" : { text: timeText(next, zoneOfSpec(schedule)), paint: style.dim },
+          succeeded === 0 ? "" : { text: String(succeeded), paint: style.good },
+          failed === 0 ? "" : { text: String(failed), paint: style.bad },
+          missed === 0 ? "" : { text: String(missed), paint: style.warning },
+          task.paused
+            ? { text: "paused", paint: style.warning }
+            : !served
+              ? { text: "no worker", paint: style.dim }
+              : {
+                  text: [task.edited.length > 0 ? "edited" : "", routeText(task)].filter(Boolean).join(", "),
+                  paint: style.dim,
+                },
+        ];
+      }),
+    );
+    return exitCodes.ok;
+  });
+}
+
+export interface NextOptions extends CommonOptions {
+  count: number;
+  after?: string;
+}
+
+export function nextOfTask(name: string, options: NextOptions, terminal: Terminal): Promise<ExitCode> {
+  const asked = options.after === undefined ? undefined : instantOf(options.after);
+  return withCluster(options, async ({ cluster }) => {
+    const { record } = await cluster.tasks.find(name);
+    const { schedule } = record.definition;
+    const now = cluster.nowMs();
+    const after = asked ?? now;
+    const zone = zoneOfSpec(schedule);
+    const delayed = schedule.type === "every" && schedule.mode === "delay";
+    const slots = delayed
+      ? [record.nextSlotMs].filter((ms) => ms !== null)
+      : plannedSlots(record, after, options.count);
+    const rows = slots.map((slotMs, at) => {
+      const change = clockChange(schedule, slotMs, at === 0 ? null : (slots[at - 1] as number), zone);
+      const ruled = ruleText(record, slotMs, zone);
+      return { slotMs, note: [change, ruled].filter((text) => text !== "").join("; ") };
+    });
+    if (terminal.json) {
+      const object = {
+        task: name,
+        zone: zone.name,
+        words: compileSchedule(schedule).words(),
+        paused: record.paused !== null,
+      };
+      terminal.object({
+        ...object,
+        slots: rows.map(({ slotMs, note }) => ({
+          slot: new Date(slotMs).toISOString(),
+          local: timeText(slotMs, zone),
+          note,
+        })),
+      });
+      return exitCodes.ok;
+    }
+    const { style } = terminal;
+    terminal.line(`${style.title(plain(name))}  ${plain(compileSchedule(schedule).words())}`);
+    if (record.paused) terminal.line(style.warning("  paused: none of these fires until it is resumed"));
+    if (rows.length === 0) terminal.line(style.dim(delayed ? "  after its last run has ended" : "  no slot to come"));
+    terminal.table(
+      [{ title: "" }, { title: "" }, { title: "", least: 12 }],
+      rows.map(({ slotMs, note }) => [
+        timeText(slotMs, zone),
+        { text: ageText(slotMs, now), paint: style.dim },
+        { text: note, paint: style.warning },
+      ]),
+      "  ",
+    );
+    return exitCodes.ok;
+  });
+}
+
+function instantOf(text: string): number {
+  try {
+    const spec = parseTime(text);
+    return spec.type === "at" ? spec.atMs : 0;
+  } catch (cause) {
+    throw new CarillonError("USAGE", `--after ${JSON.stringify(text)} is not a time with an offset or Z`, {
+      hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
+      cause,
+    });
+  }
+}
+
+export interface RunTaskOptions extends CommonOptions {
+  payload?: string;
+  wait?: boolean;
+  timeout?: string;
+}
+
+export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
+  const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
+  const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
+  if (timeoutMs !== null && !options.wait)
+    throw new CarillonError("USAGE", "--timeout was given, and nothing is waited for", {
+      hint: "Give --wait too. How long a run may take: carillon tasks edit NAME --set timeout=5m.",
+    });
+  return withCluster(options, async ({ cluster, signal }) => {
+    const runId = await cluster.tasks.run(name, payload);
+    if (!options.wait) {
+      if (terminal.json) terminal.object({ run: runId, task: name });
+      else terminal.line(`run ${runId} of ${plain(name)} is on its way; see how it goes: carillon runs show ${runId}`);
+      return exitCodes.ok;
+    }
+    const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
+    const run = await untilEnded(cluster, runId, deadline, signal, () => void sayIfUnserved(cluster, name, terminal));
+    if (signal.aborted) {
+      terminal.aside(`run ${runId} goes on; stop it with: carillon runs cancel ${runId}`);
+      return exitCodes.interrupted;
+    }
+    const end = endOfRun(run);
+    if (end === undefined) {
+      throw new CarillonError("TIMEOUT", `run ${runId} has not ended within ${options.timeout}`, {
+        hint: `It goes on. See it with carillon runs show ${runId}, stop it with carillon runs cancel ${runId}.`,
+      });
+    }
+    if (terminal.json) terminal.object(runObject(run));
+    else {
+      terminal.line(endLine(end, localZone(), terminal.style));
+      if (run.result !== null) terminal.line(plain(JSON.stringify(run.result)));
+    }
+    return run.state === "succeeded" ? exitCodes.ok : exitCodes.failed;
+  });
+}
+
+const firstLookMs = 10;
+const longestLookMs = 500;
+/** A worker that is there starts a run at once. */
+const patienceMs = 2_000;
+
+/** @returns the run, ended, or as it was at the deadline or when interrupted */
+async function untilEnded(
+  cluster: Cluster,
+  runId: number,
+  deadline: number,
+  signal: AbortSignal,
+  onSlow: () => void,
+): Promise<RunRecord> {
+  const began = systemClock.monotonic();
+  let wait = firstLookMs;
+  let told = false;
+  for (;;) {
+    const run = await cluster.runs.find(runId);
+    const now = systemClock.monotonic();
+    if ((outcomes as readonly string[]).includes(run.state) || signal.aborted || now >= deadline) return run;
+    if (!told && run.state !== "claimed" && now - began > patienceMs) {
+      told = true;
+      onSlow();
+    }
+    await pause(systemClock, Math.min(wait, Math.max(1, deadline - now)), signal);
+    wait = Math.min(wait * 1.5, longestLookMs);
+  }
+}
+
+async function sayIfUnserved(cluster: Cluster, name: string, terminal: Terminal): Promise<void> {
+  const { record } = await cluster.tasks.find(name);
+  const { members } = await cluster.members();
+  const now = cluster.nowMs();
+  const task = { name, group: record.definition.group };
+  const group = plain(task.group);
+  if (record.paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
+  else if (workersOf(members, task, now).length === 0) {
+    const who =
+      groupWorkers(members, task.group, now).length === 0
+        ? `no live worker serves group ${group}`
+        : `no live worker of group ${group} has a handler for ${plain(name)}`;
+    terminal.aside(`${who}: the run waits until one does (carillon worker FILE)`);
+  }
+}
+
+function parsePayload(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new CarillonError("PAYLOAD_NOT_JSON", `--payload is not JSON: ${(cause as Error).message}`, {
+      hint: `For example --payload '{"ledger":"eu"}'; a text needs its quotes too: --payload '"eu"'.`,
+      cause,
+    });
+  }
+}
+
+export function pauseTasks(
+  names: string[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withTasks(names, options, terminal, async (cluster, { name }) => {
+    const started = await cluster.tasks.pause(name, options.reason ?? "");
+    const running = started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : "";
+    return { object: { task: name, paused: true, running: started }, line: `${plain(name)} is paused${running}` };
+  });
+}
+
+export function resumeTasks(
+  names: string[],
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withTasks(names, options, terminal, async (cluster, { name, definition: { schedule } }) => {
+    const next = await cluster.tasks.resume(name, options.reason ?? "");
+    const nextText = next === null ? "" : `; next ${timeText(next, zoneOfSpec(schedule))}`;
+    return {
+      object: { task: name, paused: false, next: next === null ? null : new Date(next).toISOString() },
+      line: `${plain(name)} is resumed${nextText}`,
+    };
+  });
+}
+
+/** Not begun where one of them is not there; where one fails, what was done before it is told all the same. */
+function withTasks(
+  names: string[],
+  options: CommonOptions,
+  terminal: Terminal,
+  act: (cluster: Cluster, task: TaskRecord) => Promise<{ object: object; line: string }>,
+): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const tasks: TaskRecord[] = [];
+    for (const name of new Set(names)) tasks.push((await cluster.tasks.find(name)).record);
+    const done: object[] = [];
+    try {
+      for (const task of tasks) {
+        const { object, line } = await act(cluster, task);
+        done.push(object);
+        if (!terminal.json) terminal.line(line);
+      }
+    } finally {
+      if (terminal.json) terminal.objects(done, names.length);
+    }
+    return exitCodes.ok;
+  });
+}

@@ -1,0 +1,98 @@
+import { pause, systemClock } from "../../base/clock.ts";
+import { isCarillonError } from "../../base/errors.ts";
+import type { Signal } from "../../cluster/signal-store.ts";
+import type { Carillon } from "../../library/carillon.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import { compileSchedule } from "../../schedule/schedule.ts";
+import { nextDue } from "../../slots/upcoming-slots.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
+import type { UpcomingFire } from "../screen/live-state.ts";
+
+const enqueuedMost = 50;
+/** After a signal, so that a thousand enqueues in a second ask once. */
+const gatherMs = 500;
+
+/** What fires next: slots worked out here from the definitions, and enqueued runs that wait for their time. */
+export class Upcoming {
+  readonly #tower: Carillon;
+  readonly #over: AbortSignal;
+  readonly #next = new Map<string, number | null>();
+  #tasks: TaskRecord[] = [];
+  #enqueued: RunRecord[] = [];
+  #stale = true;
+  #told: () => void = () => undefined;
+  /** Resolves when it has read for the first time. */
+  readonly ready = new Promise<void>((resolve) => {
+    this.#told = resolve;
+  });
+  #wake: () => void = () => undefined;
+
+  constructor(tower: Carillon, over: AbortSignal) {
+    this.#tower = tower;
+    this.#over = over;
+  }
+
+  /** Reads once, then again after each signal that something changed, until `over`. */
+  async follow(): Promise<void> {
+    const { store } = await this.#tower.open();
+    await this.#read();
+    this.#told();
+    const heard = store.signals.listen((signal) => this.#hear(signal), this.#over);
+    while (!this.#over.aborted) {
+      if (!this.#stale) await new Promise<void>((resolve) => this.#onWake(resolve));
+      await pause(systemClock, gatherMs, this.#over);
+      if (!this.#over.aborted) await this.#read();
+    }
+    await heard;
+  }
+
+  #onWake(resolve: () => void): void {
+    this.#wake = resolve;
+    this.#over.addEventListener("abort", resolve, { once: true });
+  }
+
+  #hear({ kind }: Signal): void {
+    if (kind === "recall" || kind === "leadership" || kind === "beat") return;
+    this.#stale = true;
+    this.#wake();
+  }
+
+  async #read(): Promise<void> {
+    const { store, nowMs } = await this.#tower.open();
+    this.#stale = false;
+    try {
+      this.#tasks = await store.tasks.list();
+      this.#enqueued = await store.runs.list({ states: ["ready"], sinceMs: Math.round(nowMs()), limit: enqueuedMost });
+      this.#next.clear();
+    } catch (error) {
+      // The Carillon itself tells of a store that is away; the signal that follows its return asks again.
+      if (!isCarillonError(error)) throw error;
+    }
+  }
+
+  /** The earliest `count`. */
+  at(nowMs: number, count: number): UpcomingFire[] {
+    const fires: { atMs: number; task: string; words: () => string }[] = [];
+    for (const record of this.#tasks) {
+      const atMs = this.#nextDue(record, nowMs);
+      const words = () => compileSchedule(record.definition.schedule).words();
+      if (atMs !== null) fires.push({ atMs, task: record.name, words });
+    }
+    for (const { source, dueMs, task, key } of this.#enqueued) {
+      const words = () => (key === null ? "once" : `once, key ${key}`);
+      if (source !== "slot" && dueMs > nowMs) fires.push({ atMs: dueMs, task, words });
+    }
+    // Only those that are shown are put into words: this is asked several times a second, of any number of tasks.
+    const first = fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
+    return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
+  }
+
+  #nextDue(record: TaskRecord, nowMs: number): number | null {
+    const known = this.#next.get(record.name);
+    if (known === null || (known !== undefined && known > nowMs)) return known;
+    const next = nextDue(record, nowMs);
+    this.#next.set(record.name, next);
+    // A fixed delay's next slot, which only the store knows, may be past.
+    return next !== null && next > nowMs ? next : null;
+  }
+}

@@ -1,0 +1,27 @@
+export type Signal =
+  | { kind: "ready"; dueMs: number }
+  /** A held run must be judged then, or a token comes. */
+  | { kind: "held"; dueMs: number }
+  /** A run is to be addressed. */
+  | { kind: "direct"; dueMs: number }
+  /** Runs were addressed to this session. */
+  | { kind: "directed"; sessionId: number; dueMs: number }
+  | { kind: "recall" }
+  /** Tasks were made, edited, paused, resumed or removed. */
+  | { kind: "tasks" }
+  /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
+  | { kind: "plans" }
+  /** An operation was begun or stopped. */
+  | { kind: "operations" }
+  | { kind: "leadership" }
+  /** Of a leader that relies on the store: what is told at once is noticed at once when it stops. */
+  | { kind: "beat"; sessionId: number; beat: number }
+  /** Whoever has this token in a lock's line holds the lock now. */
+  | { kind: "lock"; token: string }
+  /** Signals may have been lost: look at everything. */
+  | { kind: "resync" };
+
+export interface SignalStore {
+  /** Calls back until `signal` aborts. Signals hint; they may be lost, doubled or late. */
+  listen(listener: (signal: Signal) => void, signal: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { SharedStanding } from "./stand-in.ts";
+
+/** All orders in which the steps of both can come, each side's own in their order. */
+function* orders(ours: number, theirs: number): Generator<("process" | "thread")[]> {
+  if (ours === 0 && theirs === 0) yield [];
+  if (ours > 0) for (const rest of orders(ours - 1, theirs)) yield ["process", ...rest];
+  if (theirs > 0) for (const rest of orders(ours, theirs - 1)) yield ["thread", ...rest];
+}
+
+const fence = 7;
+const place = 3;
+
+/** One claim that waits in the process, and a thread that takes over: what becomes of it, step by step. */
+function play(process: (() => boolean)[], thread: (() => boolean)[], order: readonly string[]) {
+  const left = { process: [...process], thread: [...thread] };
+  for (const who of order) {
+    const steps = left[who as "process" | "thread"];
+    // A side that has decided takes no further step.
+    if (steps.length > 0 && !(steps.shift() as () => boolean)()) steps.length = 0;
+  }
+}
+
+describe("a claim that waits while the thread takes over", () => {
+  it.each([true, false])(
+    "is never both started and given back, in any order of steps (process was away: %s)",
+    (wasAway) => {
+      let [startedSome, gaveSome] = [0, 0];
+      const processSteps = wasAway ? 5 : 2;
+      for (const order of orders(processSteps, 3)) {
+        const shared = new SharedStanding();
+        let [started, givenBack] = [false, false];
+        let marks: Set<number> | null = null;
+        const before = shared.returns;
+        // The process may have been away: the thread had taken over, and the process finds it so.
+        const back = [
+          () => {
+            shared.takeBack();
+            return true;
+          },
+          () => shared.returns === before,
+        ];
+        const start = [
+          () => {
+            shared.mark(place, fence);
+            return true;
+          },
+          () => {
+            started = !shared.acts;
+            if (!started) shared.unmark(place);
+            return true;
+          },
+        ];
+        const process = wasAway ? [() => true, ...back, ...start] : start;
+        const thread = [
+          () => {
+            shared.takeOver();
+            return true;
+          },
+          () => {
+            marks = shared.started();
+            return !marks?.has(fence);
+          },
+          () => {
+            givenBack = shared.returning();
+            return true;
+          },
+        ];
+        play(process, thread, order);
+        expect(started && givenBack, order.join(" ")).toBe(false);
+        startedSome += Number(started);
+        gaveSome += Number(givenBack);
+      }
+      expect(Math.min(startedSome, gaveSome), "both occur").toBeGreaterThan(0);
+    },
+  );
+
+  it("is not given back where a claim that has started had no place for its mark", () => {
+    const shared = new SharedStanding();
+    shared.countUnmarked(1);
+    expect(shared.started()).toBeNull();
+    shared.countUnmarked(-1);
+    expect(shared.started()).toEqual(new Set());
+  });
+
+  it("has its mark seen by the other side of the memory, until it ends", () => {
+    const ours = new SharedStanding();
+    const theirs = new SharedStanding(ours.buffer);
+    ours.mark(place, 2 ** 40 + 1);
+    ours.sureUntilMs = 1_234_567.891;
+    expect([theirs.started(), theirs.sureUntilMs]).toEqual([new Set([2 ** 40 + 1]), 1_234_567.891]);
+    ours.unmark(place);
+    expect(theirs.started()).toEqual(new Set());
+  });
+});

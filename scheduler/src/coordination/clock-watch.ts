@@ -1,0 +1,122 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import {
+  type ClockVotes,
+  type ClusterClock,
+  isAdoptable,
+  judgeStep,
+  shiftAfter,
+  wallAgrees,
+} from "../cluster/clock-votes.ts";
+import type { Pulse } from "../cluster/session-store.ts";
+import type { Store } from "../store/store.ts";
+import type { HeldStep, StoreClock } from "../store/store-clock.ts";
+
+export interface ClockWatchOptions {
+  store: Store;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  /** Workers leave it to the nodes to ask for beats: there may be thousands. */
+  identity: { role: "node" | "worker" };
+}
+
+/** A step is judged by readings that are at least this sharp, or by the sharpest of so many. */
+const sharpMs = 50;
+const readings = 5;
+
+const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
+const ahead = (ms: number) => `${seconds(ms)} ${ms > 0 ? "ahead of" : "behind"}`;
+
+/**
+ * Decides about steps of the store's clock together with the other nodes, after each beat. One row of the store has the decision, so all
+ * processes follow the same one, and a process that starts meanwhile needs no history.
+ */
+export class ClockWatch {
+  readonly #options: ClockWatchOptions;
+  #number: number | undefined;
+  /** The step that is being judged, and what the nodes' beats were when it was first seen. */
+  #seen: { step: HeldStep; beats: ReadonlyMap<number, number>; looks: number } | undefined;
+
+  constructor(options: ClockWatchOptions) {
+    this.#options = options;
+  }
+
+  /** @param leads whether this process leads: one of them is enough to end an incident */
+  async beaten({ clock }: Pulse, sessionId: number, leads: boolean): Promise<void> {
+    this.#tell(clock);
+    const { store, storeClock, clock: machine } = this.#options;
+    if (storeClock.held) return this.#judge(sessionId);
+    if (this.#seen)
+      this.#options.log.info({}, "the store's clock shows again what this machine's monotonic clock expects");
+    this.#seen = undefined;
+    // One look at its own clocks first: the others are asked only where this machine's wall clock agrees, too.
+    const rawMs = storeClock.now() - clock.shiftMs;
+    if (clock.shiftMs === 0 || !leads || !wallAgrees(rawMs - machine.wall(), clock.shiftMs)) return;
+    const votes = await store.sessions.clockVotes(false);
+    if (votes.number !== clock.number || !isAdoptable(votes)) return;
+    if (await store.sessions.shiftClock(votes.number, 0, storeClock.now()))
+      this.#options.log.warn(
+        { stepMs: Math.round(-clock.shiftMs) },
+        "the wall clocks of most nodes agree with the store's clock: it is adopted, and cluster time steps",
+      );
+  }
+
+  async #judge(sessionId: number): Promise<void> {
+    const { store, storeClock, clock, log, identity } = this.#options;
+    for (let n = 0; n < readings && (storeClock.held?.errorMs ?? 0) > sharpMs; n++) await storeClock.ask(store.clock);
+    const step = storeClock.held;
+    if (!step) return;
+    const known = this.#seen?.step.sinceMono === step.sinceMono ? this.#seen : undefined;
+    const looks = (known?.looks ?? 0) + 1;
+    // With the 1st, 2nd, 4th, 8th … look.
+    const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
+    const votes = await store.sessions.clockVotes(prompts);
+    // The cluster has decided meanwhile: the next beat brings the number.
+    if (votes.number !== step.number) return;
+    const beats = known?.beats ?? new Map(votes.votes.map(({ sessionId: id, beat }) => [id, beat]));
+    const stepMs = Math.round(step.stepMs);
+    if (!known)
+      log.warn(
+        { stepMs },
+        "the store's clock does not show what this machine's monotonic clock expects; asking the others",
+      );
+    this.#seen = { step, beats, looks };
+    const wallOffMs = storeClock.now() + step.stepMs - votes.shiftMs - clock.wall();
+    const found = { sessionId, stepMs: step.stepMs, wallOffMs, beats };
+    const verdict = judgeStep(found, votes);
+    if (verdict === "follow") {
+      storeClock.follow(step);
+      this.#seen = undefined;
+      log.warn(
+        { stepMs },
+        "most nodes agree with the store's clock: this machine's monotonic clock was wrong, or stood still",
+      );
+    } else if (verdict) await this.#decide(votes, step, verdict);
+  }
+
+  async #decide({ shiftMs, number }: ClockVotes, { stepMs }: HeldStep, verdict: "stepped" | "adopt"): Promise<void> {
+    const { store, storeClock, log } = this.#options;
+    const next = verdict === "adopt" ? 0 : shiftAfter(shiftMs, stepMs);
+    if (!(await store.sessions.shiftClock(number, next, storeClock.now()))) return;
+    if (verdict === "adopt" && shiftAfter(shiftMs, stepMs) !== 0)
+      log.warn(
+        { stepMs: Math.round(stepMs) },
+        "the store's clock stepped, and the wall clocks of most nodes agree with its new time: it is adopted, and cluster time steps",
+      );
+  }
+
+  /** Logs the beginning and the end of an incident, in every process. */
+  #tell({ number, shiftMs }: ClusterClock): void {
+    const first = this.#number === undefined;
+    if (this.#number === number) return;
+    this.#number = number;
+    const { log } = this.#options;
+    if (shiftMs !== 0)
+      log.error(
+        { shiftMs: Math.round(shiftMs) },
+        `the store's clock is ${ahead(-shiftMs)} cluster time, which goes on without it; set the store's clock right, or run \`carillon clock adopt\` if it is right`,
+      );
+    else if (!first) log.info({}, "cluster time is the store's clock again");
+  }
+}

@@ -1,0 +1,90 @@
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Member, SessionIdentity } from "../cluster/session-store.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import type { Witness } from "../cluster/witness.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+
+export interface JoinOptions {
+  store: Store;
+  /** A coordination service; without one the store is all there is. */
+  witness?: Witness | undefined;
+  clock: Clock;
+  storeClock: StoreClock;
+  identity: SessionIdentity;
+  beatMs: number;
+  /** While a service shows this process and it does not lead: what a lost signal would have told comes no later. */
+  shownBeatMs?: number;
+  /** Goes on while the event loop stands still; default: nothing does. */
+  standIn?: StandIn;
+  log: Log;
+  /**
+   * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
+   * followed by another (Infinity), and again once that is there. Default: it may.
+   */
+  agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** A beat that failed is tried again this soon: trust is running out. */
+export const hurryMs = 250;
+
+/** Opens a session; a former holder of the name gets its timeout to show that it lives. */
+export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
+  const { store, clock, storeClock, identity } = options;
+  let rival: { member: Member; sinceMono: number; told: boolean } | undefined;
+  for (;;) {
+    const opened = await store.sessions.open(identity, storeClock.now());
+    if ("sessionId" in opened) return opened.sessionId;
+    const { taken } = opened;
+    if (rival && rival.member.sessionId === taken.sessionId && rival.member.beat !== taken.beat) {
+      throw nameTaken(taken);
+    }
+    if (!rival || rival.member.sessionId !== taken.sessionId) {
+      rival = { member: taken, sinceMono: clock.monotonic(), told: false };
+      options.log.info(
+        { node: identity.node, pid: taken.pid, host: taken.host },
+        "the name is in use; waiting to see whether its holder lives",
+      );
+    }
+    const known = rival;
+    const isOver = taken.witnessed
+      ? await isGone(options, taken, (error) => {
+          // Not its word against the holder's: it counts from when it can tell.
+          known.sinceMono = clock.monotonic();
+          if (!known.told) cannotTell(options, taken, error);
+          known.told = true;
+        })
+      : clock.monotonic() - rival.sinceMono >= taken.timeoutMs;
+    if (isOver) {
+      await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
+    } else if (taken.witnessed && clock.monotonic() - rival.sinceMono >= 2 * taken.timeoutMs) throw nameTaken(taken);
+    await pause(clock, hurryMs, signal);
+    if (signal?.aborted) throw new CarillonError("STOPPED", "stopped while joining");
+  }
+}
+
+function nameTaken({ node, pid, host }: Member): CarillonError {
+  return new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a live process: pid ${pid} on ${host}`, {
+    hint: "Give this process another name, or leave the name out and one is made.",
+  });
+}
+
+/** Whether the witness says so; while it cannot tell, and without one, nobody is. @param unsure it cannot tell */
+export async function isGone(
+  options: JoinOptions,
+  member: Member,
+  unsure = (error: unknown) => cannotTell(options, member, error),
+): Promise<boolean> {
+  try {
+    return (await options.witness?.gone([member.sessionId]))?.includes(member.sessionId) ?? false;
+  } catch (error) {
+    unsure(error);
+    return false;
+  }
+}
+
+function cannotTell({ log }: JoinOptions, { node }: Member, error: unknown): void {
+  log.warn({ node, error: messageOf(error) }, "cannot tell whether the name's holder lives");
+}

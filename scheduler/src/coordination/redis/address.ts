@@ -1,0 +1,87 @@
+import { CarillonError } from "../../base/errors.ts";
+
+/** Where a Redis is, as a URL says it. */
+export interface RedisAddress {
+  readonly kind: "single" | "sentinel" | "cluster";
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  readonly tls: boolean;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  /** Of the sentinels themselves; the URL's user and password are the data servers'. */
+  readonly sentinelPassword: string | undefined;
+  /** What the sentinels call the master; "" without sentinels. */
+  readonly master: string;
+  readonly database: number;
+  /** Everything that is kept starts with it, in braces: so one node of a Redis Cluster has all of it. */
+  readonly prefix: string;
+  /** For messages: the URL without user, password and options. */
+  readonly text: string;
+}
+
+const shapes =
+  "redis://[user:password@]host[:port][/database], redis+sentinel://host[:port],host/master[/database] or " +
+  "redis+cluster://host[:port],host; rediss… for TLS; ?prefix=… and ?sentinelPassword=… as options";
+const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
+const hostAndPort = /^(\[[\da-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i;
+const prefixShape = /^[\w.:/-]{1,100}$/;
+
+/** @throws OPTION_INVALID; the message never holds the password */
+export function parseRedisUrl(url: string): RedisAddress {
+  const found = shape.exec(url);
+  if (!found) throw wrong("the Redis URL cannot be read");
+  const [, scheme = "", variant, credentials, hostList = "", path = "", query = ""] = found;
+  const kind = variant === "sentinel" || variant === "cluster" ? variant : "single";
+  const text = `${scheme}${variant ? `+${variant}` : ""}://${hostList}${path}`;
+
+  const defaultPort = kind === "sentinel" ? 26_379 : 6_379;
+  const hosts = hostList.split(",").map((part) => {
+    const [, host = "", port] = hostAndPort.exec(part) ?? [];
+    const number = port === undefined ? defaultPort : Number(port);
+    if (host === "" || number < 1 || number > 65_535) throw wrong(`"${part}" in ${text} is no host and port`);
+    return { host: host.replace(/^\[|\]$/g, ""), port: number };
+  });
+  if (kind === "single" && hosts.length > 1) throw wrong(`${text} names several servers`);
+
+  const parts = path.split("/").slice(1).map(decode);
+  if (parts.at(-1) === "") parts.pop();
+  const master = kind === "sentinel" ? (parts.shift() ?? "") : "";
+  if (kind === "sentinel" && master === "") throw wrong(`${text} does not name the master`);
+  const database = parts.shift() ?? "0";
+  if (!/^\d{1,5}$/.test(database) || parts.length > 0) throw wrong(`${text} ends in something that is no database`);
+  if (kind === "cluster" && database !== "0") throw wrong(`${text} names a database, and a Redis Cluster has only 0`);
+
+  const options = new URLSearchParams(query);
+  for (const name of options.keys()) {
+    if (name !== "prefix" && name !== "sentinelPassword") throw wrong(`${text} has the option ${name}, unknown here`);
+  }
+  const prefix = options.get("prefix") ?? "carillon";
+  if (!prefixShape.test(prefix)) throw wrong(`the prefix ${JSON.stringify(prefix)} has characters it cannot have`);
+
+  const colon = credentials?.indexOf(":") ?? -1;
+  const user = colon < 0 ? credentials : credentials?.slice(0, colon);
+  const password = colon < 0 ? undefined : credentials?.slice(colon + 1);
+  return {
+    kind,
+    hosts,
+    tls: scheme === "rediss",
+    username: user ? decode(user) : undefined,
+    password: password ? decode(password) : undefined,
+    sentinelPassword: options.get("sentinelPassword") ?? undefined,
+    master,
+    database: Number(database),
+    prefix,
+    text,
+  };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw wrong("the Redis URL has a % that begins no escape"); // never with the text: it may be the password
+  }
+}
+
+function wrong(message: string): CarillonError {
+  return new CarillonError("OPTION_INVALID", message, { hint: `Write ${shapes}. Escape special characters with %.` });
+}

@@ -1,0 +1,70 @@
+import { type Clock, systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { type Random, systemRandom } from "../../base/random.ts";
+import type { RedisConnection } from "./connection.ts";
+
+export interface RedisLockPlaceOptions {
+  /**
+   * A whole number above every one it gave before, also to others, such as the next value of a sequence in the store.
+   * Asked when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
+   */
+  readonly fenceBase: () => Promise<number>;
+  /** Another one makes every Redis ask for a base; default 0. */
+  readonly era?: number;
+  readonly log: (line: string) => void;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+/** What all locks of a connection share. */
+export class RedisLockPlace {
+  readonly connection: RedisConnection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly fenceBase: () => Promise<number>;
+  readonly era: number;
+  readonly channel: string;
+  readonly held = new Set<{ release(): Promise<boolean> }>();
+  /** Who waits for being told that it is next. */
+  readonly waiting = new Map<string, () => void>();
+  readonly log: (line: string) => void;
+  #following = false;
+
+  constructor(
+    connection: RedisConnection,
+    { clock = systemClock, random = systemRandom, fenceBase, era = 0, log }: RedisLockPlaceOptions,
+  ) {
+    this.connection = connection;
+    this.clock = clock;
+    this.random = random;
+    this.fenceBase = fenceBase;
+    this.era = era;
+    this.log = log;
+    const { prefix, database } = connection.address;
+    this.channel = `{${prefix}}:turns:${database}`;
+  }
+
+  /** Messages were lost while it was not followed: then everybody looks. */
+  follow(): void {
+    if (this.#following) return;
+    this.#following = true;
+    this.connection.follow(
+      this.channel,
+      (token) => this.waiting.get(token)?.(),
+      () => {
+        for (const look of this.waiting.values()) look();
+      },
+    );
+  }
+
+  async base(): Promise<string> {
+    const base = await this.fenceBase();
+    // 31 bits: what Redis counts in has 63, and 32 are the count's.
+    if (!Number.isInteger(base) || base < 0 || base >= 2 ** 31) {
+      throw new CarillonError("OPTION_INVALID", `fenceBase gave ${base}`, {
+        hint: "It must give whole numbers from 0 to 2,147,483,647, each above all before.",
+      });
+    }
+    return String(BigInt(base) << 32n);
+  }
+}

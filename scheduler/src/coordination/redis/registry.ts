@@ -1,0 +1,270 @@
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { Shown } from "../../cluster/witness.ts";
+import { RedisConnection, redisScript } from "./connection.ts";
+
+/**
+ * What Redis keeps, and how it tells who is gone without trusting its own clock or memory.
+ *
+ *   {prefix}:cluster    the id of the cluster that all this belongs to
+ *   {prefix}:service    tells this Redis from another; made with the first use, and after a wipe by those who know it
+ *   {prefix}:state      server, epoch, clock, born, ttl, lead, version, turn, head
+ *   {prefix}:members    store session → what it shows
+ *   {prefix}:line       contender → its turn; the lowest is first
+ *   {prefix}:deadlines  m and a store session, or c and a contender → until when, by `clock`
+ *
+ * Nothing expires by Redis's wall clock, which may step or run fast. `clock` counts milliseconds that have passed for
+ * sure: every process says "when you answered me last, your clock stood at c, and since that answer came e ms passed
+ * by my monotonic clock", and the script moves on to c + e when that is more. So `clock` is never ahead of the time
+ * that really passed, whatever happens to anybody's wall clock.
+ *
+ * `clock` can be behind. The time that an answer takes to arrive is not counted, and an answer arrives late where the process that asked
+ * stood still. The next request of another process, whose last answer came quickly, then moves `clock` on at once, and a deadline that
+ * was set while it was behind would come too early by as much. So a deadline counts from the furthest that a request can move `clock` to:
+ * Redis's wall clock plus `lead`, the most that `clock` has been ahead of that wall clock. A step forward of the wall clock makes
+ * deadlines later, by a TTL at most; a step back makes nothing worse than it would be without `lead`.
+ *
+ * Nor is a memory trusted that may have lost what it had acknowledged: a restart, a wipe, a replica that was promoted.
+ * Each begins a new epoch, noticed by the server's run id and replication id, or by the state's absence; and until
+ * `clock` has moved on by a whole TTL within it, nobody is gone and nobody is first. Whoever was shown has announced
+ * itself again by then. The line begins anew as well, and who is at its head is told so ("ahead"): before it may be one
+ * whom the old epoch made first and who still believes it, so it may take what is vacant, and no more. What this cannot
+ * see is a master cut off together with some of its clients, which goes on answering them while another was promoted
+ * elsewhere.
+ */
+const prelude = `
+local cluster, channel, given, credit, nonce, patience, known =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= cluster then return redis.error_reply('FOREIGN ' .. owner) end
+
+local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
+local server = string.match(info, 'run_id:(%w+)') .. string.match(info, 'master_replid:(%w+)')
+local state = redis.call('HMGET', KEYS[2], 'server', 'epoch', 'clock', 'born', 'ttl', 'lead')
+local epoch, clock, born, ttl = state[2], tonumber(state[3] or 0), tonumber(state[4] or 0), tonumber(state[5] or 0)
+local time = redis.call('TIME')
+local wall = time[1] * 1000 + math.floor(time[2] / 1000)
+local lead = tonumber(state[6] or -wall)
+if not state[1] then redis.call('DEL', KEYS[3], KEYS[4], KEYS[5]) end -- their deadlines are by a clock that is lost
+if not owner or state[1] ~= server then
+  epoch, born, lead = nonce, clock, clock - wall
+  redis.call('DEL', KEYS[5]) -- who is alive comes back; a dead one at its head would keep the others waiting
+elseif given == epoch and credit > clock then
+  clock = credit
+end
+if patience > ttl then ttl = patience end
+if clock - wall > lead then lead = clock - wall end
+local deadline = math.min(wall + lead, clock + patience) + patience
+if not owner then redis.call('SET', KEYS[1], cluster) end
+redis.call('SETNX', KEYS[6], known ~= '' and known or nonce)
+redis.call('HSET', KEYS[2], 'server', server, 'epoch', epoch, 'clock', clock, 'born', born, 'ttl', ttl, 'lead', lead)
+local doubt = born + ttl - clock
+if doubt < 0 then doubt = 0 end
+
+local events = {}
+local function drop(name)
+  redis.call('ZREM', KEYS[3], name)
+  local id = string.sub(name, 2)
+  if string.sub(name, 1, 1) == 'c' then
+    redis.call('ZREM', KEYS[5], id)
+  elseif redis.call('HDEL', KEYS[4], id) == 1 then
+    events[#events + 1] = '-' .. id
+  end
+end
+if doubt == 0 then
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', clock)) do drop(name) end
+end
+local function tell()
+  local head = redis.call('ZRANGE', KEYS[5], 0, 0)[1] or ''
+  if head ~= (redis.call('HGET', KEYS[2], 'head') or '') then
+    redis.call('HSET', KEYS[2], 'head', head)
+    if head ~= '' then redis.call('PUBLISH', channel .. ':first', head) end
+  end
+  if #events == 0 then return end
+  local version = redis.call('HINCRBY', KEYS[2], 'version', 1)
+  redis.call('PUBLISH', channel, version .. '\\n' .. table.concat(events, '\\n'))
+end
+`;
+
+/** ARGV from 8: session or '', what it shows, contender or '', then what is to be dropped. */
+const renew = redisScript(`${prelude}
+local session, shown, contender = ARGV[8], ARGV[9], ARGV[10]
+for i = 11, #ARGV do drop(ARGV[i]) end
+if session ~= '' then
+  if redis.call('HGET', KEYS[4], session) ~= shown and redis.call('HSET', KEYS[4], session, shown) == 1 then
+    events[#events + 1] = '+' .. session
+  end
+  redis.call('ZADD', KEYS[3], deadline, 'm' .. session)
+end
+if contender ~= '' then
+  if not redis.call('ZSCORE', KEYS[5], contender) then
+    redis.call('ZADD', KEYS[5], redis.call('HINCRBY', KEYS[2], 'turn', 1), contender)
+  end
+  redis.call('ZADD', KEYS[3], deadline, 'c' .. contender)
+end
+tell()
+local place, vacant = 0, -1
+local line = redis.call('ZRANGE', KEYS[5], 0, 1)
+if contender ~= '' and line[1] == contender then
+  place = doubt == 0 and 1 or 2
+elseif contender ~= '' and line[2] == contender then
+  vacant = tonumber(redis.call('ZSCORE', KEYS[3], 'c' .. line[1]) or clock) - clock
+end
+return {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0), place, vacant}
+`);
+
+/** ARGV from 8: sessions. */
+const gone = redisScript(`${prelude}
+tell()
+local answer = {epoch, clock, doubt}
+for i = 8, #ARGV do
+  if not redis.call('ZSCORE', KEYS[3], 'm' .. ARGV[i]) then answer[#answer + 1] = ARGV[i] end
+end
+return answer
+`);
+
+const service = redisScript(`${prelude}
+tell()
+return {epoch, clock, doubt, redis.call('GET', KEYS[6])}
+`);
+
+/** By number alone: what each says of itself is read by whoever wants to know it. */
+const members = redisScript(`${prelude}
+tell()
+local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
+return {epoch, clock, doubt, version, redis.call('HKEYS', KEYS[4])}
+`);
+
+/** ARGV from 8: a session. */
+const described = redisScript(`${prelude}
+tell()
+return {epoch, clock, doubt, redis.call('HGET', KEYS[4], ARGV[8])}
+`);
+
+const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}");
+
+/**
+ * For whoever only looks: whose service this is. @returns undefined: nobody's yet
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED
+ */
+export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const connection = await RedisConnection.open({ url, timeoutMs: 5_000, log: () => undefined, failFast: true });
+  try {
+    const { prefix } = connection.address;
+    const keys = [`{${prefix}}:cluster`, `{${prefix}}:service`];
+    const [clusterId, serviceId] = (await connection.run(look, keys, [])) as [string | null, string | null];
+    return clusterId === null ? undefined : { clusterId, serviceId: serviceId ?? "" };
+  } finally {
+    connection.close();
+  }
+}
+
+export interface Renewal {
+  readonly shown: Shown | undefined;
+  readonly contender: string | undefined;
+  /** Of earlier renewals: no longer shown, no longer in line. */
+  readonly dropped: readonly string[];
+}
+
+export interface Renewed {
+  /** A service that lost its memory has another. */
+  readonly epoch: string;
+  /** For how long nobody is said to be gone, or first. */
+  readonly doubtMs: number;
+  /** Of what is told by messages: each raises it by one. */
+  readonly version: number;
+  /** ahead: at the head of a line that began anew, while another may still believe that it is first. */
+  readonly place: "behind" | "first" | "ahead";
+  /** Second in line: when the first one's time is up, unless it renews. */
+  readonly vacantInMs: number | undefined;
+}
+
+export const droppedSession = (sessionId: number) => `m${sessionId}`;
+export const droppedContender = (contender: string) => `c${contender}`;
+
+export class RedisRegistry {
+  /** Tells who is shown and who no more, by numbered messages. */
+  readonly channel: string;
+  /** Tells who became first. */
+  readonly firstChannel: string;
+  readonly #connection: RedisConnection;
+  readonly #clock: Clock;
+  readonly #clusterId: string;
+  readonly #ttlMs: number;
+  readonly #keys: readonly string[];
+  #serviceId = "";
+  /** What the service's clock stood at in the newest answer, and when that came. */
+  #heard: { epoch: string; clockMs: number; atMono: number } | undefined;
+
+  constructor(connection: RedisConnection, clock: Clock, clusterId: string, ttlMs: number) {
+    const { prefix, database } = connection.address;
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#clusterId = clusterId;
+    this.#ttlMs = ttlMs;
+    this.#keys = ["cluster", "state", "deadlines", "members", "line", "service"].map((name) => `{${prefix}}:${name}`);
+    // Channels are common to all databases of a server.
+    this.channel = `{${prefix}}:changes:${database}`;
+    this.firstChannel = `${this.channel}:first`;
+  }
+
+  /** Known once `knowService` has been answered; "" before. */
+  get serviceId(): string {
+    return this.#serviceId;
+  }
+
+  async renew({ shown, contender, dropped }: Renewal): Promise<Renewed> {
+    const session = shown ? [shown.sessionId, JSON.stringify(shown)] : ["", ""];
+    const answer = await this.#ask(renew, [...session, contender ?? "", ...dropped]);
+    const [epoch, , doubtMs, version, at, vacantInMs] = answer as [string, number, number, number, number, number];
+    const place = (["behind", "first", "ahead"] as const)[at] ?? "behind";
+    return { epoch, doubtMs, version, place, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
+  }
+
+  /** @throws COORDINATION_UNREACHABLE also while the service knows too little */
+  async gone(sessionIds: readonly number[]): Promise<number[]> {
+    const [, , doubtMs, ...ids] = (await this.#ask(gone, sessionIds)) as [string, number, number, ...string[]];
+    if (doubtMs > 0) {
+      throw new CarillonError(
+        "COORDINATION_UNREACHABLE",
+        `${this.#connection.title} began anew and cannot tell for another ${doubtMs} ms who is gone`,
+        { hint: "It was restarted, wiped or replaced. Those who are alive show themselves again meanwhile." },
+      );
+    }
+    return ids.map(Number);
+  }
+
+  async knowService(): Promise<void> {
+    const [, , , id] = (await this.#ask(service, [])) as [string, number, number, string];
+    if (this.#serviceId === "") this.#serviceId = id;
+  }
+
+  async members(): Promise<{ version: number; shown: readonly number[] }> {
+    const answer = (await this.#ask(members, [])) as [string, number, number, number, string[]];
+    return { version: answer[3], shown: answer[4].map(Number) };
+  }
+
+  async described(sessionId: number): Promise<string | undefined> {
+    const answer = (await this.#ask(described, [sessionId])) as [string, number, number, string | null];
+    return answer[3] ?? undefined;
+  }
+
+  async #ask(script: ReturnType<typeof redisScript>, args: readonly (string | number)[]): Promise<unknown[]> {
+    const heard = this.#heard;
+    // Rounded down: the service's clock may lag, and must not lead.
+    const credit = heard ? Math.floor(heard.clockMs + this.#clock.monotonic() - heard.atMono) : 0;
+    const common = [
+      this.#clusterId,
+      this.channel,
+      heard?.epoch ?? "",
+      credit,
+      randomUUID(),
+      this.#ttlMs,
+      this.#serviceId,
+    ];
+    const answer = (await this.#connection.run(script, this.#keys, [...common, ...args])) as unknown[];
+    this.#heard = { epoch: answer[0] as string, clockMs: answer[1] as number, atMono: this.#clock.monotonic() };
+    return answer;
+  }
+}

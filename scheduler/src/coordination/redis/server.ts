@@ -1,0 +1,75 @@
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+
+/** The oldest that is accepted: before it scripts, ACLs and replication behave in ways nobody tests any more. */
+const oldest = { major: 6, minor: 2 };
+
+/**
+ * What INFO says must be so, or nothing that is kept there can be relied on.
+ * @param info the text of INFO, all of it
+ * @throws COORDINATION_UNSUPPORTED
+ */
+export function checkServer(info: string, where: string): void {
+  const field = (name: string) => new RegExp(`^${name}:([^\\r\\n]*)`, "m").exec(info)?.[1];
+  const version = field("redis_version") ?? "";
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (!(major > oldest.major || (major === oldest.major && minor >= oldest.minor))) {
+    throw new CarillonError(
+      "COORDINATION_UNSUPPORTED",
+      `the Redis at ${where} has the version ${version || "unknown"}`,
+      {
+        hint: `Use Redis ${oldest.major}.${oldest.minor} or newer, or a Valkey.`,
+      },
+    );
+  }
+  const policy = field("maxmemory_policy") ?? "unknown";
+  if (policy !== "noeviction") {
+    throw new CarillonError(
+      "COORDINATION_UNSUPPORTED",
+      `the Redis at ${where} may throw away keys when its memory is full (maxmemory-policy ${policy})`,
+      {
+        hint: "Set maxmemory-policy to noeviction, or use another Redis than the one that serves as a cache.",
+      },
+    );
+  }
+  // With sentinels this lasts until they have told who the master is now.
+  if (field("role") !== "master") {
+    throw new CarillonError("COORDINATION_UNREACHABLE", `the Redis at ${where} is a replica, not the master`, {
+      hint: "Give the master's address, or the sentinels' (redis+sentinel://…).",
+    });
+  }
+}
+
+/** What a failed request means for whoever asked. What is a bug of ours is given back as it is. */
+export function redisTrouble(error: unknown, where: string): unknown {
+  if (isCarillonError(error)) return error;
+  const last = (error as { lastNodeError?: unknown } | undefined)?.lastNodeError;
+  const message = messageOf(last ?? error);
+  const foreign = /\bFOREIGN (.*)/.exec(message);
+  if (foreign) {
+    return new CarillonError("COORDINATION_FOREIGN", `the Redis at ${where} serves another cluster, ${foreign[1]}`, {
+      hint: "Two clusters on one Redis need two prefixes: add ?prefix=NAME to the URL of one of them.",
+      cause: error,
+    });
+  }
+  if (/WRONGTYPE/.test(message)) {
+    return new CarillonError("COORDINATION_FOREIGN", `the Redis at ${where} has something else under our keys`, {
+      hint: "Use another database or another ?prefix=NAME.",
+      cause: error,
+    });
+  }
+  if (/NOAUTH|WRONGPASS|NOPERM|ACL failure|invalid password|invalid username|no permissions?\b/i.test(message)) {
+    return new CarillonError("COORDINATION_REFUSED", `the Redis at ${where} refused: ${message}`, {
+      hint:
+        "Check user and password of the URL. The user needs EVAL, EVALSHA, INFO, SUBSCRIBE, PUBLISH and the commands " +
+        "on hashes, sorted sets and strings, for keys and channels that start with {prefix}.",
+      cause: error,
+    });
+  }
+  if (/user_script|Error (?:compiling|running) script|ERR (?:unknown command|wrong number|syntax)/i.test(message)) {
+    return error;
+  }
+  return new CarillonError("COORDINATION_UNREACHABLE", `the Redis at ${where} cannot be reached: ${message}`, {
+    hint: "Is it up, are host and port right, does a firewall stand between?",
+    cause: error,
+  });
+}

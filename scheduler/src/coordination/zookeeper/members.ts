@@ -1,0 +1,113 @@
+import { isZooKeeperError, type Session, type ZooKeeper } from "@carillon/zookeeper";
+import { type Clock, pause } from "../../base/clock.ts";
+
+const retryMs = 250;
+
+/**
+ * Who is shown, by number alone: one request reads them all, however many they are, and after that each coming and going
+ * is told by an event that needs no request. What a member says of itself is read by whoever wants to know it.
+ */
+export class ZooKeeperMembers {
+  readonly #zk: ZooKeeper;
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #gone: () => void;
+  readonly #trouble: (error: unknown) => void;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  #shown: Set<number> | undefined;
+  /** What was told since the reading began that is under way: it may be older or newer than the answer. */
+  #meanwhile: Map<number, boolean> | undefined;
+
+  /** @param listeners gone: called when somebody may be gone since the last call */
+  constructor(
+    zk: ZooKeeper,
+    path: string,
+    clock: Clock,
+    { gone, trouble }: { gone: () => void; trouble: (error: unknown) => void },
+  ) {
+    this.#zk = zk;
+    this.#path = path;
+    this.#clock = clock;
+    this.#gone = gone;
+    this.#trouble = trouble;
+    this.#running = this.#run();
+  }
+
+  /** As last told; undefined before all of them have been read. */
+  get shown(): ReadonlySet<number> | undefined {
+    return this.#shown;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      let session: Session | undefined;
+      try {
+        session = await this.#zk.established(signal);
+        await this.#follow(session);
+      } catch (error) {
+        if (signal.aborted || this.#zk.signal.aborted) return;
+        // That a session ended is told by the session; the next one reads all anew.
+        if (session?.live) this.#trouble(error);
+        await pause(this.#clock, retryMs, signal);
+      }
+    }
+  }
+
+  /** Throws in any case but that of closing. */
+  async #follow(session: Session): Promise<void> {
+    const turn = new AbortController();
+    const signal = AbortSignal.any([this.#closing.signal, turn.signal]);
+    const watch = await session.watch(this.#path, { recursive: true, signal });
+    let failure: unknown;
+    const read = () =>
+      this.#read(session).catch((error: unknown) => {
+        failure = error;
+        turn.abort();
+      });
+    let reading = read();
+    try {
+      for await (const { type, path } of watch) {
+        if (type === "gap") reading = reading.then(read);
+        else if (type !== "changed") this.#hear(Number(path.slice(this.#path.length + 1)), type === "created");
+      }
+    } finally {
+      await watch.close();
+    }
+    if (failure !== undefined) throw failure;
+  }
+
+  async #read(session: Session): Promise<void> {
+    const found = new Set<number>();
+    this.#meanwhile = new Map();
+    try {
+      await session.eachChild(this.#path, (name) => void found.add(Number(name)));
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      // Wiped under us: nobody is shown.
+    }
+    // Each in the order told: the last word on a number is no older than the answer, or the answer says the same.
+    for (const [sessionId, isThere] of this.#meanwhile) {
+      if (isThere) found.add(sessionId);
+      else found.delete(sessionId);
+    }
+    this.#meanwhile = undefined;
+    this.#shown = found;
+    this.#gone();
+  }
+
+  #hear(sessionId: number, isThere: boolean): void {
+    if (!Number.isSafeInteger(sessionId)) return; // foreign data under our path shows nobody
+    this.#meanwhile?.delete(sessionId);
+    this.#meanwhile?.set(sessionId, isThere);
+    if (isThere) this.#shown?.add(sessionId);
+    else this.#shown?.delete(sessionId);
+    if (this.#shown && !isThere) this.#gone();
+  }
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import {
+  type Acl,
+  type ConnectOptions,
+  connect,
+  creatorAcl,
+  isZooKeeperError,
+  openAcl,
+  type Session,
+  type ZooKeeper,
+} from "@carillon/zookeeper";
+import { CarillonError, type ErrorCode } from "../../base/errors.ts";
+
+export const members = "/members";
+const service = "/service";
+
+/**
+ * The path that a cluster has in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, zookeepers:// for TLS
+ * with the system's authorities; without a path, /carillon. With credentials, only who knows them may read or write there;
+ * with ?auth=sasl they are a login by SASL DIGEST-MD5, for servers that ask for one, else ZooKeeper's own digest.
+ */
+export class ClusterPath {
+  readonly servers: string;
+  readonly access: Pick<ConnectOptions, "auth" | "sasl" | "tls">;
+  readonly acl: readonly Acl[];
+  readonly #clusterId: string;
+  /** For messages: without the password. */
+  readonly #where: string;
+
+  constructor(url: string, clusterId: string) {
+    const [, scheme = "", credentials, rest = "", query = ""] =
+      /^(zookeepers?):\/\/(?:([^/]*)@)?([^?]*)(?:\?(.*))?$/.exec(url) ?? [];
+    const sasl = query === "auth=sasl";
+    if (query !== "" && !sasl) throw wrongOption("has an option that is not known", "The only option is ?auth=sasl.");
+    if (sasl && !credentials)
+      throw wrongOption("asks for a login without a user", "Give zookeeper://user:password@host:2181/path?auth=sasl.");
+    const [servers = "", ...names] = rest.split("/");
+    const path = names.join("/") || "carillon";
+    this.servers = `${servers}/${path}`;
+    this.#where = `${scheme}://${this.servers}`;
+    this.#clusterId = clusterId;
+    this.acl = credentials ? creatorAcl : openAcl;
+    this.access = {
+      auth: credentials && !sasl ? [{ scheme: "digest", credentials: decoded(credentials) }] : [],
+      ...(credentials && sasl ? { sasl: login(decoded(credentials)) } : {}),
+      tls: scheme === "zookeepers" ? {} : undefined,
+    };
+  }
+
+  /**
+   * Makes the path ours, or finds that it is.
+   * @param known the service's id, when it was wiped under us
+   * @returns the service's id, by which another ZooKeeper is told apart
+   * @throws COORDINATION_FOREIGN
+   */
+  async claim(zk: ZooKeeper, known: string = randomUUID()): Promise<string> {
+    try {
+      await this.#create(zk, members, "");
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      await this.#createRoot();
+      await this.#create(zk, members, "");
+    }
+    await this.#create(zk, service, JSON.stringify({ cluster: this.#clusterId, service: known }));
+    const found = await this.look(zk);
+    if (found.clusterId === this.#clusterId) return found.serviceId;
+    throw this.#foreign(`belongs to another cluster, ${found.clusterId}`);
+  }
+
+  /** Whose it is. @throws NO_NODE of ZooKeeper's while it is nobody's; COORDINATION_FOREIGN: not Carillon's */
+  async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string }> {
+    const found = parsed((await zk.get(service)).data.toString("utf8"));
+    if (typeof found?.cluster === "string" && typeof found.service === "string")
+      return { clusterId: found.cluster, serviceId: found.service };
+    throw this.#foreign(`has a node ${service} that Carillon did not write`);
+  }
+
+  /** Another text for each time that the path was made. */
+  async born(session: Session): Promise<string> {
+    const stat = await session.exists(service);
+    return stat ? `${stat.czxid} ${stat.ctimeMs}` : "";
+  }
+
+  #foreign(what: string): CarillonError {
+    return new CarillonError("COORDINATION_FOREIGN", `${this.#where} ${what}`, {
+      hint: "Give this cluster a path of its own: zookeeper://host:2181/another-path.",
+    });
+  }
+
+  /** What the user can do about it. */
+  translated(error: unknown): unknown {
+    if (!isZooKeeperError(error)) return error;
+    const about = (code: ErrorCode, what: string, hint: string) =>
+      new CarillonError(code, `${this.#where}: ${what}: ${error.message}`, { hint, cause: error });
+    switch (error.code) {
+      case "AUTH_FAILED":
+      case "NO_AUTH":
+        return about(
+          "COORDINATION_REFUSED",
+          "no permission",
+          "Give user:password@ in the URL, or change the path's ACL.",
+        );
+      case "SESSION_CLOSED_REQUIRE_SASL_AUTH":
+        return about(
+          "COORDINATION_REFUSED",
+          "a login by SASL is asked for",
+          "Give zookeeper://user:password@host:2181/path?auth=sasl.",
+        );
+      case "UNIMPLEMENTED":
+        return about("COORDINATION_UNSUPPORTED", "the server is too old", "ZooKeeper 3.6 or newer is needed.");
+      case "CONNECT_STRING_INVALID":
+      case "PATH_INVALID":
+        return about("OPTION_INVALID", "not an address", "For example zookeeper://zk1:2181,zk2:2181/carillon.");
+      case "UNREACHABLE":
+      case "CONNECTION_LOSS":
+      case "SESSION_EXPIRED": {
+        const hint = "Check that the servers run, have a quorum and can be reached.";
+        return about("COORDINATION_UNREACHABLE", "no answer", hint);
+      }
+      default:
+        return error;
+    }
+  }
+
+  /** The path itself and what is above it, through a client whose root is above it. */
+  async #createRoot(): Promise<void> {
+    const [servers = "", ...names] = this.servers.split("/");
+    const zk = await connect(servers, this.access);
+    try {
+      for (let depth = 1; depth <= names.length; depth++) {
+        const acl = depth === names.length ? this.acl : openAcl;
+        await this.#create(zk, `/${names.slice(0, depth).join("/")}`, "", acl);
+      }
+    } finally {
+      await zk.close();
+    }
+  }
+
+  async #create(zk: ZooKeeper, path: string, data: string, acl = this.acl): Promise<void> {
+    try {
+      await zk.create(path, data, { acl });
+    } catch (error) {
+      if (isZooKeeperError(error, "NODE_EXISTS")) return;
+      if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
+      await this.#create(zk, path, data, acl);
+    }
+  }
+}
+
+function decoded(credentials: string): string {
+  try {
+    return decodeURIComponent(credentials);
+  } catch {
+    // Never with the text: it is the password.
+    throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
+  }
+}
+
+function login(credentials: string): { username: string; password: string } {
+  const [username = "", ...password] = credentials.split(":");
+  return { username, password: password.join(":") };
+}
+
+const wrongOption = (what: string, hint: string) =>
+  new CarillonError("OPTION_INVALID", `coordination ${what}`, { hint });
+
+function parsed(text: string): { cluster?: unknown; service?: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && "cluster" in value ? value : undefined;
+  } catch {
+    return undefined; // not JSON, so not ours: the caller says so
+  }
+}

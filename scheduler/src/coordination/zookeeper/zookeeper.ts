@@ -1,0 +1,329 @@
+/**
+ * ZooKeeper as a witness. Under the cluster's path:
+ *
+ *   service               {"cluster": …, "service": …}: whose path this is
+ *   members/<session>     ephemeral: who is shown
+ *   leader/_c_…-latch-…   the line of those who want to lead
+ *
+ * Only the one who is first in line follows the members, by one recursive watch: who comes or goes makes and deletes a
+ * node of its own, and nobody else is told or asks, however many they are.
+ */
+import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } from "@carillon/zookeeper";
+import type { Clock } from "../../base/clock.ts";
+import { pause } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { LockNeeds, LockPlace } from "../../cluster/locks.ts";
+import type { Shown, Witness, WitnessOptions } from "../../cluster/witness.ts";
+import { ZooKeeperLocks } from "./locks.ts";
+import { ZooKeeperMembers } from "./members.ts";
+import { ClusterPath, members } from "./path.ts";
+
+const retryMs = 250;
+type Told = (what: "first" | "sure" | "members") => void;
+
+/** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID */
+export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
+  const path = new ClusterPath(options.url, options.clusterId);
+  let zk: ZooKeeper | undefined;
+  try {
+    zk = await connect(path.servers, {
+      ...path.access,
+      sessionTimeoutMs: options.sessionTimeoutMs,
+      connectTimeoutMs: Math.max(5_000, options.sessionTimeoutMs),
+      signal: options.signal,
+      log: options.log,
+    });
+    const serviceId = await path.claim(zk);
+    return new ZooKeeperWitness(zk, options, path, serviceId);
+  } catch (error) {
+    await zk?.close();
+    throw path.translated(error);
+  }
+}
+
+/** Whose path this is, without making anything there. @returns undefined: nobody's yet @throws COORDINATION_…, OPTION_INVALID */
+export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const path = new ClusterPath(url, "");
+  let zk: ZooKeeper | undefined;
+  try {
+    zk = await connect(path.servers, { ...path.access, connectTimeoutMs: 5_000 });
+    return await path.look(zk);
+  } catch (error) {
+    if (isZooKeeperError(error, "NO_NODE")) return undefined;
+    throw path.translated(error);
+  } finally {
+    await zk?.close();
+  }
+}
+
+class ZooKeeperWitness implements Witness {
+  readonly title = "ZooKeeper";
+  readonly serviceId: string;
+  readonly #zk: ZooKeeper;
+  readonly #options: WitnessOptions & { clock: Clock };
+  readonly #path: ClusterPath;
+  readonly #left = new AbortController();
+  readonly #listeners: Told[] = [];
+  #announced: Shown | undefined;
+  #wake: () => void = () => undefined;
+  #showing: Promise<void> | undefined;
+  /** In which session which member is shown. */
+  #shown: { session: Session; member: Shown; sinceMono: number } | undefined;
+  /** The service as it is, and since when this process knows it so. */
+  #known: { incarnation: string; sinceMono: number } | undefined;
+  #members: ZooKeeperMembers | undefined;
+  #latch: LeaderLatch | undefined;
+
+  constructor(zk: ZooKeeper, options: WitnessOptions & { clock: Clock }, path: ClusterPath, serviceId: string) {
+    this.#zk = zk;
+    this.#options = options;
+    this.#path = path;
+    this.serviceId = serviceId;
+    zk.onSession((session) => this.#follow(session));
+    this.#follow(zk.session);
+  }
+
+  announce(shown: Shown): void {
+    this.#announced = shown;
+    this.#showing ??= this.#show();
+    this.#wake();
+  }
+
+  shownUntil(): number {
+    const shown = this.#shown;
+    if (!shown || shown.member.sessionId !== this.#announced?.sessionId || !shown.session.live) return 0;
+    return this.#options.clock.monotonic() + shown.session.remainingMs;
+  }
+
+  /** A ZooKeeper session keeps its node without a gap; another one makes it anew. */
+  shownSince(): number {
+    return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
+  }
+
+  sure(): boolean {
+    const { session } = this.#zk;
+    return session.state === "connected" && session.live;
+  }
+
+  async gone(sessionIds: readonly number[]): Promise<number[]> {
+    const { session } = this.#zk;
+    try {
+      // The server asked may lag behind the others: first it has to catch up.
+      await session.sync(members);
+      const [born, ...there] = await Promise.all([
+        this.#path.born(session),
+        ...sessionIds.map((id) => session.exists(`${members}/${id}`)),
+      ]);
+      this.#requireAge(this.#knownSince(born, session));
+      return sessionIds.filter((_, index) => there[index] === undefined);
+    } catch (error) {
+      throw this.#path.translated(error);
+    }
+  }
+
+  /**
+   * A service that was wiped or restored shows nobody at first, also not those who were shown before and rely on it
+   * until their time is up. So nobody is gone until this process has known the service as it is for that long.
+   */
+  #requireAge(sinceMono: number): void {
+    const { clock, sessionTimeoutMs } = this.#options;
+    const leftMs = Math.ceil(sinceMono + sessionTimeoutMs - clock.monotonic());
+    if (leftMs <= 0) return;
+    throw new CarillonError(
+      "COORDINATION_UNREACHABLE",
+      `ZooKeeper is new here and cannot tell for another ${leftMs} ms who is gone`,
+      {
+        hint: "This node began just now, or the service was wiped. Those who are alive show themselves again meanwhile.",
+      },
+    );
+  }
+
+  #knownSince(born: string, session: Session): number {
+    const incarnation = `${born} ${session.rewoundFrom ?? ""}`;
+    if (this.#known?.incarnation !== incarnation)
+      this.#known = { incarnation, sinceMono: this.#options.clock.monotonic() };
+    return this.#known.sinceMono;
+  }
+
+  shown(): ReadonlySet<number> | undefined {
+    if (!this.#left.signal.aborted)
+      this.#members ??= new ZooKeeperMembers(this.#zk, members, this.#options.clock, {
+        gone: () => this.#tell("members"),
+        trouble: (error) => this.#trouble(error),
+      });
+    return this.#members?.shown;
+  }
+
+  async described(sessionId: number): Promise<Shown | undefined> {
+    try {
+      const { data } = await this.#zk.session.get(`${members}/${sessionId}`);
+      return parsedMember(data);
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined;
+      throw this.#path.translated(error);
+    }
+  }
+
+  contend(): void {
+    if (this.#latch || this.#left.signal.aborted) return;
+    const latch = new LeaderLatch(this.#zk, "/leader", { id: this.#announced?.node ?? "", acl: this.#path.acl });
+    latch.listen({
+      isLeader: () => this.#tell("first"),
+      notLeader: () => {
+        this.#unfollow();
+        this.#tell("first");
+      },
+      trouble: (error) => this.#trouble(error),
+    });
+    this.#latch = latch;
+    latch.start().catch((error) => {
+      this.#trouble(error);
+      if (this.#latch === latch) this.#latch = undefined; // the next beat contends again
+    });
+  }
+
+  /** Another is first, and follows them. */
+  #unfollow(): void {
+    void this.#members?.close();
+    this.#members = undefined;
+  }
+
+  async stepDown(): Promise<void> {
+    const latch = this.#latch;
+    this.#latch = undefined;
+    this.#unfollow();
+    await latch?.close().catch((error) => this.#trouble(error));
+    if (latch) this.#tell("first");
+  }
+
+  first(): boolean {
+    return this.#latch?.hasLeadership ?? false;
+  }
+
+  /** Its nodes are there or not: a service that was wiped has a line that begins anew, and its head is first. */
+  ahead(): boolean {
+    return this.first();
+  }
+
+  onChange(listener: Told): void {
+    this.#listeners.push(listener);
+  }
+
+  async locks(needs: LockNeeds): Promise<LockPlace> {
+    const { clock, log, sessionTimeoutMs } = this.#options;
+    return new ZooKeeperLocks({ ...needs, zk: this.#zk, path: this.#path, clock, log, timeoutMs: sessionTimeoutMs });
+  }
+
+  async leave(): Promise<void> {
+    this.#left.abort();
+    this.#wake();
+    await this.stepDown();
+    await this.#members?.close();
+    await this.#zk.close();
+    await this.#showing;
+  }
+
+  #follow(session: Session): void {
+    const stop = session.onState((state) => {
+      if (state === "ended") {
+        stop();
+        this.#wake();
+      }
+      this.#tell("sure");
+    });
+    this.#tell("sure");
+  }
+
+  /** Keeps the announced member shown, from session to session. */
+  async #show(): Promise<void> {
+    const { clock } = this.#options;
+    while (!this.#left.signal.aborted) {
+      const woken = new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      try {
+        const session = await this.#zk.established(this.#left.signal);
+        if (this.#shown?.session !== session || this.#shown.member !== this.#announced) await this.#showIn(session);
+        await woken;
+      } catch (error) {
+        if (this.#left.signal.aborted || this.#zk.signal.aborted) return;
+        this.#trouble(error);
+        await pause(clock, retryMs, this.#left.signal);
+      }
+    }
+  }
+
+  async #showIn(session: Session): Promise<void> {
+    const member = this.#announced as Shown;
+    const before = this.#shown;
+    const path = `${members}/${member.sessionId}`;
+    if (before?.session === session && before.member.sessionId === member.sessionId) {
+      await session.set(path, JSON.stringify(member));
+      this.#shown = { ...before, member };
+      return;
+    }
+    this.#shown = undefined;
+    if (before?.session === session) await this.#remove(session, before.member.sessionId);
+    await this.#path.claim(this.#zk, this.serviceId);
+    this.#knownSince(await this.#path.born(session), session);
+    for (;;) {
+      try {
+        await session.create(path, JSON.stringify(member), { ephemeral: true, acl: this.#path.acl });
+        break;
+      } catch (error) {
+        if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
+        const there = await session.exists(path);
+        if (there?.ephemeralOwner === session.id) break;
+        // Our own, of a session that has ended: it is about to go, and must not be taken for this one's.
+        if (there) await this.#remove(session, member.sessionId);
+      }
+    }
+    this.#shown = { session, member, sinceMono: this.#options.clock.monotonic() };
+    this.#watchOwn(session, path);
+    this.#tell("sure");
+  }
+
+  /** Someone may delete our node, or wipe the service under a session that lives on: then we are not shown. */
+  #watchOwn(session: Session, path: string): void {
+    const lost = () => {
+      if (this.#shown?.session !== session || !path.endsWith(`/${this.#shown.member.sessionId}`)) return;
+      this.#shown = undefined;
+      this.#wake();
+      this.#tell("sure");
+    };
+    const look = (): void => {
+      session
+        .exists(path, {
+          watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
+        })
+        .then((stat) => stat?.ephemeralOwner === session.id || lost())
+        .catch(() => undefined); // the session has ended, which its own listener tells
+    };
+    look();
+  }
+
+  async #remove(session: Session, sessionId: number): Promise<void> {
+    try {
+      await session.delete(`${members}/${sessionId}`);
+    } catch (error) {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error;
+    }
+  }
+
+  #tell(what: Parameters<Told>[0]): void {
+    for (const listener of this.#listeners) listener(what);
+  }
+
+  #trouble(error: unknown): void {
+    if (!this.#left.signal.aborted) this.#options.log(`ZooKeeper: ${messageOf(error)}`);
+  }
+}
+
+function parsedMember(data: Buffer | undefined): Shown | undefined {
+  try {
+    const value: unknown = JSON.parse(data?.toString("utf8") ?? "");
+    return typeof value === "object" && value !== null && "sessionId" in value ? (value as Shown) : undefined;
+  } catch {
+    return undefined; // foreign data under our path: it shows nobody, and `gone` asks for the path alone
+  }
+}

@@ -1,8 +1,0 @@
-import { mix } from "../random.ts";
-
-/** 32 bits that depend on the text alone: equal on every machine and at every import. */
-export function textHash(text: string): number {
-  let hash = 0;
-  for (let at = 0; at < text.length; at++) hash = mix(hash, text.charCodeAt(at) + 1);
-  return mix(hash, text.length);
-}

@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { serverFailure } from "./failure.ts";
+
+it("tells a small /dev/shm from a full disk: initdb in a container with 16 KiB of it says this", () => {
+  const output = `creating configuration files ... ok
+running bootstrap script ... 2026-11-25 20:55:03.419 UTC [6406] FATAL:  could not resize shared memory segment "/PostgreSQL.2819010910" to 1048576 bytes: No space left on device
+child process exited with exit code 1
+`;
+  expect(serverFailure("initdb could not make the data", output, "log")).toMatchObject({
+    code: "EMBEDDED_FAILED",
+    message: expect.stringMatching(/^\/dev\/shm is too small .*could not resize shared memory segment/),
+    hint: expect.stringContaining("--shm-size"),
+  });
+  const full = 'FATAL:  could not write to file "pg_wal/xlogtemp.29": No space left on device';
+  expect(serverFailure("the server ended", full, "log")).toMatchObject({ code: "STORE_FULL" });
+});

@@ -1,0 +1,37 @@
+import type { Clock } from "../../base/clock.ts";
+import type { RunNotice } from "../../run/handler.ts";
+import type { AlarmSettings, WebhookChannel } from "../../settings/alarms.ts";
+import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
+
+type Post = (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
+type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
+
+/**
+ * Begins to look for alarms.
+ * @param posterOf what posts through the guard of HTTP tasks @param listeners to runs that start in this process
+ */
+export async function watchAlarms(
+  shared: Omit<AlarmsOptions, "settings" | "channels">,
+  settings: AlarmSettings | null,
+  posterOf: PosterOf,
+  listeners: ((notice: RunNotice) => void)[],
+): Promise<Alarms | undefined> {
+  if (settings === null) return undefined;
+  const alarms = new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
+  if (settings.rules.late.length > 0) listeners.push((notice) => alarms.notice(notice));
+  return alarms;
+}
+
+/** Mail is loaded by those who send some. */
+async function channelsOf(
+  { channels }: AlarmSettings,
+  posterOf: PosterOf,
+  clock: Clock,
+): Promise<Record<string, Deliver>> {
+  const made = Object.entries(channels).map(async ([name, channel]): Promise<[string, Deliver]> => {
+    if ("webhook" in channel) return [name, posterOf(channel, clock)];
+    const send = (await import("./mail.ts")).mailer(channel);
+    return [name, (id, message, signal) => send(id, message, signal)];
+  });
+  return Object.fromEntries(await Promise.all(made));
+}

@@ -1,0 +1,56 @@
+import { type AddressInfo, createServer } from "node:net";
+import { SMTPServer } from "smtp-server";
+import { expect, it } from "vitest";
+import { mailer } from "./mail.ts";
+
+it("a mail that no server takes fails with what to look at, and without the password", async () => {
+  const send = mailer({ smtp: "smtp://me:s3cret@127.0.0.1:1", from: "a@example.com", to: "b@example.com" });
+  const sent = send("id", { subject: "s", text: "t" }, new AbortController().signal);
+  await expect(sent).rejects.toMatchObject({ code: "MAIL_FAILED", hint: expect.stringMatching(/\w/) });
+  await expect(sent).rejects.toThrow(expect.not.objectContaining({ message: expect.stringContaining("s3cret") }));
+});
+
+it("a mail that hangs ends with its signal", async () => {
+  const silent = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => silent.once("listening", resolve));
+  const smtp = `smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const given = new AbortController();
+  const send = mailer({ smtp, from: "a@example.com", to: "b@example.com" });
+  const sent = send("id", { subject: "s", text: "t" }, given.signal);
+  silent.once("connection", () => given.abort(new Error("it took too long")));
+  await expect(sent).rejects.toThrow("it took too long");
+  silent.close();
+});
+
+it("a password goes to another machine after STARTTLS alone, unless that is asked for; to this one as it is", async () => {
+  const signedIn: string[] = [];
+  const server = new SMTPServer({
+    disabledCommands: ["STARTTLS"],
+    allowInsecureAuth: true,
+    onAuth: ({ password }, _session, done) => {
+      signedIn.push(password ?? "");
+      done(null, { user: "me" });
+    },
+    onData: (stream, _session, done) => void stream.resume().on("end", done),
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.server.address() as AddressInfo;
+  const send = (host: string, more: { requireTls?: boolean } = {}) =>
+    mailer({ smtp: `smtp://me:${host}@${host}:${port}`, from: "a@example.com", to: "b@example.com", ...more })(
+      "id",
+      { subject: "s", text: "t" },
+      new AbortController().signal,
+    );
+  try {
+    // It leads to this machine, but is no name that says so.
+    const hint = expect.stringContaining("requireTls");
+    await expect(send("0.0.0.0")).rejects.toMatchObject({ code: "MAIL_FAILED", hint });
+    await expect(send("127.0.0.1", { requireTls: true })).rejects.toMatchObject({ code: "MAIL_FAILED", hint });
+    expect(signedIn).toEqual([]);
+    await send("0.0.0.0", { requireTls: false });
+    await send("127.0.0.1");
+    expect(signedIn).toEqual(["0.0.0.0", "127.0.0.1"]);
+  } finally {
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+});

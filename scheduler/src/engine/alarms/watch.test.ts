@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import { alarmRules } from "../../alarms/alarms.ts";
+import { systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { RunNotice } from "../../run/handler.ts";
+import { type AlarmOptions, alarmSettings } from "../../settings/alarms.ts";
+import { Alarms, type AlarmsOptions } from "./watch.ts";
+
+const quiet = () => undefined;
+
+/** One message waits; whatever is reported and told is kept, and the first report finds the store away. */
+function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }, term: number | null = 1) {
+  const [reported, unsent, looks, sent] = [[], [], [], []] as [unknown[], unknown[], unknown[], unknown[]];
+  let away = true;
+  let pulse: (pulse: { led: boolean; clock: { number: number } }) => void = quiet;
+  const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
+  const alarms = {
+    report: async (findings: unknown[]) => {
+      if (away) {
+        away = false;
+        throw new CarillonError("STORE_UNREACHABLE", "away");
+      }
+      reported.push(...findings);
+    },
+    look: async (looked: unknown) => void looks.push(looked),
+    take: async () => waiting.splice(0),
+    sent: async () => undefined,
+    unsent: async (...told: unknown[]) => void unsent.push(told),
+  };
+  const clock = { ...systemClock, monotonic: () => mono, after: systemClock.after.bind(systemClock) };
+  let mono = 1e6;
+  const own = new Alarms({
+    store: { alarms },
+    clock,
+    storeClock: { now: () => 1_000 },
+    node: "atlas",
+    unreadable: () => null,
+    channels: { ops: (id: string) => answer().then(() => sent.push(id)) },
+    membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => term },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
+  } as unknown as AlarmsOptions);
+  const look = async (passesMs = 10_000, number = 0) => {
+    mono += passesMs;
+    pulse({ led: term !== null, clock: { number } });
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  };
+  const start = (lateMs: number) =>
+    own.notice({ kind: "started", attempt: 1, startedMs: lateMs, dueMs: 0, task: "a", runId: 7 } as RunNotice);
+  return { own, look, start, reported, unsent, looks, sent };
+}
+
+test("late starts that could not be told are told with the next ones", async () => {
+  const { own, look, start, reported } = stage(async () => undefined);
+  start(100_000);
+  start(200_000);
+  await look();
+  expect(reported).toEqual([]);
+  start(150_000);
+  await look();
+  expect(reported).toMatchObject([{ subject: "a", count: 3, text: "started up to 200 s late" }]);
+  await own.stop();
+});
+
+test("what a receiver answers is kept as the store can keep it", async () => {
+  const { own, look, unsent } = stage(async () => {
+    throw new Error("550 \0 no");
+  });
+  await look();
+  expect(unsent).toEqual([[1, "550 \ufffd no", expect.any(Number), expect.anything()]]);
+  await own.stop();
+});
+
+const off = Object.fromEntries(alarmRules.map((rule) => [rule, []]));
+
+test("a step of the store's clock is looked for at once", async () => {
+  const { own, look, looks } = stage(async () => undefined, { ...off, clock: ["ops"] });
+  await look();
+  await look(10);
+  expect(looks).toEqual([["clock"]]);
+  await look(10, 1);
+  expect(looks).toHaveLength(2);
+  await own.stop();
+});
+
+test("a leader that has not looked at all tasks yet does not say that none is unreadable", async () => {
+  const { own, look, looks } = stage(async () => undefined, { ...off, clock: ["ops"], unreadable: ["ops"] });
+  await look();
+  expect(looks).toEqual([["clock"]]);
+  await own.stop();
+});
+
+test("where nobody leads a node looks for that, and for a store that is being recovered, alone", async () => {
+  const { own, look, looks } = stage(async () => undefined, undefined, null);
+  await look();
+  expect(looks, "not at once").toEqual([]);
+  await look(30_000);
+  expect(looks).toEqual([["leaderless", "recovery"]]);
+  await own.stop();
+});
+
+test("a channel that hangs holds up no look", async () => {
+  const { look, looks } = stage(() => new Promise(quiet), off);
+  await look();
+  await look();
+  expect(looks).toHaveLength(2);
+});
+
+test("with every rule turned off what is open is ended, and what waits is sent", async () => {
+  const { own, look, looks, sent } = stage(async () => undefined, off);
+  await look();
+  expect(looks).toEqual([[]]);
+  expect(sent).toEqual([expect.stringMatching(/^carillon-alarm-\w+-1$/)]);
+  await own.stop();
+});

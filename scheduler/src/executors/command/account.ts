@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import { CarillonError } from "../../base/errors.ts";
+
+/** Who a command runs as. */
+export interface Account {
+  name: string;
+  home: string;
+  /** Set only where the process has to change to it; it then has no supplementary groups. */
+  switchTo?: { uid: number; gid: number };
+}
+
+/** This process's own account and power, so that tests need be neither root nor unprivileged. */
+export interface OwnAccount {
+  name: string;
+  uid: number;
+  home: string;
+}
+
+export function ownAccount(): OwnAccount {
+  const uid = process.geteuid?.() ?? -1;
+  try {
+    const { username, homedir } = userInfo();
+    return { name: username, uid, home: homedir };
+  } catch {
+    // Containers run under numbers that no account has.
+    return { name: String(uid), uid, home: "/" };
+  }
+}
+
+/**
+ * A command that belongs to an account runs as that account or not at all: cron's reason for the field is that it must
+ * not run with another's rights.
+ * @param user undefined: as the worker itself
+ * @throws COMMAND_NOT_ALLOWED when this process is neither that account nor root, or when there is no such account
+ */
+export function accountFor(user: string | undefined, own: OwnAccount, accountsFile = "/etc/passwd"): Account {
+  if (user === undefined || user === own.name) return { name: own.name, home: own.home };
+  if (own.uid !== 0) {
+    throw new CarillonError(
+      "COMMAND_NOT_ALLOWED",
+      `the command belongs to ${JSON.stringify(user)}; this worker runs as ${own.name}`,
+      {
+        hint: `Run a worker as ${user} (or root, which can change to it), or take the user out of the task's command.`,
+      },
+    );
+  }
+  for (const line of readFileSync(accountsFile, "utf8").split("\n")) {
+    const [name, , uid, gid, , home] = line.split(":");
+    if (name !== user || !/^\d+$/.test(uid ?? "") || !/^\d+$/.test(gid ?? "")) continue;
+    return { name, home: home || "/", switchTo: { uid: Number(uid), gid: Number(gid) } };
+  }
+  throw new CarillonError(
+    "COMMAND_NOT_ALLOWED",
+    `the command belongs to ${JSON.stringify(user)}, and this machine has no such account`,
+    {
+      hint: `Create the account, or run the task where it exists. Only accounts in ${accountsFile} are known.`,
+    },
+  );
+}

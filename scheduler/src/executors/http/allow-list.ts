@@ -1,0 +1,137 @@
+/**
+ * Where a worker's HTTP tasks may go. The list is the worker's own: the store, and whoever can write to it, has no say.
+ *
+ * What is judged is the address that will be connected to, beside the name that led there: a listed name whose address
+ * is private, local or a cloud's metadata service is refused unless that address is listed itself, so a name server, or
+ * whoever can write its records, opens nothing inside.
+ */
+import { BlockList, isIP, isIPv6 } from "node:net";
+import { CarillonError } from "../../base/errors.ts";
+
+const special = new BlockList();
+for (const [range, prefix] of [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 3],
+] as const)
+  special.addSubnet(range, prefix, "ipv4");
+// Inside 2000::/3: Teredo and its kin, documentation, 6to4, whose addresses can lead to any IPv4 one.
+for (const [range, prefix] of [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["3fff::", 20],
+] as const)
+  special.addSubnet(range, prefix, "ipv6");
+/** All else of IPv6 is local, multicast, translation to IPv4, or not given out. */
+const globalUnicast = new BlockList();
+globalUnicast.addSubnet("2000::", 3, "ipv6");
+
+interface Entry {
+  /** null: any. */
+  port: number | null;
+  matches(host: string, address: string): boolean;
+}
+
+export class AllowList {
+  readonly #names: Entry[] = [];
+  readonly #addresses: Entry[] = [];
+
+  /**
+   * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16",
+   * "::1", "fd00::/8"; each with a port ("host:8443", "[::1]:80") or for every port
+   * @param option what they are given as @throws OPTION_INVALID
+   */
+  constructor(entries: readonly string[], option = "httpTasks.allow") {
+    for (const text of entries) {
+      const { list, ...entry } = parseEntry(text, option);
+      (list === "names" ? this.#names : this.#addresses).push(entry);
+    }
+  }
+
+  /** Whether anything that the name may resolve to can be permitted: if not, its name server is not even asked. */
+  mayResolve(host: string, port: number): boolean {
+    return this.#addresses.some((entry) => onPort(entry, port)) || this.#named(host, "", port);
+  }
+
+  /** @param address what `host` stands for; the same when the host is an address */
+  permits(host: string, port: number, address: string): boolean {
+    const plain = plainAddress(address);
+    if (plain === null) return false;
+    if (this.#addresses.some((entry) => onPort(entry, port) && entry.matches(host, plain))) return true;
+    return isPublic(plain) && this.#named(host, plain, port);
+  }
+
+  #named(host: string, address: string, port: number): boolean {
+    return this.#names.some((entry) => onPort(entry, port) && entry.matches(host, address));
+  }
+}
+
+const onPort = (entry: Entry, port: number): boolean => entry.port === null || entry.port === port;
+const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
+
+/** Not in any range that stands for something inside, here, or nowhere. @param address plain */
+function isPublic(address: string): boolean {
+  if (special.check(address, familyOf(address))) return false;
+  return !isIPv6(address) || globalUnicast.check(address, "ipv6");
+}
+
+/** One spelling for each address; IPv4 in IPv6's clothes is IPv4. null: none, or one that holds for one interface only. */
+export function plainAddress(text: string): string | null {
+  if (isIP(text) === 0 || text.includes("%")) return null;
+  if (!isIPv6(text)) return text;
+  const address = new URL(`http://[${text}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address);
+  if (!mapped) return address;
+  const [high, low] = [Number.parseInt(mapped[1] as string, 16), Number.parseInt(mapped[2] as string, 16)];
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+}
+
+function parseEntry(text: string, option: string): Entry & { list: "names" | "addresses" } {
+  const wrong = () =>
+    new CarillonError("OPTION_INVALID", `${option}: ${JSON.stringify(text)} is no host and no address range`, {
+      hint: 'Give "api.example.com", "*.example.com", "*", "10.1.2.3", "10.1.0.0/16" or "fd00::/8", if need be with ":port".',
+    });
+  if (typeof text !== "string") throw wrong();
+  const [, bracketed, rest = text] = /^\[([^\]]+)\](.*)$/.exec(text) ?? [];
+  // Without brackets, two colons make an IPv6 address, which has no port then.
+  const withPort = bracketed !== undefined || text.split(":").length === 2;
+  const parts = withPort ? /^([^:]*)(?::(\d{1,5}))?$/.exec(rest) : [rest, rest, undefined];
+  if (!parts) throw wrong();
+  const port = parts[2] === undefined ? null : Number(parts[2]);
+  if (port !== null && (port < 1 || port > 65_535)) throw wrong();
+  const [base = "", prefixText, ...more] = `${bracketed ?? ""}${parts[1] ?? ""}`.split("/");
+  if (more.length > 0) throw wrong();
+  const address = plainAddress(base);
+  if (address !== null) {
+    const family = familyOf(address);
+    const longest = family === "ipv6" ? 128 : 32;
+    const prefix = prefixText === undefined ? longest : Number(/^\d{1,3}$/.exec(prefixText)?.[0] ?? Number.NaN);
+    // A range of mapped addresses would mean another one than it says.
+    if (!(prefix >= 0 && prefix <= longest) || (family === "ipv4" && isIPv6(base) && prefixText !== undefined))
+      throw wrong();
+    const range = new BlockList();
+    range.addSubnet(address, prefix, family);
+    const matches = (_: string, tried: string) => familyOf(tried) === family && range.check(tried, family);
+    return { list: "addresses", port, matches };
+  }
+  if (bracketed !== undefined || prefixText !== undefined) throw wrong();
+  if (base === "*") return { list: "names", port, matches: (host) => isIP(host) === 0 };
+  const name = base.replace(/^\*\./, "").toLowerCase();
+  const canonical = URL.canParse(`http://${name}`) ? new URL(`http://${name}`).hostname : "";
+  // Also refuses numbers that a URL reads as an address, such as 2130706433 for 127.0.0.1.
+  if (canonical !== name || !/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(name)) throw wrong();
+  const matches = base.startsWith("*.") ? (host: string) => host.endsWith(`.${name}`) : (host: string) => host === name;
+  return { list: "names", port, matches };
+}

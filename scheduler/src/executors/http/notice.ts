@@ -1,0 +1,57 @@
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+import { version } from "../../base/version.ts";
+import type { ChannelOptions, WebhookChannel } from "../../settings/alarms.ts";
+import { AllowList } from "./allow-list.ts";
+import { send } from "./request.ts";
+import { signatureOf } from "./signature.ts";
+import { type Resolve, systemResolve, targetOf } from "./target.ts";
+
+/** The host itself is allowed: what is refused is an address that it leads to. */
+const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
+
+/**
+ * Reads the lists of all webhooks as what posts will: that must not fail once the node has begun.
+ * @throws OPTION_INVALID
+ */
+export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
+  for (const [name, channel] of Object.entries(channels)) {
+    if (!("webhook" in channel)) continue;
+    new AllowList([new URL(channel.webhook).host], `alarms.channels.${name}.webhook`);
+    new AllowList(channel.allow ?? [], `alarms.channels.${name}.allow`);
+  }
+}
+
+/**
+ * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
+ * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure. Errors, which
+ * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
+ * @param channel checked: see checkWebhooks
+ */
+export function noticePoster(
+  { webhook, secret, allow = [] }: WebhookChannel,
+  clock: Clock,
+  resolve: Resolve = systemResolve,
+) {
+  const to = new URL(webhook);
+  const allowed = new AllowList([to.host, ...allow]);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (id: string, content: unknown, signal: AbortSignal): Promise<void> => {
+    const body = Buffer.from(JSON.stringify(content));
+    const timestamp = String(Math.floor(clock.wall() / 1_000));
+    const headers: Record<string, string> = {
+      "content-type": "application/json",
+      "user-agent": `carillon/${version}`,
+      "carillon-notice": id,
+      "carillon-timestamp": timestamp,
+      ...(secret === undefined ? {} : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, id], body)}` }),
+    };
+    const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
+    const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
+    if (status >= 200 && status < 300) return;
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
+      hint: "Look at the receiver: it must answer 2xx.",
+    });
+  };
+}

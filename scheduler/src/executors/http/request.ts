@@ -1,0 +1,91 @@
+import { request as plainRequest } from "node:http";
+import { request as secureRequest } from "node:https";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Target } from "./target.ts";
+
+export interface Sent {
+  method: string;
+  headers: Record<string, string>;
+  body: Buffer | null;
+}
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  /** The start of the body. */
+  body: Buffer;
+  /** There was more of it. */
+  cut: boolean;
+}
+
+/**
+ * One request on a connection of its own, to one of the target's addresses and no other. What the body has beyond its
+ * bound is not read: the connection is closed.
+ * @throws HTTP_FAILED; the signal's reason
+ */
+export function send(
+  { url, shown, addresses }: Target,
+  sent: Sent,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const failed = (cause: unknown) => {
+      if (signal.aborted) return reject(signal.reason);
+      reject(
+        new CarillonError("HTTP_FAILED", `${sent.method} ${shown}: ${messageOf(reasonOf(cause))}`, {
+          hint: "The receiver could not be reached, or broke off. The task's retry policy decides on another try.",
+          cause,
+        }),
+      );
+    };
+    const outgoing = (url.protocol === "https:" ? secureRequest : plainRequest)(url, {
+      method: sent.method,
+      headers: { ...sent.headers, ...(sent.body === null ? {} : { "content-length": sent.body.length }) },
+      // No connection is shared: one that is kept was checked for another name.
+      agent: false,
+      lookup: (_host, options, callback) => {
+        const [first] = addresses;
+        if (options.all === true) callback(null, addresses);
+        else callback(null, first?.address ?? "", first?.family);
+      },
+    });
+    const abort = () => outgoing.destroy();
+    signal.addEventListener("abort", abort, { once: true });
+    outgoing.on("close", () => {
+      signal.removeEventListener("abort", abort);
+      failed(new Error("the connection ended without an answer"));
+    });
+    outgoing.on("error", failed);
+    outgoing.on("upgrade", (_, socket) => {
+      socket.destroy();
+      failed(new Error("the receiver wants another protocol"));
+    });
+    outgoing.on("response", (incoming) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      const answered = (cut: boolean) => {
+        const body = Buffer.concat(chunks).subarray(0, bytesMax);
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body, cut });
+      };
+      incoming.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        bytes += chunk.length;
+        if (bytes <= bytesMax) return;
+        answered(true);
+        outgoing.destroy();
+      });
+      incoming.on("end", () => answered(false));
+      incoming.on("error", failed);
+      incoming.on("close", () => {
+        // After its end, or beyond its bound, this rejects what is resolved already.
+        if (!incoming.complete) failed(new Error("the answer broke off"));
+      });
+    });
+    if (signal.aborted) abort();
+    outgoing.end(sent.body ?? undefined);
+  });
+}
+
+/** Of several addresses tried, Node tells of each: the first says as much. */
+const reasonOf = (cause: unknown): unknown => (cause instanceof AggregateError ? (cause.errors[0] ?? cause) : cause);

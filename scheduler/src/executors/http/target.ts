@@ -1,0 +1,69 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { AllowList } from "./allow-list.ts";
+
+/** All addresses of a name, the best first. */
+export type Resolve = (host: string) => Promise<string[]>;
+
+export const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
+
+/** A URL with the addresses that it was checked for: the only ones that may be connected to. */
+export interface Target {
+  url: URL;
+  /** The URL as people may read it. */
+  shown: string;
+  addresses: { address: string; family: 4 | 6 }[];
+}
+
+/**
+ * Resolves the URL's host once, and keeps what may be called. A name that changes its mind after this changes nothing:
+ * the connection is made to these addresses.
+ * @param told in errors: what is shown of the URL, and what to do where it is not allowed
+ * @throws HTTP_NOT_ALLOWED, HTTP_FAILED when the name has no address
+ */
+export async function targetOf(
+  url: URL,
+  allow: AllowList,
+  resolve: Resolve,
+  { shown = shownUrl(url), hint = allowHint } = {},
+): Promise<Target> {
+  const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw notAllowed(shown, `${url.protocol} is neither http: nor https:`, hint);
+  if (url.username !== "" || url.password !== "") throw notAllowed(shown, "it holds a user or password", hint);
+  const found = isIP(host) > 0 ? [host] : allow.mayResolve(host, port) ? await resolved(host, resolve) : [];
+  const addresses = found.filter((address) => allow.permits(host, port, address));
+  if (addresses.length === 0) {
+    const hidden = found.length > 0 && isIP(host) === 0 && allow.mayResolve(host, port);
+    throw notAllowed(
+      shown,
+      `${host}:${port} is not among what this worker may call${hidden ? `, or leads to an address that is not listed: ${found.join(", ")}` : ""}`,
+      hint,
+    );
+  }
+  return { url, shown, addresses: addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 })) };
+}
+
+async function resolved(host: string, resolve: Resolve): Promise<string[]> {
+  try {
+    return await resolve(host);
+  } catch (cause) {
+    throw new CarillonError("HTTP_FAILED", `${host} has no address: ${messageOf(cause)}`, {
+      hint: "Check the name, and the worker's name servers.",
+      cause,
+    });
+  }
+}
+
+const allowHint =
+  "Add the host, or for a private address the address, to `httpTasks.allow` of the worker (--allow-http).";
+
+const notAllowed = (shown: string, why: string, hint: string): CarillonError =>
+  new CarillonError("HTTP_NOT_ALLOWED", `${shown} may not be called: ${why}`, { hint });
+
+/** For people: without the query, which often holds keys. */
+export function shownUrl({ protocol, host, pathname, search }: URL): string {
+  return `${protocol}//${host}${pathname}${search === "" ? "" : "?…"}`;
+}

@@ -1,0 +1,97 @@
+/** A thread or process that runs handlers, one run after the other. See `places.ts`, which starts it. */
+import { isMainThread, parentPort, Worker } from "node:worker_threads";
+import { messageOf } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { Continuation } from "../../run/flow.ts";
+import type { Handler } from "../../run/handler.ts";
+import { HostedRun } from "./hosted-run.ts";
+import { loadHandler, loadingFailed } from "./load-module.ts";
+import type { Ended, FromHost, ToHost } from "./messages.ts";
+import { withinTrace } from "./run-trace.ts";
+import { sent } from "./thrown.ts";
+
+const post: (message: FromHost) => void = parentPort
+  ? (message) => parentPort?.postMessage(message)
+  : (message) => void process.send?.(message);
+
+const handlers = new Map<string, Promise<Handler>>();
+let hosted: HostedRun | undefined;
+
+function handlerOf(module: string): Promise<Handler> {
+  const known = handlers.get(module);
+  if (known) return known;
+  const loading = loadHandler(module).catch((error) => {
+    handlers.delete(module);
+    throw loadingFailed(module, error);
+  });
+  handlers.set(module, loading);
+  return loading;
+}
+
+async function load(modules: readonly string[]): Promise<void> {
+  const faults: { module: string; thrown: ReturnType<typeof sent> }[] = [];
+  for (const module of modules) await handlerOf(module).catch((error) => faults.push({ module, thrown: sent(error) }));
+  post({ kind: "loaded", faults });
+}
+
+async function run({ turn, module, fields, payload, trace }: ToHost & { kind: "run" }): Promise<void> {
+  const own = new HostedRun(turn, fields, post);
+  hosted = own;
+  let ended: Ended;
+  try {
+    const handler = handlers.get(module) ? await handlers.get(module) : await handlerOf(module);
+    ended = endedWith(own, await withinTrace(trace, () => (handler as Handler)(own.run, payload)));
+  } catch (error) {
+    ended = { thrown: sent(error, own.reason) };
+  }
+  post({ kind: "ended", turn, ...ended });
+}
+
+function endedWith({ run }: HostedRun, value: unknown): Ended {
+  if (value instanceof Continuation) return { onward: value.onward };
+  try {
+    return { text: jsonText(value, `run ${run.id}: result`) };
+  } catch (error) {
+    // The work is done; a result that cannot be kept does not undo it.
+    run.log.warn(`the result was not kept: ${messageOf(error)}`);
+    return { text: null };
+  }
+}
+
+function take(message: ToHost): void {
+  if (message.kind === "load") void load(message.modules);
+  else if (message.kind === "run") void run(message);
+  // What comes after the end of its run is for nobody.
+  else if (hosted?.turn !== message.turn) return;
+  else if (message.kind === "abort") hosted.abort(message);
+  else if (message.kind === "answer") hosted.answered(message);
+  else void hosted.query(message);
+}
+
+/** The worker learns what it was before the host ends. */
+function crash(thrown: unknown): void {
+  const message: FromHost = { kind: "crashed", thrown: sent(thrown) };
+  if (parentPort) {
+    post(message);
+    process.exit(1);
+  }
+  process.send?.(message, () => process.exit(1));
+}
+
+/** Signals to a whole group of processes, as a terminal and systemd send them, are for the worker: it ends its hosts once they are done. */
+function endWithWorker(): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
+  process.on("disconnect", () => process.exit());
+  // A handler that computes without a pause hears of no disconnection.
+  new Worker(new URL("./parent-watch.js", import.meta.url), {
+    workerData: Number(process.argv[2]),
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 },
+  }).unref();
+}
+
+process.on("uncaughtException", crash);
+if (isMainThread) {
+  process.on("message", take);
+  endWithWorker();
+} else parentPort?.on("message", take);

@@ -1,0 +1,48 @@
+import { fileURLToPath } from "node:url";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Handler } from "../../run/handler.ts";
+
+const typeScript = /\.[cm]?tsx?$/;
+/** A Node without types stripped, syntax that has to be compiled, and imports that name the compiled file. */
+const notAsItIs = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
+
+/** The function that a module exports as its default. @throws TASK_INVALID, and what the module throws */
+export async function loadHandler(url: string): Promise<Handler> {
+  const exported = defaultOf(await importModule(url));
+  if (typeof exported === "function") return exported as Handler;
+  throw new CarillonError("TASK_INVALID", `${fileURLToPath(url)} has no function as its default export`, {
+    hint: "Let it have one: export default async (run, payload) => { … }.",
+    path: "handler",
+  });
+}
+
+/** TypeScript as this process runs it, by a loader or by Node itself; else compiled as the command line does it. */
+async function importModule(url: string): Promise<unknown> {
+  try {
+    return await import(url);
+  } catch (error) {
+    const { code } = (error ?? {}) as { code?: unknown };
+    if (!typeScript.test(url) || !notAsItIs.some((one) => one === code)) throw error;
+    const { createJiti } = await import("jiti");
+    return createJiti(import.meta.url, { interopDefault: false }).import(fileURLToPath(url));
+  }
+}
+
+/** Of an ES module, and of one that was compiled to CommonJS. */
+function defaultOf(module: unknown): unknown {
+  const first = (module as { default?: unknown } | null)?.default;
+  return typeof first === "object" && first !== null && "default" in first ? first.default : first;
+}
+
+/** Errors of loading keep their kind and say which file it was. */
+export function loadingFailed(url: string, thrown: unknown): CarillonError {
+  const path = fileURLToPath(url);
+  const message = messageOf(thrown);
+  return new CarillonError("TASK_INVALID", message.includes(path) ? message : `${path} cannot be loaded: ${message}`, {
+    hint:
+      (thrown as Partial<CarillonError> | null)?.hint ||
+      "It is loaded in a thread or process of its own: what it imports must be found from there.",
+    path: "handler",
+    cause: thrown,
+  });
+}

@@ -1,0 +1,40 @@
+/** What a worker and a host, which is a thread or a process that runs handlers, say to each other. */
+import type { Json } from "../../base/json.ts";
+import type { Onward } from "../../run/flow.ts";
+import type { Run, RunLog } from "../../run/handler.ts";
+import type { Thrown } from "./thrown.ts";
+
+/** What a handler may know of its run, as plain data. */
+export interface RunFields extends Pick<Run, "id" | "task" | "attempt" | "key" | "shard" | "fence" | "state"> {
+  slotMs: number | null;
+  dueMs: number;
+}
+
+/** What a handler may ask of its run; the worker does it. */
+export const asked = ["secret", "saveState", "spawn", "fanOut", "inputs", "complete"] as const;
+export type Asked = (typeof asked)[number];
+
+export type ToHost =
+  /** Load these modules before anything runs. */
+  | { kind: "load"; modules: readonly string[] }
+  /** One run at a time. `turn` counts them. @param trace the span that the run belongs to, as W3C's traceparent */
+  | { kind: "run"; turn: number; module: string; fields: RunFields; payload: unknown; trace: string | undefined }
+  | { kind: "abort"; turn: number; reason: Thrown }
+  | { kind: "answer"; turn: number; question: number; outcome: Outcome }
+  /** A statement on the client that the handler gave to `run.complete`. */
+  | { kind: "query"; turn: number; query: number; question: number; text: string; values: unknown[] | undefined };
+
+export type FromHost =
+  | { kind: "loaded"; faults: { module: string; thrown: Thrown }[] }
+  | { kind: "log"; turn: number; level: keyof RunLog; message: string; fields: Json }
+  | { kind: "progress"; turn: number; value: unknown }
+  | { kind: "ask"; turn: number; question: number; name: Asked; given: unknown[] }
+  | { kind: "queried"; turn: number; query: number; outcome: Outcome }
+  | ({ kind: "ended"; turn: number } & Ended)
+  /** An error that nothing caught: the host ends. */
+  | { kind: "crashed"; thrown: Thrown };
+
+export type Outcome = { value: unknown } | { thrown: Thrown };
+
+/** @param text the result as JSON; null: none */
+export type Ended = { text: string | null } | { onward: Onward } | { thrown: Thrown };

@@ -1,0 +1,98 @@
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { pause, systemClock } from "../../base/clock.ts";
+import type { FromHost, ToHost } from "./messages.ts";
+import type { IsolationPlace } from "./settings.ts";
+
+/** A thread or a process that runs handlers, as its worker holds it. */
+export interface Place {
+  /** @throws DataCloneError for what cannot be copied */
+  send(message: ToHost): void;
+  /** At once, whatever it computes. `gone` is called all the same. */
+  end(): void;
+}
+
+/** How a host came to its end. */
+export interface Gone {
+  /** It needed more memory than it may have. */
+  outOfMemory: boolean;
+  /** "exited with code 7" */
+  how: string;
+}
+
+export interface PlaceOptions {
+  place: IsolationPlace;
+  memoryMb: number | null;
+  message: (message: FromHost) => void;
+  gone: (gone: Gone) => void;
+}
+
+/** Beside this file, which runs as it was compiled. */
+const hostUrl = new URL("./host.js", import.meta.url);
+
+export const openPlace = (options: PlaceOptions): Place =>
+  options.place === "thread" ? openThread(options) : openProcess(options);
+
+function openThread({ memoryMb, message, gone }: PlaceOptions): Place {
+  const thread = new Worker(hostUrl, {
+    name: "carillon handler",
+    ...(memoryMb === null ? {} : { resourceLimits: { maxOldGenerationSizeMb: memoryMb } }),
+  });
+  let failure: (Error & { code?: unknown }) | undefined;
+  thread.on("message", message);
+  thread.on("error", (error) => {
+    failure = error;
+  });
+  thread.on("exit", (code) =>
+    gone({
+      outOfMemory: failure?.code === "ERR_WORKER_OUT_OF_MEMORY",
+      how: failure ? `ended by ${failure.name}: ${failure.message}` : `exited with code ${code}`,
+    }),
+  );
+  return { send: (told) => thread.postMessage(told), end: () => void thread.terminate() };
+}
+
+/** V8 says on standard error that its heap is full, and aborts. */
+const heapFull = /out of memory/i;
+const tailLength = 8_192;
+const lastWordsMs = 1_000;
+
+function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
+  const limit = memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`];
+  const child = fork(fileURLToPath(hostUrl), [String(process.pid)], {
+    serialization: "advanced",
+    // A debugger's port is taken by the worker.
+    execArgv: [...process.execArgv.filter((one) => !one.startsWith("--inspect")), ...limit],
+    stdio: ["ignore", "inherit", "pipe", "ipc"],
+  });
+  let tail = "";
+  let ended = false;
+  const saidAll = new AbortController();
+  child.stderr?.on("data", (data: Buffer) => {
+    process.stderr.write(data);
+    tail = (tail + data.toString("latin1")).slice(-tailLength);
+  });
+  child.stderr?.on("close", () => saidAll.abort());
+  const end = async (how: string, aborted: boolean) => {
+    if (ended) return;
+    ended = true;
+    if (aborted) await pause(systemClock, lastWordsMs, saidAll.signal);
+    gone({ outOfMemory: aborted && heapFull.test(tail), how });
+  };
+  child.on("message", message);
+  child.on("error", (error) => void end(`could not be started: ${error.message}`, false));
+  child.on(
+    "exit",
+    (code, signal) =>
+      void end(
+        signal === null ? `exited with code ${code}` : `was ended by ${signal}`,
+        signal === "SIGABRT" || code === 134,
+      ),
+  );
+  return {
+    // Of one that has just ended: `gone` says so.
+    send: (told) => void (child.connected && child.send(told, () => undefined)),
+    end: () => void child.kill("SIGKILL"),
+  };
+}

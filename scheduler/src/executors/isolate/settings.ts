@@ -1,0 +1,84 @@
+/** What a task's code says of a handler that runs in a thread or a process of its own. */
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { CarillonError } from "../../base/errors.ts";
+import { shownValue } from "../../base/json.ts";
+import { choice, count, duration, object } from "../../task/kinds/kinds.ts";
+
+export type IsolationPlace = "thread" | "process";
+
+/** Where a handler in a module of its own runs. A text alone is `in`. */
+export type Isolate =
+  | IsolationPlace
+  | {
+      /** A worker thread of this process, or a process of its own. Default "thread". */
+      in?: IsolationPlace;
+      /** Megabytes of JavaScript objects that one may hold; one that needs more is ended. Default: what Node allows. */
+      memoryMb?: number;
+      /** Threads or processes at most. Default: the process's `concurrency`. */
+      pool?: number;
+      /** How long a handler that was told to stop may go on before its thread or process is ended, at most 10 s. Default "1s". */
+      killAfter?: number | string;
+    };
+
+export interface Isolation {
+  place: IsolationPlace;
+  memoryMb: number | null;
+  /** null: as many as the worker runs at once. */
+  most: number | null;
+  killAfterMs: number;
+}
+
+/** A worker gives up on a handler that ignores its abort after 12 s; the thread or the process has ended by then. */
+const longestKillAfterMs = 10_000;
+
+const isolateKind = object<Isolation>(
+  {
+    in: {
+      kind: choice(["thread", "process"]),
+      kept: "place",
+      usual: "thread",
+      description: "A worker thread of this process, or a process of its own.",
+    },
+    memoryMb: {
+      kind: count(16, 1_048_576),
+      usual: null,
+      description: "Megabytes of JavaScript objects that one may hold.",
+    },
+    pool: { kind: count(1, 10_000), kept: "most", usual: null, description: "Threads or processes at most." },
+    killAfter: {
+      kind: duration({ leastMs: 0 }),
+      kept: "killAfterMs",
+      usual: 1_000,
+      description: "How long a handler that was told to stop may go on.",
+    },
+  },
+  { example: '"thread", "process" or { in: "process", memoryMb: 512 }', alone: "in" },
+);
+
+/** @throws TASK_INVALID, DURATION_INVALID */
+export function isolationOf(task: string, given: unknown): Isolation {
+  const isolation = isolateKind.read(given ?? {}, { task, path: "isolate" });
+  if (isolation.killAfterMs <= longestKillAfterMs) return isolation;
+  throw new CarillonError("TASK_INVALID", `task ${task}: isolate.killAfter is longer than 10 s`, {
+    hint: "What takes longer to clean up belongs into the next attempt, or into a task of its own.",
+    path: "isolate.killAfter",
+  });
+}
+
+/** The file of a handler, as a URL. @throws TASK_INVALID */
+export function moduleOf(task: string, given: URL | string): string {
+  const invalid = (what: string, hint: string) =>
+    new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint, path: "handler" });
+  const asWritten = 'Give new URL("./handler.js", import.meta.url), or an absolute path.';
+  const text = String(given);
+  const isPath = typeof given === "string" && isAbsolute(given);
+  if (!isPath && !text.startsWith("file:"))
+    throw invalid(`its handler cannot be at ${shownValue(text)}: that is no absolute path and no file: URL`, asWritten);
+  const url = isPath ? pathToFileURL(text) : new URL(text);
+  const path = fileURLToPath(url);
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+    throw invalid(`there is no file ${path} for its handler`, `${asWritten} A bundler must be told to keep that file.`);
+  return url.href;
+}

@@ -1,0 +1,158 @@
+import { Reach } from "../../access/access.ts";
+import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
+import {
+  type AlarmRule,
+  alarmRules,
+  messageText,
+  ruleWords,
+  silenceSpanMs,
+  silenceUnknown,
+} from "../../alarms/alarms.ts";
+import type { alarmRoutes } from "../../api/contract/alarms.ts";
+import type { Answer } from "../../api/contract.ts";
+import { iso, isoTime } from "../../api/run-json.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { AlarmSettings, ChannelOptions } from "../../settings/alarms.ts";
+import type { Store } from "../../store/store.ts";
+import type { Call, Some } from "../call.ts";
+import { changeOf } from "./changes.ts";
+import { cursorText, numberCursor, pageOf } from "./pages.ts";
+
+const asAlarm = ({ rule, subject, openedMs, lastMs, count, text, runId, seen, silencedUntilMs }: AlarmRecord) => ({
+  rule,
+  task: subject === "" ? null : subject,
+  opened: isoTime(openedMs),
+  last: isoTime(lastMs),
+  count,
+  text,
+  run: runId,
+  silencedUntil: iso(silencedUntilMs),
+  acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
+});
+
+const asMessage = ({ id, channel, rule, kind, createdMs, attempts, sentMs, nextMs, error }: OutboxRow) => ({
+  message: id,
+  channel,
+  rule,
+  created: isoTime(createdMs),
+  attempts,
+  sent: iso(sentMs),
+  next: iso(nextMs),
+  error,
+  kind: kind as Answer<"getAlarmMessage">["kind"],
+  state: sentMs !== null ? ("sent" as const) : nextMs === null ? ("given up" as const) : ("waiting" as const),
+});
+
+const asSilence = ({ silenceId, rule, task, fromMs, untilMs, author, reason }: Silence) => ({
+  silence: silenceId,
+  rule,
+  task,
+  from: isoTime(fromMs),
+  until: isoTime(untilMs),
+  by: author,
+  reason,
+});
+
+/** A webhook's path and query may be what lets one post there, so only its host is told. */
+const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["rules"]) => ({
+  name,
+  ...("webhook" in channel
+    ? { kind: "webhook" as const, to: new URL(channel.webhook).host, signed: channel.secret !== undefined }
+    : { kind: "mail" as const, to: [channel.to].flat().join(", "), signed: false }),
+  rules: alarmRules.filter((rule) => rules[rule].includes(name)),
+});
+
+const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
+  ({
+    failed: null,
+    exhausted: null,
+    late: settings.lateMs,
+    overdue: settings.overdueMs,
+    unfired: settings.unfiredMs,
+    stuck: settings.stuckMs,
+    leaderless: settings.leaderlessMs,
+    clock: null,
+    unreadable: null,
+    recovery: null,
+  })[rule];
+
+/** What is of no task is of the cluster. */
+const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.namespaces === null : reach.has(task));
+
+/** @throws ACCESS_DENIED */
+function checkAbout(reach: Reach, task: string | undefined): void {
+  if (task !== undefined) reach.check(task);
+  else if (reach.namespaces !== null) throw reach.refusal("everywhere; of one task it is asked for in its namespace");
+}
+
+export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
+  /** What a silence is about never changes, so that it may end between this and its end. @throws ALARM_UNKNOWN, ACCESS_DENIED */
+  const checkSilence = async (silence: number, { nowMs, who, reach }: Call) => {
+    if (reach.namespaces === null) return;
+    const sees = who === null ? reach : new Reach(who, "viewer");
+    const found = (await alarms.silences(nowMs)).find(({ silenceId }) => silenceId === silence);
+    if (!found || !isSeen(sees, found.task ?? "")) throw silenceUnknown(silence);
+    checkAbout(reach, found.task ?? undefined);
+  };
+  return {
+    async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
+      if (task !== undefined) reach.check(task);
+      // So many are open as there are rules and tasks that fail: a page is a part of what is read.
+      const open = (await alarms.open(nowMs)).filter(
+        (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
+      );
+      const from = cursor === undefined ? 0 : Math.max(0, numberCursor(cursor));
+      const items = open.slice(from, from + limit).map(asAlarm);
+      return { items, next: open.length > from + limit ? cursorText(from + limit) : null };
+    },
+    async acknowledgeAlarm({ rule, task, reason }, call) {
+      checkAbout(call.reach, task);
+      return { acknowledged: await alarms.see(rule, task ?? null, changeOf(call, reason)) };
+    },
+    listAlarmRules: async () => ({
+      summaryMs: settings?.summaryMs ?? null,
+      rules: settings
+        ? alarmRules.map((rule) => ({
+            rule,
+            words: ruleWords[rule],
+            afterMs: afterMs(rule, settings),
+            channels: settings.rules[rule],
+          }))
+        : [],
+    }),
+    listAlarmChannels: async () => ({
+      channels: settings
+        ? Object.entries(settings.channels).map(([name, channel]) => asChannel(name, channel, settings.rules))
+        : [],
+    }),
+    async testAlarmChannel({ channel, reason }, call) {
+      if (!settings || !Object.hasOwn(settings.channels, channel))
+        throw new CarillonError("ALARM_UNKNOWN", `this node has no channel ${JSON.stringify(channel)}`, {
+          hint: "All nodes of a cluster are given the same alarms: see docs/alarms.md.",
+        });
+      return asMessage(await alarms.message(await alarms.test(channel, changeOf(call, reason))));
+    },
+    async listAlarmMessages({ cursor, limit }) {
+      return pageOf(await alarms.outbox(limit + 1, numberCursor(cursor)), limit, asMessage, ({ id }) => [id]);
+    },
+    async getAlarmMessage({ message }) {
+      const found = await alarms.message(message);
+      const tries = found.tries.map(({ attempt, atMs, node, error }) => ({ attempt, at: isoTime(atMs), node, error }));
+      return { ...asMessage(found), ...messageText(found.message), tries };
+    },
+    async listSilences(_, { nowMs, reach }) {
+      const all = await alarms.silences(nowMs);
+      return { silences: all.filter(({ task }) => isSeen(reach, task ?? "")).map(asSilence) };
+    },
+    async silenceAlarms({ rule = null, task = null, for: span, reason }, call) {
+      checkAbout(call.reach, task ?? undefined);
+      const untilMs = call.nowMs + silenceSpanMs(span);
+      return asSilence(await alarms.silence({ rule, task, untilMs }, changeOf(call, reason)));
+    },
+    async endSilence({ silence, reason }, call) {
+      await checkSilence(silence, call);
+      await alarms.unsilence(silence, changeOf(call, reason));
+      return undefined;
+    },
+  };
+}

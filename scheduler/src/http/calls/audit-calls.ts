@@ -1,0 +1,27 @@
+import { isoTime } from "../../api/run-json.ts";
+import type { Store } from "../../store/store.ts";
+import type { Some } from "../call.ts";
+import { numberCursor, pageOf } from "./pages.ts";
+
+export function auditCalls(store: Store): Some<"listAudit"> {
+  return {
+    async listAudit({ cursor, limit, about, named, who, act, since, until, entry }) {
+      const filter = {
+        ...(about === undefined ? {} : { about }),
+        ...(named === undefined ? {} : { named }),
+        ...(who === undefined ? {} : { who }),
+        ...(act === undefined ? {} : { act }),
+        ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+        ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+        ...(entry === undefined ? {} : { entryId: entry }),
+      };
+      const rows = await store.audit.list(filter, numberCursor(cursor), limit + 1);
+      const item = ({ entryId, atMs, ...entry }: (typeof rows)[number]) => ({
+        entry: entryId,
+        at: isoTime(atMs),
+        ...entry,
+      });
+      return pageOf(rows, limit, item, ({ entryId }) => [entryId]);
+    },
+  };
+}

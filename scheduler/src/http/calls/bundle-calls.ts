@@ -1,0 +1,82 @@
+import { Reach } from "../../access/access.ts";
+import type { bundleRoutes } from "../../api/contract/bundles.ts";
+import type { Read } from "../../api/contract.ts";
+import { applyPlan } from "../../apply/apply.ts";
+import { type ApplyPlan, acting, checkBundle, planSteps } from "../../apply/apply-plan.ts";
+import { appliedObject, planId, stalePlan, stepObject } from "../../apply/plan-json.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { CarillonError, within } from "../../base/errors.ts";
+import type { Store } from "../../store/store.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../../task/task.ts";
+import type { Call, Some } from "../call.ts";
+import { changeOf, checkUse } from "./changes.ts";
+
+const refusalsTold = 5;
+/** Some milliseconds' work. */
+const tasksPerTurn = 25;
+
+/** Tasks as code, for whoever has no store: see docs/as-code.md. @param now the store's clock */
+export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
+  /**
+   * Made of what whoever asks may see: of a bundle's tasks elsewhere nothing is told, and none is removed. It is the same for
+   * planning and for applying, so that a plan means the same in both; what may be seen and not changed is refused below.
+   */
+  const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
+    const { bundle, tasks, prune, adopt, overwriteEdits } = given;
+    checkBundle(bundle);
+    for (const { task } of tasks) reach.check(task);
+    // Slots fire in this process: it may not be held for as long as thousands of tasks take.
+    let turns = 0;
+    const turn = () => (++turns % tasksPerTurn === 0 ? pause(clock, 0) : undefined);
+    const definitions = new Map<string, TaskDefinition>();
+    for (const [at, { task, options }] of tasks.entries()) {
+      if (definitions.has(task))
+        throw new CarillonError("TASK_DUPLICATE", `the task ${task} is given twice`, { path: `tasks[${at}].task` });
+      definitions.set(
+        task,
+        within(`tasks[${at}]`, () => defineTask(task, options as TaskOptions)),
+      );
+      await turn();
+    }
+    const present = await store.applied.read([...definitions.keys()], bundle);
+    const there = new Map(present.map((task) => [task.name, task.removed ? undefined : task.definition]));
+    for (const [name, definition] of definitions) checkUse(definition, there.get(name), { who, reach });
+    const sees = who === null ? reach : new Reach(who, "viewer");
+    const seen = present.filter(({ name }) => sees.has(name));
+    const planning = planSteps([...definitions.values()], seen, { bundle, prune, adopt, overwriteEdits });
+    for (;;) {
+      const step = planning.next();
+      if (step.done) return step.value;
+      await turn();
+    }
+  };
+
+  return {
+    async planBundle(given, call) {
+      const plan = await planned(given, call);
+      const steps = plan.steps.map((step) => ({
+        ...stepObject(step),
+        definition: (step.definition ?? null) as Record<string, unknown> | null,
+      }));
+      return { plan: planId(plan), bundle: plan.bundle, steps, left: plan.left };
+    },
+
+    async applyBundle({ plan: expected, reason, ...given }, call) {
+      const plan = await planned(given, call);
+      for (const { task } of acting(plan)) call.reach.check(task);
+      const id = planId(plan);
+      if (expected !== "*" && expected !== id) throw stalePlan(id, expected);
+      const refused = plan.steps.filter(({ kind }) => kind === "refused");
+      if (refused.length > 0) {
+        const told = refused.slice(0, refusalsTold).map(({ task, why }) => `${task}: ${why}`);
+        const more = refused.length > told.length ? `; and ${refused.length - told.length} more` : "";
+        throw new CarillonError("PLAN_REFUSED", `${told.join("; ")}${more}`, {
+          hint: refused[0]?.hint ?? "",
+        });
+      }
+      const { author, reason: why } = changeOf(call, reason);
+      const applied = await applyPlan(store, plan, { author, reason: why, nowMs: now }, clock);
+      return { plan: id, bundle: plan.bundle, applied: applied.map(appliedObject) };
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import { principalText, Reach } from "../../access/access.ts";
+import type { Change } from "../../base/change.ts";
+import { namespaceOf } from "../../base/namespace.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { Call } from "../call.ts";
+
+export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Change => ({
+  author: who === null ? "nobody" : principalText(who),
+  reason: reason ?? "",
+  nowMs,
+});
+
+/**
+ * What a task may name beside itself: groups and calendars of its own namespace and those of none, which are everyone's; and
+ * tasks to come after wherever who writes it may see them. @throws ACCESS_DENIED
+ */
+export function checkUse(
+  definition: TaskDefinition,
+  before: TaskDefinition | undefined,
+  { who, reach }: Pick<Call, "who" | "reach">,
+): void {
+  if (who === null || reach.namespaces === null) return;
+  const there = usedBy(before);
+  const { shared, upstream } = usedBy(definition);
+  // What it had already somebody gave it who might.
+  const added = (names: string[], had: string[]) => names.filter((name) => !had.includes(name));
+  for (const used of added(shared, there.shared))
+    if (used.includes("/") && namespaceOf(used) !== namespaceOf(definition.name)) reach.check(used);
+  const sees = new Reach(who, "viewer");
+  for (const used of added(upstream, there.upstream)) sees.check(used);
+}
+
+const usedBy = (definition: TaskDefinition | undefined) => ({
+  shared: [definition?.group, definition?.calendar?.name].filter((name) => name !== undefined),
+  upstream: definition?.after?.tasks ?? [],
+});

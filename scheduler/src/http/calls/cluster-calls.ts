@@ -1,0 +1,114 @@
+import type { clusterRoutes } from "../../api/contract/cluster.ts";
+import { iso, isoTime } from "../../api/run-json.ts";
+import { version } from "../../base/version.ts";
+import type { Member } from "../../cluster/session-store.ts";
+import type { WorkerRecord } from "../../store/browse-store.ts";
+import type { Store } from "../../store/store.ts";
+import { checkGroupLimit } from "../../task/group-store.ts";
+import type { Some } from "../call.ts";
+import { changeOf } from "./changes.ts";
+import { nameCursor, namedAfter, numberCursor, pageOf, visiblePage } from "./pages.ts";
+import { summary } from "./run-calls.ts";
+
+const found = 10;
+
+const asMember = (member: Member, nowMs: number) => {
+  const { sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, settings } = member;
+  return {
+    sessionId,
+    node,
+    role,
+    host,
+    pid,
+    version,
+    timeoutMs,
+    groups: [...(groups ?? [])],
+    labels: { ...labels },
+    capacity: capacity ?? null,
+    address: settings?.address ?? null,
+    observer: settings?.observer ?? false,
+    release: settings?.release ?? null,
+    reliesOn: member.witnessed ? ("service" as const) : ("store" as const),
+    started: isoTime(member.startedMs),
+    seen: isoTime(member.seenMs),
+    silent: nowMs - member.seenMs > timeoutMs,
+    stillMs: member.stillMs,
+    tasks: member.tasks ? [...member.tasks] : null,
+    settings: settings ? { ...settings } : null,
+  };
+};
+
+export function clusterCalls(
+  store: Store,
+  node: string,
+  followEvents: Some<"followEvents">["followEvents"],
+): Some<keyof typeof clusterRoutes> {
+  /** Who leads: the term under way, if its session lives. */
+  const leading = async () => {
+    const [term] = await store.browse.terms(Number.MAX_SAFE_INTEGER, 1);
+    return term && term.endedMs === null ? term : undefined;
+  };
+  return {
+    async getCluster(_, { nowMs }) {
+      const [{ clusterId, coordination }, leader] = await Promise.all([store.sessions.cluster(), leading()]);
+      return {
+        cluster: clusterId,
+        version,
+        node,
+        now: isoTime(nowMs),
+        coordination,
+        term: leader?.term ?? 0,
+        leader: leader ? { node: leader.node, since: isoTime(leader.electedMs) } : null,
+      };
+    },
+    async listNodes({ cursor, limit }, { nowMs }) {
+      const [rows, leader] = await Promise.all([store.browse.nodes(nameCursor(cursor), limit + 1), leading()]);
+      const item = (row: Member) => ({ ...asMember(row, nowMs), leads: row.sessionId === leader?.sessionId });
+      return pageOf(rows, limit, item, ({ node }) => [node]);
+    },
+    async listWorkers({ cursor, limit, group = null }, { nowMs, reach }) {
+      if (group !== null) reach.check(group);
+      // Of what else a worker serves nothing is told, nor how its process is set up.
+      const item = (row: WorkerRecord) => {
+        const member = asMember(row, nowMs);
+        const groups = member.groups.filter((one) => reach.has(one));
+        const tasks = member.tasks?.filter((one) => reach.has(one)) ?? null;
+        const settings = reach.namespaces === null ? member.settings : null;
+        return { ...member, groups, tasks, settings, held: row.held, draining: row.draining };
+      };
+      return visiblePage(
+        { limit, start: nameCursor(cursor), everything: reach.namespaces === null },
+        (from, most) => store.browse.workers(from, group, most),
+        ({ groups }) => [...(groups ?? [])].some((one) => reach.has(one)),
+        { item, place: ({ node }) => [node], after: ({ node }) => node },
+      );
+    },
+    async listGroups({ cursor, limit }, { nowMs, reach }) {
+      const rows = namedAfter(await store.groups.list(nowMs), cursor).filter(({ name }) => reach.has(name));
+      const item = ({ changed, ...group }: (typeof rows)[number]) => ({
+        ...group,
+        changed: changed && { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
+      });
+      return pageOf(rows, limit, item, ({ name }) => [name]);
+    },
+    async limitGroup({ group, limit, reason }, call) {
+      checkGroupLimit(limit);
+      return { group, limit, ...(await store.groups.limit(group, limit, changeOf(call, reason))) };
+    },
+    async listTerms({ cursor, limit }) {
+      const rows = await store.browse.terms(numberCursor(cursor), limit + 1);
+      const item = ({ electedMs, endedMs, ...term }: (typeof rows)[number]) => ({
+        ...term,
+        elected: isoTime(electedMs),
+        ended: iso(endedMs),
+      });
+      return pageOf(rows, limit, item, ({ term }) => [term]);
+    },
+    async search({ q }, { reach }) {
+      const { runs, workers, ...rest } = await store.browse.search(q, reach.namespaces, found);
+      const seen = runs.filter(({ task }) => reach.has(task));
+      return { ...rest, runs: seen.map(summary), workers: reach.namespaces === null ? workers : [] };
+    },
+    followEvents,
+  };
+}

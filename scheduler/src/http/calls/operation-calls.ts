@@ -1,0 +1,151 @@
+import type { Reach } from "../../access/access.ts";
+import type { calendarRoutes } from "../../api/contract/calendars.ts";
+import type { operationRoutes } from "../../api/contract/operations.ts";
+import type { Read } from "../../api/contract.ts";
+import { operationObject } from "../../api/operation-json.ts";
+import { isoTime } from "../../api/run-json.ts";
+import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
+import { dayMs } from "../../schedule/calendar.ts";
+import { holidaysOfIcs } from "../../schedule/ics.ts";
+import type { Store } from "../../store/store.ts";
+import type { CalendarRecord } from "../../task/calendar-store.ts";
+import type { Call, Some } from "../call.ts";
+import { changeOf } from "./changes.ts";
+import { namedAfter, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
+
+type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
+type Given = Letters &
+  Partial<Record<"run", number | undefined>> & {
+    states?: OperationFilter["states"] | undefined;
+    all?: boolean | undefined;
+  };
+
+/** Who may not act, or look, everywhere does so where they may: what they ask for is narrowed to that. @throws ACCESS_DENIED */
+const filterOf = ({ since, until, namespaces, run, ...named }: Given, reach: Reach): OperationFilter => ({
+  ...named,
+  ...narrowed(named.task, namespaces, reach),
+  ...(run === undefined ? {} : { runId: run }),
+  ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+  ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+});
+
+function narrowed(
+  task: string | undefined,
+  namespaces: readonly string[] | undefined,
+  reach: Reach,
+): Pick<OperationFilter, "namespaces"> {
+  if (task !== undefined) reach.check(task);
+  for (const namespace of namespaces ?? []) reach.check(`${namespace}/`);
+  if (namespaces !== undefined) return { namespaces: [...namespaces] };
+  return reach.namespaces === null || task !== undefined ? {} : { namespaces: [...reach.namespaces] };
+}
+
+/** Whether an operation acts in these namespaces alone. */
+export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): boolean =>
+  reach.namespaces === null ||
+  (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
+
+/** @throws ACCESS_DENIED */
+export function requestOf(
+  { kind, filter, range }: Pick<Read<"previewOperation">, "kind" | "filter" | "range">,
+  call: Call,
+  reason?: string,
+): OperationRequest {
+  const { author, reason: why } = changeOf(call, reason);
+  const request = { kind, filter: filterOf(filter, call.reach), author, reason: why };
+  if (!range) return request;
+  const { from, to, perSecond = null, reverse = false, missed = false } = range;
+  const toMs = to === undefined ? Math.floor(call.nowMs) : Date.parse(to);
+  return { ...request, range: { fromMs: Date.parse(from), toMs, perSecond, reverse, missed } };
+}
+
+const shown = 10;
+
+export function operationCalls(store: Store): Some<keyof typeof operationRoutes> {
+  return {
+    listOperations: ({ cursor, limit }, { reach }) =>
+      visiblePage(
+        { limit, start: numberCursor(cursor), everything: reach.namespaces === null },
+        (from, most) => store.browse.operations(from, most),
+        ({ filter }) => isWithin(filter, reach),
+        { item: operationObject, place: ({ operationId }) => [operationId], after: ({ operationId }) => operationId },
+      ),
+    getOperation: async ({ operation }) => operationObject(await store.operations.find(operation)),
+    previewOperation: (given, call) => store.operations.preview(requestOf(given, call), call.nowMs, shown),
+    async beginOperation({ reason, ...given }, call) {
+      const id = await store.operations.begin(requestOf(given, call, reason), call.token, call.nowMs);
+      return operationObject(await store.operations.find(id));
+    },
+    async stopOperation({ operation }, call) {
+      await store.operations.stop(operation, call.nowMs, changeOf(call, undefined));
+      return operationObject(await store.operations.find(operation));
+    },
+    async listDeadGroups(given, { reach }) {
+      const { groups, total } = await store.deadLetters.groups(filterOf(given, reach));
+      return {
+        groups: groups.map(({ firstMs, lastMs, lastRunId, ...group }) => ({
+          ...group,
+          first: isoTime(firstMs),
+          last: isoTime(lastMs),
+          lastRun: lastRunId,
+        })),
+        total,
+      };
+    },
+    async listDeadLetters({ cursor, limit, ...given }, { reach }) {
+      const place = readCursor(cursor, ["number", "number"]);
+      const before = place && { endedMs: place[0] as number, runId: place[1] as number };
+      const rows = await store.browse.letters(filterOf(given, reach), before, limit + 1);
+      const item = ({ runId, task, endedMs, fingerprint }: (typeof rows)[number]) => ({
+        run: runId,
+        task,
+        ended: isoTime(endedMs),
+        fingerprint,
+      });
+      return pageOf(rows, limit, item, ({ endedMs, runId }) => [endedMs, runId]);
+    },
+  };
+}
+
+const asCalendar = ({ name, version, zone, weekend, holidays, author, reason, changedMs, tasks }: CalendarRecord) => ({
+  name,
+  version,
+  zone,
+  weekend,
+  holidays,
+  author,
+  reason,
+  changed: isoTime(changedMs),
+  tasks,
+});
+
+/** The tasks that use it are of whoever may see them. */
+const shownTo = (reach: Reach) => (record: CalendarRecord) =>
+  asCalendar({ ...record, tasks: record.tasks.filter((task) => reach.has(task)) });
+
+/** What is past explains itself in the ledger; a little of it is kept for backfills. */
+const icsDaysBack = 366;
+const icsDaysAhead = 3_653;
+
+export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
+  return {
+    async listCalendars({ cursor, limit }, { reach }) {
+      const rows = namedAfter(await store.calendars.list(), cursor).filter(({ name }) => reach.has(name));
+      return pageOf(rows, limit, shownTo(reach), ({ name }) => [name]);
+    },
+    getCalendar: async ({ calendar, version }, { reach }) =>
+      shownTo(reach)(await store.calendars.find(calendar, version)),
+    async setCalendar({ calendar, zone, weekend, holidays, ics, reason }, call) {
+      const today = Math.floor(call.nowMs / dayMs);
+      const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
+      const days = ics === undefined ? [] : holidaysOfIcs(ics, window);
+      const content = { zone, weekend, holidays: [...holidays, ...days] };
+      await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion);
+      return shownTo(call.reach)(await store.calendars.find(calendar));
+    },
+    async removeCalendar({ calendar, reason }, call) {
+      await store.calendars.remove(calendar, changeOf(call, reason));
+      return undefined;
+    },
+  };
+}

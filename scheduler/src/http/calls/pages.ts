@@ -1,0 +1,91 @@
+import { CarillonError } from "../../base/errors.ts";
+
+/** A place in a list as an opaque text: whoever reads it takes only what it wrote. */
+export const cursorText = (...place: (string | number)[]): string =>
+  Buffer.from(JSON.stringify(place)).toString("base64url");
+
+/**
+ * @param shape the kind of each part
+ * @throws REQUEST_INVALID
+ */
+export function readCursor(text: string | undefined, shape: ("string" | "number")[]): (string | number)[] | null {
+  if (text === undefined) return null;
+  let place: unknown;
+  try {
+    place = JSON.parse(Buffer.from(text, "base64url").toString());
+  } catch {
+    // What cannot be read is refused below, as what has another shape.
+  }
+  const fits =
+    Array.isArray(place) &&
+    place.length === shape.length &&
+    place.every(
+      (part, at) =>
+        typeof part === shape[at] && (typeof part === "string" ? !part.includes("\0") : Number.isSafeInteger(part)),
+    );
+  if (fits) return place as (string | number)[];
+  throw new CarillonError("REQUEST_INVALID", "the cursor is not one of this list's", {
+    hint: "Give `next` of the page before, as it is.",
+  });
+}
+
+/** A page of at most `limit`, of a list from which one more was read to see whether it goes on. */
+export function pageOf<Row, Item>(
+  rows: Row[],
+  limit: number,
+  item: (row: Row) => Item,
+  place: (row: Row) => (string | number)[],
+): { items: Item[]; next: string | null } {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return {
+    items: shown.map(item),
+    next: rows.length > limit && last !== undefined ? cursorText(...place(last)) : null,
+  };
+}
+
+/** Of a list from which much may be left out, a page may be short: whoever walks it goes on by `next`. */
+const looksMost = 10;
+const lookedAtOnce = 200;
+
+/**
+ * A page of what the caller may see. Where that is everything it is one look, as `pageOf`; else a bounded number of them, and
+ * `next` leads on from where it stopped, also when it found less than a page.
+ */
+export async function visiblePage<Row, Item, Place>(
+  { limit, start, everything }: { limit: number; start: Place; everything: boolean },
+  read: (from: Place, limit: number) => Promise<Row[]>,
+  visible: (row: Row) => boolean,
+  {
+    item,
+    place,
+    after,
+  }: { item: (row: Row) => Item; place: (row: Row) => (string | number)[]; after: (row: Row) => Place },
+): Promise<{ items: Item[]; next: string | null }> {
+  if (everything) return pageOf(await read(start, limit + 1), limit, item, place);
+  const seen: Row[] = [];
+  let last: Row | undefined;
+  for (let looks = 0, from = start; looks < looksMost; looks++) {
+    const rows = await read(from, lookedAtOnce);
+    for (const row of rows) {
+      if (visible(row)) seen.push(row);
+      if (seen.length > limit) return pageOf(seen, limit, item, place);
+    }
+    last = rows.at(-1);
+    if (last === undefined || rows.length < lookedAtOnce) return { items: seen.map(item), next: null };
+    from = after(last);
+  }
+  return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };
+}
+
+/** What comes after the cursor's name, in its order: the database may have another, by which a page would leave some out. */
+export function namedAfter<Row extends { name: string }>(rows: readonly Row[], cursor: string | undefined): Row[] {
+  const after = nameCursor(cursor);
+  return rows.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Lists of numbers or names: after, or before, the last one shown. */
+export const nameCursor = (text: string | undefined): string =>
+  (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";
+export const numberCursor = (text: string | undefined): number =>
+  (readCursor(text, ["number"])?.[0] as number | undefined) ?? Number.MAX_SAFE_INTEGER;

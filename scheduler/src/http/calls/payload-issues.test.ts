@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import type { Json } from "../../base/json.ts";
+import { payloadIssues } from "./payload-issues.ts";
+
+const schema = {
+  type: "object",
+  properties: {
+    ledger: { type: "string", pattern: "^(a+)+$" },
+    pattern: { type: "integer", minimum: 1 },
+    lines: { type: "array", items: { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] } },
+  },
+  required: ["ledger"],
+};
+
+/** A check is cut off after some time, also where the machine was busy with others: then it is asked again. */
+const askedAtMost = 50;
+const issuesOf: typeof payloadIssues = (given, payload) => {
+  for (let time = 0; time < askedAtMost; time++) {
+    const issues = payloadIssues(given, payload);
+    if (issues !== null) return issues;
+  }
+  return null;
+};
+
+describe("a payload's schema", () => {
+  test("tells what it has against a payload, and where", () => {
+    const of = (payload: unknown) => issuesOf(schema, payload)?.map(({ path }) => path);
+    expect(of({ ledger: "aa", lines: [{ sku: "a" }] })).toEqual([]);
+    expect(of({ pattern: 0, lines: [{ sku: "a" }, {}] })).toEqual([["ledger"], ["pattern"], ["lines", 1, "sku"]]);
+    expect(of(null)).toEqual([[]]);
+    // Its name is not taken from another schema, or from the dialect's own.
+    for (const $id of ["http://json-schema.org/draft-07/schema", "x"])
+      for (let again = 0; again < 2; again++) expect(issuesOf({ ...schema, $id }, { ledger: "aa" })).toEqual([]);
+  });
+
+  test("looks at patterns, and holds nobody up by one that takes for ever", () => {
+    const held = (ledger: string) => issuesOf({ ...schema, title: "short" }, { ledger });
+    expect(held("aa")).toEqual([]);
+    expect(held("b")).toEqual([{ path: ["ledger"], message: expect.stringContaining("^(a+)+$") }]);
+    const names = { type: "object", patternProperties: { "^n": { type: "number" } }, additionalProperties: false };
+    expect(issuesOf(names, { n1: 1 })).toEqual([]);
+    expect(issuesOf(names, { n1: "x", m: 1 })?.map(({ path }) => path)).toEqual([[], ["n1"]]);
+    const list = { type: "array", items: [{ type: "string" }], additionalItems: { type: "string", pattern: "^b" } };
+    expect(issuesOf(list, ["a", "c"]), "of an older dialect").toMatchObject([{ path: [1] }]);
+    const costly = { type: "string", pattern: "^(a+)+$" };
+    // Nor by a check that got no processor, of which nothing is known.
+    for (let time = 0; time < askedAtMost && payloadIssues(costly, "a") !== null; time++)
+      expect(payloadIssues(costly, `${"a".repeat(60)}!`)).toBeNull();
+    expect(payloadIssues(costly, "a"), "known from then on").toBeNull();
+  });
+
+  // Each was told to be checked and right, because the check passed over the word.
+  test.each<[string, { [name: string]: Json }, Json]>([
+    ["a bound without a type", { minimum: 2 }, 1],
+    ["what stands beside a reference", { $defs: { s: { type: "string" } }, $ref: "#/$defs/s", minLength: 3 }, "a"],
+    ["what stands beside anyOf", { type: "object", required: ["a"], anyOf: [{ type: "object" }] }, {}],
+    ["allOf", { allOf: [{ type: "string" }, { minLength: 3 }] }, "a"],
+    ["a list's length", { type: "array", minItems: 2 }, [1]],
+    ["not", { not: { type: "string" } }, "x"],
+    ["a condition", { if: { type: "number" }, else: { minLength: 3 } }, "x"],
+    ["dependentRequired", { dependentRequired: { a: ["b"] } }, { a: 1 }],
+    ["a format", { type: "string", format: "date-time" }, "tomorrow"],
+  ])("%s has something against it", (_, given, payload) => {
+    expect(issuesOf(given, payload)).not.toEqual([]);
+    expect(issuesOf(given, payload)).not.toBeNull();
+  });
+
+  test.each<[string, { [name: string]: Json }]>([
+    ["a word that it does not know", { type: "string", shape: "round" }],
+    ["a format that it does not know", { type: "string", format: "idn-hostname" }],
+    ["a schema elsewhere", { $ref: "https://elsewhere.example/schema.json" }],
+    ["another dialect", { $schema: "http://json-schema.org/draft-04/schema#", type: "string" }],
+    ["a pattern that is none", { type: "string", pattern: "(" }],
+  ])("is not said to be checked with %s", (_, given) => {
+    expect(payloadIssues(given, "x")).toBeNull();
+  });
+
+  test("is given up where it means itself, or doubles at each step", () => {
+    expect(payloadIssues({ anyOf: [{ $ref: "#" }, { $ref: "#" }] }, "x")).toBeNull();
+    const twice = (at: number) => ({ anyOf: [{ $ref: `#/$defs/s${at}` }, { $ref: `#/$defs/s${at}` }] });
+    const $defs: Record<string, Json> = { s40: { type: "number" } };
+    for (let at = 0; at < 40; at++) $defs[`s${at}`] = twice(at + 1);
+    const bomb = { $ref: "#/$defs/s0", $defs };
+    expect(payloadIssues(bomb, "x")).toBeNull();
+    // And is known from then on.
+    const began = process.cpuUsage();
+    for (let again = 0; again < 20; again++) expect(payloadIssues(bomb, "x")).toBeNull();
+    const { user, system } = process.cpuUsage(began);
+    expect((user + system) / 1_000).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,87 @@
+/**
+ * What a payload schema has against a payload. A help to people: what counts is the handler's own schema, which looks at each
+ * payload when its run begins.
+ */
+import { Ajv } from "ajv";
+import { Ajv2020, type ErrorObject } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
+import { limits } from "../../base/limits.ts";
+import type { PayloadSchema } from "../../task/payload-schema.ts";
+
+export interface PayloadIssue {
+  path: (string | number)[];
+  message: string;
+}
+
+const issuesMost = 100;
+
+/** Schemas by which a check was cut off, the latest: no other payload shall take as long. */
+const tooCostly = new Set<string>();
+const costlyMost = 100;
+
+/** @returns null: the schema is one that cannot be checked by here */
+export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadIssue[] | null {
+  const known = JSON.stringify(schema);
+  if (tooCostly.has(known)) return null;
+  readers ??= openReaders();
+  const open = readers;
+  const began = process.cpuUsage();
+  try {
+    return cutOffAfter(limits.payloadCheckMs, () => issuesOf(open, schema, payload));
+  } catch (error) {
+    // A dialect or a word that is not known, or one that means itself: the handler's own schema has the last word anyway.
+    if (!(error instanceof CutOff)) return null;
+    // A check that was cut off may have left the readers in the middle of a compilation.
+    readers = undefined;
+    // One that got no processor says nothing of its schema.
+    const { user, system } = process.cpuUsage(began);
+    if ((user + system) / 1_000 < limits.payloadCheckMs / 4) return null;
+    tooCostly.add(known);
+    const [oldest] = tooCostly;
+    if (tooCostly.size > costlyMost && oldest !== undefined) tooCostly.delete(oldest);
+    return null;
+  }
+}
+
+/** The present dialect, and the one that most schemas were written in before it. What they read schemas by is compiled once. */
+let readers: Ajv[] | undefined;
+
+const openReaders = (): Ajv[] =>
+  [Ajv2020, Ajv].map((Dialect) => {
+    const strict = { strict: true, strictTypes: false, strictTuples: false, strictRequired: false };
+    const reader = new Dialect({ ...strict, allErrors: true, addUsedSchema: false, logger: false });
+    addFormats.default(reader);
+    reader.validateSchema({});
+    return reader;
+  });
+
+/** @throws for a word, a format or a dialect that would not be checked */
+function issuesOf(open: readonly Ajv[], { $id: _, ...schema }: PayloadSchema, payload: unknown): PayloadIssue[] {
+  let unread: unknown;
+  for (const reader of open) {
+    try {
+      const check = reader.compile(schema);
+      return check(payload) ? [] : (check.errors ?? []).slice(0, issuesMost).map((error) => issueOf(error, payload));
+    } catch (error) {
+      unread = error;
+    } finally {
+      // A reader keeps what it has compiled otherwise.
+      reader.removeSchema(schema);
+    }
+  }
+  throw unread;
+}
+
+function issueOf({ instancePath, keyword, params, message = keyword }: ErrorObject, payload: unknown): PayloadIssue {
+  const steps = instancePath.split("/").slice(1);
+  let at = payload;
+  const path = steps.map((step) => {
+    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    const isList = Array.isArray(at);
+    at = (at as Record<string, unknown>)[name];
+    return isList ? Number(name) : name;
+  });
+  // What is missing is told at its own place, where a form has a field for it.
+  return { path: keyword === "required" ? [...path, params.missingProperty as string] : path, message };
+}

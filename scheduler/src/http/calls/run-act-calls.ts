@@ -1,0 +1,127 @@
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { dueOfEnqueue } from "../../run/enqueue-options.ts";
+import type { EnqueueWrite } from "../../run/run-record.ts";
+import type { Enqueuer } from "../../store/enqueuer.ts";
+import { awaitRecall } from "../../store/recall.ts";
+import type { Store } from "../../store/store.ts";
+import { type EnqueueTracing, withContext } from "../../store/trace-context.ts";
+import type { Call, Some } from "../call.ts";
+import { changeOf } from "./changes.ts";
+import { Gathered } from "./gathered.ts";
+import type { TaskIdOf } from "./run-calls.ts";
+
+export interface RunActOptions {
+  store: Store;
+  clock: Clock;
+  enqueuer: Enqueuer;
+  tracing: EnqueueTracing | undefined;
+  taskIdOf: TaskIdOf;
+}
+
+const entriesPerStatement = 500;
+
+/** What begins, ends or decides runs. */
+export function runActCalls({
+  store,
+  clock,
+  enqueuer,
+  tracing,
+  taskIdOf,
+}: RunActOptions): Some<"runTask" | "enqueueRuns" | "cancelRun" | "rerunRun" | "decideRun"> {
+  const audits = new Gathered(async (entries: Parameters<Store["audit"]["record"]>[0]) => {
+    await store.audit.record(entries);
+    return entries;
+  }, entriesPerStatement);
+  /** Also where this server does not trace, a run goes on from the span of whoever asked for it. */
+  const traced = <Made>(
+    task: string | null,
+    { traceparent }: Call,
+    send: (context: string | undefined) => Promise<Made>,
+  ): Promise<Made> => (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
+  const writeOf = async (
+    given: {
+      task: string;
+      payload?: unknown;
+      in?: string | number | undefined;
+      at?: string | undefined;
+      key?: string | undefined;
+      limitKey?: string | undefined;
+      priority?: number | undefined;
+    },
+    source: "enqueue" | "manual",
+    { nowMs }: Call,
+    runId: number | undefined,
+  ): Promise<EnqueueWrite> => {
+    const { task, payload, in: delay, at, key = null, limitKey = null, priority = null } = given;
+    if (delay !== undefined && at !== undefined)
+      throw new CarillonError("OPTION_INVALID", "give `in` or `at`, not both");
+    return {
+      taskId: await taskIdOf(task),
+      payload: jsonText(payload, `the payload of task ${task}`),
+      dueMs: dueOfEnqueue(
+        {
+          ...(delay === undefined ? {} : { in: delay as number }),
+          ...(at === undefined ? {} : { at: Date.parse(at) }),
+        },
+        nowMs,
+      ),
+      key,
+      limitKey,
+      priority,
+      source,
+      runId,
+    };
+  };
+
+  return {
+    async runTask({ task, reason, ...given }, call) {
+      const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
+      const { runId, created } = await traced(task, call, (context) => enqueuer.add({ ...write, context }));
+      const { author, reason: why } = changeOf(call, reason);
+      // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
+      if (created) {
+        await audits.ask({
+          atMs: call.nowMs,
+          who: author,
+          act: "run",
+          about: "run",
+          named: String(runId),
+          before: null,
+          after: { task, dueMs: write.dueMs, key: write.key },
+          why,
+        });
+      }
+      return { run: runId, created };
+    },
+
+    async enqueueRuns({ runs }, call) {
+      for (const { task } of runs) call.reach.check(task);
+      const writes: EnqueueWrite[] = [];
+      for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
+      const task = runs.every((one) => one.task === runs[0]?.task) ? (runs[0]?.task ?? null) : null;
+      const made = await traced(task, call, (context) => store.runs.enqueue(withContext(writes, context), call.nowMs));
+      return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };
+    },
+
+    async cancelRun({ run, reason }, call) {
+      const { author, reason: why } = changeOf(call, reason);
+      const outcome = await store.runs.cancel(run, why === "" ? `cancelled by ${author}` : why, call.nowMs, author);
+      if (outcome === "cancelled") return { run, outcome };
+      const [started] = await awaitRecall(store.runs, clock, [run]);
+      return { run, outcome: started === undefined ? "cancelled" : "stopping" };
+    },
+
+    async rerunRun({ run, reason }, call) {
+      const made = await store.operations.rerun(run, changeOf(call, reason), call.runIds[0]);
+      return { run: made.runId, created: made.created };
+    },
+
+    async decideRun({ run, how, reason }, call) {
+      const { author, reason: why } = changeOf(call, reason);
+      await store.flow.decide(run, how, why, call.nowMs, author);
+      return undefined;
+    },
+  };
+}

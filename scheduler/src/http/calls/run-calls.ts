@@ -1,0 +1,170 @@
+import { runStates } from "../../api/contract/runs.ts";
+import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { outcomes, runUnknown } from "../../run/run.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import type { RunPlace } from "../../store/browse-store.ts";
+import type { Store } from "../../store/store.ts";
+import type { Some } from "../call.ts";
+import { Gathered } from "./gathered.ts";
+import { pageOf, readCursor, visiblePage } from "./pages.ts";
+
+/** The number of a task that is there, by its name. @throws TASK_UNKNOWN */
+export type TaskIdOf = (name: string) => Promise<number>;
+
+export interface RunCallOptions {
+  store: Store;
+  taskIdOf: TaskIdOf;
+  /** Of a run's log as it is written. */
+  tail: Some<"tailLogs">["tailLogs"];
+}
+
+/** Of its children and followers a run shows so many. */
+const relativesShown = 50;
+const taskIdsMax = 10_000;
+const readsPerStatement = 100;
+
+const failureOf = (error: RunRecord["error"]) =>
+  (typeof error === "object" && !Array.isArray(error) ? error : { message: String(error) }) as {
+    code?: string;
+    message?: string;
+  } | null;
+
+export const summary = (run: RunRecord) => {
+  const { error, ...rest } = runSummaryObject(run);
+  return { ...rest, error: failureOf(error) };
+};
+
+const recent = (run: RunRecord) => {
+  const { state, run: number, due, ended, lateMs, tookMs } = runSummaryObject(run);
+  return { run: number, state: state as (typeof outcomes)[number], due, ended: ended as string, lateMs, tookMs };
+};
+
+export const placeText = ({ atMs, lies }: { atMs: number; lies: string }) => `${atMs}${lies}`;
+
+export function readPlace(text: string): { atMs: number; lies: string } {
+  const [, atMs, lies, block, line] = /^(\d{1,15})(\((\d{1,10}),(\d{1,5})\))$/.exec(text) ?? [];
+  // The store has no others.
+  if (atMs !== undefined && lies !== undefined && Number(block) < 2 ** 32 && Number(line) < 2 ** 16)
+    return { atMs: Number(atMs), lies };
+  throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
+}
+
+export const logObject = ({
+  atMs,
+  lies,
+  attempt,
+  level,
+  message,
+  fields,
+}: Awaited<ReturnType<Store["browse"]["logs"]>>[number]) => ({
+  id: placeText({ atMs, lies }),
+  at: isoTime(atMs),
+  attempt,
+  level,
+  message,
+  fields,
+});
+
+/** A task's number is its name's for ever, also when it is removed and made again. */
+export function knownTaskIds(store: Store): TaskIdOf {
+  const taskIds = new Map<string, number>();
+  return async (name: string): Promise<number> => {
+    const known = taskIds.get(name);
+    if (known !== undefined) return known;
+    const { taskId } = await store.tasks.byName(name);
+    if (taskIds.size >= taskIdsMax) taskIds.clear();
+    taskIds.set(name, taskId);
+    return taskId;
+  };
+}
+
+export function runCalls({
+  store,
+  taskIdOf,
+  tail,
+}: RunCallOptions): Some<"listRecentRuns" | "listRuns" | "getRun" | "listLogs" | "tailLogs"> {
+  const wholes = new Gathered((runIds: number[]) => store.browse.whole(runIds, relativesShown), readsPerStatement);
+
+  return {
+    async listRecentRuns({ task, each }, { reach }) {
+      const known = await store.tasks.byNames([...new Set(task)].filter((name) => reach.has(name)));
+      const ids = new Map(known.map(({ name, taskId }) => [name, taskId]));
+      const any = {
+        readyBeforeMs: null,
+        sinceMs: null,
+        untilMs: null,
+        after: null,
+        states: [...outcomes],
+        limit: each,
+      };
+      const tasks = await Promise.all(
+        task.map(async (name) => {
+          const taskId = ids.get(name);
+          const runs = taskId === undefined ? [] : await store.browse.runs({ ...any, taskId });
+          return { task: name, runs: runs.map(recent) };
+        }),
+      );
+      return { tasks };
+    },
+
+    async listRuns({ cursor, limit, task, state, since, until }, { nowMs, reach }) {
+      if (task !== undefined) reach.check(task);
+      const taskId = task === undefined ? null : await taskIdOf(task);
+      const place = readCursor(cursor, ["string", "number", "number"]);
+      const start = place && {
+        phase: place[0] as RunPlace["phase"],
+        atMs: place[1] as number,
+        runId: place[2] as number,
+      };
+      const browse = {
+        taskId,
+        states: state ? runStates.filter((one) => state.includes(one)) : [...runStates],
+        readyBeforeMs: state ? null : Math.ceil(nowMs),
+        sinceMs: since === undefined ? null : Date.parse(since),
+        untilMs: until === undefined ? null : Date.parse(until),
+      };
+      const after = ({ endedMs, dueMs, runId }: RunRecord): RunPlace =>
+        endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
+      return visiblePage(
+        { limit, start, everything: taskId !== null || reach.namespaces === null },
+        (from, most) => store.browse.runs({ ...browse, after: from, limit: most }),
+        (run) => reach.has(run.task),
+        { item: summary, place: (run) => Object.values(after(run)), after },
+      );
+    },
+
+    async getRun({ run: runId }, { reach }) {
+      const whole = await wholes.ask(runId);
+      if (!whole) throw runUnknown(runId);
+      const { run, attempts, relatives, late, letter, redrives } = whole;
+      const { error, ...rest } = runObject(run);
+      return {
+        ...rest,
+        error: failureOf(error),
+        attempts: attempts.map((one) => ({
+          ...attemptObject(one),
+          ended: isoTime(one.endedMs),
+          error: failureOf(one.error),
+        })),
+        relatives: relatives.filter((one) => reach.has(one.task)).map(relativeObject),
+        late: late.map(lateObject),
+        letter,
+        redrives,
+      };
+    },
+
+    async listLogs({ run, cursor, limit, order, beside, level, find }) {
+      const from = (readCursor(cursor, ["string"])?.[0] as string | undefined) ?? beside;
+      const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
+      const lines = await store.browse.logs(run, from === undefined ? null : readPlace(from), limit + 1, look);
+      // Of a run that is not there there is no log; one that has none yet is not the same.
+      if (lines.length === 0) await store.runs.find(run);
+      return pageOf(lines, limit, logObject, (line) => [placeText(line)]);
+    },
+
+    tailLogs: tail,
+  };
+}
+
+export const isEnd = (state: string): boolean => (outcomes as readonly string[]).includes(state);

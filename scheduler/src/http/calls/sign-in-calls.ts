@@ -1,0 +1,158 @@
+import type { Principal } from "../../access/access.ts";
+import type { SignIn, User } from "../../access/access-store.ts";
+import { checkPassword, hashPassword, isOldHash, isPassword } from "../../access/password.ts";
+import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
+import { iso, isoTime } from "../../api/run-json.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { ProviderSettings } from "../../settings/provider.ts";
+import type { Store } from "../../store/store.ts";
+import type { Call, Some } from "../call.ts";
+import { idleMs, signInMs } from "../guard.ts";
+import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
+import type { Principals } from "../sign-in/principals.ts";
+import type { Guesser, Throttle } from "../sign-in/throttle.ts";
+import { changeOf } from "./changes.ts";
+import { numberCursor, pageOf } from "./pages.ts";
+import { grantsOf } from "./user-calls.ts";
+
+/** Where a browser begins to sign in by the provider. */
+export const providerPath = "/v1/sign-in/provider";
+
+const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: number | null) => ({
+  user,
+  token,
+  role,
+  grants: grantsOf({ role, grants }),
+  scopes: scopes && [...scopes],
+  expires: iso(expiresMs),
+});
+
+const asSignIn =
+  (own: Buffer | null) =>
+  ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({
+    signIn: signInId,
+    begun: isoTime(begunMs),
+    seen: isoTime(seenMs),
+    expires: isoTime(expiresMs),
+    address,
+    agent,
+    present: own?.equals(hash) ?? false,
+  });
+
+export const signedIn = ({ who }: Call): Principal => {
+  if (!who) throw new Error("a route that needs somebody was called by nobody");
+  return who;
+};
+
+export interface SignInOptions {
+  store: Store;
+  principals: Principals;
+  throttle: Throttle;
+  provider: ProviderSettings | null;
+}
+
+export function signInCalls({
+  store,
+  principals,
+  throttle,
+  provider,
+}: SignInOptions): Some<
+  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "changePassword"
+> {
+  const { access } = store;
+  const refused = () =>
+    new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
+  /** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+  const judged = async (name: string, password: string, from: Guesser): Promise<User & { hash: string | null }> => {
+    let user: Awaited<ReturnType<typeof access.userByName>> = null;
+    const right = await throttle.attempt(name, from, async () => {
+      user = await access.userByName(name);
+      const found = user as (User & { hash: string | null }) | null;
+      if (!(await isPassword(password, found?.hash ?? null)) || found?.disabledMs !== null) return false;
+      if (found.hash !== null && isOldHash(found.hash)) {
+        const hash = await hashPassword(password);
+        await access.rehash(found.userId, found.hash, hash);
+        user = { ...found, hash };
+      }
+      return true;
+    });
+    if (!right || !user) throw refused();
+    return user;
+  };
+  /** The browser's name, where it has signed in as this user before. Only then is the store asked before the throttle is. */
+  const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
+    present && knownBrowser(present, name, (await access.userByName(name))?.hash ?? null);
+  const changed = <T>(result: T): T => {
+    principals.forget();
+    return result;
+  };
+
+  return {
+    howToSignIn: async (_, call) => ({
+      provider: provider && { label: provider.label, path: providerPath },
+      cookie: call.cookie.present !== null,
+    }),
+
+    async signIn({ name, password }, call) {
+      const proven = await browserOf(name, call);
+      const user = await judged(name, password, { address: call.address, proven });
+      const secret = makeSecret();
+      const expiresMs = call.nowMs + signInMs;
+      // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
+      const since = user.hash === null ? {} : { password: user.hash };
+      const { address, agent } = call;
+      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, address, agent, ...since };
+      if (!(await access.signIn(given, call.nowMs))) throw refused();
+      call.cookie.set(secret, signInMs);
+      if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
+      const who: Principal = {
+        kind: "user",
+        userId: user.userId,
+        user: name,
+        token: null,
+        role: user.role,
+        grants: user.grants,
+        namespaces: null,
+        scopes: null,
+      };
+      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)));
+    },
+
+    async signOut(_, call) {
+      const { present } = call.cookie;
+      if (present !== null) await access.signOut(hashOfSecret(present));
+      call.cookie.set(null, 0);
+      return changed(undefined);
+    },
+
+    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs),
+
+    async listSignIns({ cursor, limit }, call) {
+      const { present } = call.cookie;
+      const own = present === null ? null : hashOfSecret(present);
+      const place = { beforeId: numberCursor(cursor), limit: limit + 1 };
+      const rows = await access.signIns(signedIn(call).userId, place, idleMs, call.nowMs);
+      return pageOf(rows, limit, asSignIn(own), ({ signInId }) => [signInId]);
+    },
+
+    async endSignIn({ signIn }, call) {
+      const who = signedIn(call);
+      const change = changeOf(call, "by the user");
+      if ((await access.endSignIns({ userId: who.userId, name: who.user }, signIn, change)) === 0)
+        throw new CarillonError("SIGN_IN_UNKNOWN", `you have no sign-in ${signIn}`, {
+          hint: "It may have ended already. The list of sign-ins has their numbers.",
+        });
+      return changed(undefined);
+    },
+
+    async changePassword({ present, next }, call) {
+      const { user } = signedIn(call);
+      // A signed-in user does not wait behind strangers' guesses; only their own wrong passwords slow them.
+      await judged(user, present, { address: call.address, proven: "signed in" });
+      checkPassword(user, next);
+      const keeping = call.cookie.present === null ? {} : { keeping: hashOfSecret(call.cookie.present) };
+      await access.changeUser(user, { hash: await hashPassword(next), ...keeping }, changeOf(call, "by the user"));
+      return changed(undefined);
+    },
+  };
+}

@@ -1,0 +1,133 @@
+import { isoTime } from "../../api/run-json.ts";
+import { releaseObject, taskObject } from "../../api/task-json.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { nextDue } from "../../slots/upcoming-slots.ts";
+import type { Store } from "../../store/store.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
+import { differences } from "../../task/versions.ts";
+import type { Some } from "../call.ts";
+import { Gathered } from "./gathered.ts";
+import { nameCursor, numberCursor, pageOf } from "./pages.ts";
+import { payloadIssues } from "./payload-issues.ts";
+
+const readsPerStatement = 100;
+
+/** The parts of `a` and `b` that differ, and how. */
+export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
+  (differences(a, b) as (keyof TaskDefinition)[]).map((part) => ({ part, was: a[part] ?? null, is: b[part] ?? null }));
+
+const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], nowMs: number) => ({
+  ...taskObject(record, counters, nowMs),
+  id: record.taskId,
+  description: record.definition.description,
+  changed: isoTime(record.changedMs),
+  bundle: record.bundle ?? null,
+  definition: record.definition as unknown as Record<string, unknown>,
+});
+
+/** A task as the API shows it, with its counters. */
+export async function wholeTask(store: Store, record: TaskRecord, nowMs: number) {
+  const counters = await store.tasks.counters([record.taskId]);
+  return asTask(record, counters.get(record.taskId), nowMs);
+}
+
+export function taskCalls(
+  store: Store,
+): Some<
+  | "listTasks"
+  | "listComing"
+  | "getTask"
+  | "listFollowers"
+  | "listTaskReleases"
+  | "listTaskVersions"
+  | "diffTask"
+  | "checkPayload"
+> {
+  const reads = new Gathered(async (names: string[]) => {
+    const records = await store.tasks.byNames([...new Set(names)]);
+    const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
+    const byName = new Map(records.map((record) => [record.name, record]));
+    return names.map((name) => {
+      const record = byName.get(name);
+      return { record, counters: record && counters.get(record.taskId) };
+    });
+  }, readsPerStatement);
+
+  return {
+    async listTasks({ cursor, limit, group = null, matching = null, paused = null, namespace }, { nowMs, reach }) {
+      if (namespace !== undefined) reach.check(`${namespace}/`);
+      const namespaces = namespace === undefined ? reach.namespaces : [namespace];
+      const browse = { afterName: nameCursor(cursor), group, matching, paused, namespaces, limit: limit + 1 };
+      const records = await store.browse.tasks(browse);
+      const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
+      const item = (record: TaskRecord) => taskObject(record, counters.get(record.taskId), nowMs);
+      return pageOf(records, limit, item, ({ name }) => [name]);
+    },
+
+    async listComing({ count }, { nowMs, reach }) {
+      const records = await store.browse.comingTasks(reach.namespaces, count);
+      const coming = records.flatMap((record) => {
+        const next = nextDue(record, nowMs);
+        return next === null ? [] : [{ task: record.name, group: record.definition.group, nextMs: next }];
+      });
+      coming.sort((a, b) => a.nextMs - b.nextMs);
+      return { coming: coming.map(({ nextMs, ...one }) => ({ ...one, next: isoTime(nextMs) })) };
+    },
+
+    async getTask({ task }, { nowMs }) {
+      const { record, counters } = await reads.ask(task);
+      if (!record) return store.tasks.byName(task).then((made) => wholeTask(store, made, nowMs));
+      return asTask(record, counters, nowMs);
+    },
+
+    async listFollowers({ task }, { reach }) {
+      const { taskId } = await store.tasks.byName(task);
+      const followers = await store.flow.followers(taskId);
+      // Of another namespace's tasks nothing is told.
+      return { followers: followers.filter((one) => [one.task, ...one.with].every((name) => reach.has(name))) };
+    },
+
+    async listTaskReleases({ task }) {
+      await store.tasks.byName(task);
+      return { releases: (await store.tasks.releasesOf(task)).map(releaseObject) };
+    },
+
+    async listTaskVersions({ task, cursor, limit }) {
+      const { taskId } = await store.tasks.byName(task);
+      const rows = await store.browse.versions(taskId, numberCursor(cursor), limit + 1);
+      const item = ({ changedMs, definition, ...row }: (typeof rows)[number]) => ({
+        ...row,
+        changed: isoTime(changedMs),
+        definition: definition as unknown as Record<string, unknown>,
+      });
+      return pageOf(rows, limit, item, ({ version }) => [version]);
+    },
+
+    async diffTask({ task, from, to }) {
+      const { taskId, version } = await store.tasks.byName(task);
+      const until = to ?? version;
+      const found = await store.browse.versionsAt(taskId, [from, until]);
+      const [a, b] = [from, until].map((wanted) => definitionAt(found, task, wanted));
+      return { from, to: until, changes: changesOf(a as TaskDefinition, b as TaskDefinition) };
+    },
+
+    async checkPayload({ task, payload }) {
+      const { payloadSchema } = (await store.tasks.byName(task)).definition;
+      const issues = payloadSchema ? payloadIssues(payloadSchema, payload ?? null) : null;
+      return { checked: issues !== null, issues: issues ?? [] };
+    },
+  };
+}
+
+export function definitionAt(
+  found: { version: number; definition: TaskDefinition }[],
+  task: string,
+  wanted: number,
+): TaskDefinition {
+  const row = found.find(({ version }) => version === wanted);
+  if (row) return row.definition;
+  throw new CarillonError("VERSION_UNKNOWN", `task ${task} has no version ${wanted}`, {
+    hint: "Its versions are listed with it.",
+  });
+}

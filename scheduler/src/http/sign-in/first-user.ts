@@ -1,0 +1,57 @@
+import type { AccessStore } from "../../access/access-store.ts";
+import { checkPassword, hashPassword, madePassword } from "../../access/password.ts";
+import { readPrivate } from "../../access/secrets/private-file.ts";
+import type { Log } from "../../base/log.ts";
+import type { UntilAnswered } from "../../base/until-answered.ts";
+
+const firstUser = "admin";
+const file = {
+  holds: "the first user's password",
+  hint: "Give the path of a file with the password alone in it, or leave adminPassword out.",
+};
+
+export interface FirstUserOptions {
+  store: AccessStore;
+  nowMs: number;
+  log: Log;
+  untilAnswered: UntilAnswered;
+  /** A password, or "file:PATH". */
+  given: string | null;
+  /** Writes to whoever started this process by hand; null: nobody did. */
+  terminal: ((text: string) => void) | null;
+}
+
+/**
+ * Sees to it that somebody can sign in to a cluster that has no users, without a password that every install has and without one in a
+ * log, which is copied to where many read it.
+ *
+ * no users × a password was given → `admin` with that one; × this process has a terminal → `admin` with one of chance, told there, once;
+ * × neither → nobody is made, and the log says how to. Of nodes that start at once one makes the user. A reply that is lost makes no second
+ * one: the same is asked again. The given password is not read where there are users, so its file may be gone by then.
+ * @throws PASSWORD_WEAK, SECRET_KEY_OPEN, FILE_INVALID
+ */
+export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
+  const { store, nowMs, log, untilAnswered, given, terminal } = options;
+  if ((await untilAnswered(() => store.users("", 1))).length > 0) return;
+  if (given === null && terminal === null) {
+    log.warn(
+      {
+        hint: `Run \`carillon users create ${firstUser} --role admin\` where the store is, or set CARILLON_ADMIN_PASSWORD.`,
+      },
+      "nobody can sign in yet: there are no users",
+    );
+    return;
+  }
+  const password = given === null ? madePassword() : passwordIn(given);
+  if (given !== null) checkPassword(firstUser, password);
+  const user = { name: firstUser, hash: await hashPassword(password) };
+  if (!(await untilAnswered(() => store.createFirst(user, nowMs)))) return;
+  if (given !== null) log.info({ user: firstUser }, "first start: the user was made with the password that was given");
+  else
+    terminal?.(
+      `First start: sign in as ${firstUser} with the password ${password} and change it. It is told this once.\n`,
+    );
+}
+
+const passwordIn = (given: string): string =>
+  given.startsWith("file:") ? readPrivate({ ...file, path: given.slice("file:".length) }).trim() : given;

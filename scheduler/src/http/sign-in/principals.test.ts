@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { VirtualClock } from "../../../test/support/virtual-clock.ts";
+import type { AccessStore, Credential } from "../../access/access-store.ts";
+import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
+import { silentLog } from "../../base/log.ts";
+import { Principals } from "./principals.ts";
+
+test("a lock-out here holds at once, also for who was just being looked up when it came", async () => {
+  const secret = makeSecret();
+  const user = {
+    userId: 1,
+    name: "ann",
+    version: 1,
+    role: "viewer" as const,
+    grants: [],
+    createdMs: 0,
+    createdBy: "test",
+    provided: false,
+    disabledMs: null as number | null,
+  };
+  const answers: (() => void)[] = [];
+  const store = {
+    signInsOf: (hashes: Buffer[]) => {
+      const found: (Credential | null)[] = hashes.map((hash) =>
+        hash.equals(hashOfSecret(secret)) ? { user: { ...user }, expiresMs: 9e12, token: null } : null,
+      );
+      return new Promise((resolve) => answers.push(() => resolve(found)));
+    },
+  } as unknown as AccessStore;
+  const principals = new Principals(store, new VirtualClock(0), () => 0, silentLog);
+  const ask = async () => {
+    const asked = principals.ofSignIn(secret, "10.0.0.1", false);
+    await new Promise((resolve) => setImmediate(resolve));
+    return { asked, answer: () => answers.shift()?.() };
+  };
+  const before = await ask();
+  user.disabledMs = 1;
+  principals.forget();
+  before.answer();
+  expect((await before.asked).who.user).toBe("ann");
+  const after = await ask();
+  after.answer();
+  await expect(after.asked).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
+});
+
+test("a sign-in's uses are put down once a minute, and not that a stream goes on", async () => {
+  const clock = new VirtualClock(0);
+  const user = {
+    userId: 1,
+    name: "ann",
+    role: "viewer",
+    grants: [],
+    disabledMs: null,
+  } as unknown as Credential["user"];
+  let seen = 0;
+  const store = {
+    signInsOf: async () => [{ user, expiresMs: 9e12, token: null }],
+    signInsSeen: async () => void seen++,
+  } as unknown as AccessStore;
+  const principals = new Principals(store, clock, () => 0, silentLog);
+  const asks = async (uses: boolean) => {
+    await principals.ofSignIn(secret, "10.0.0.1", uses);
+    clock.advance(1_000);
+  };
+  const secret = makeSecret();
+  await asks(false);
+  expect(seen).toBe(0);
+  for (let second = 0; second < 59; second++) await asks(true);
+  expect(seen).toBe(1);
+  clock.advance(2_000);
+  await asks(true);
+  expect(seen).toBe(2);
+  await asks(false);
+  expect(seen).toBe(2);
+});

@@ -1,0 +1,249 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import * as oidc from "openid-client";
+import type { AccessStore } from "../../access/access-store.ts";
+import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
+import { statusOf } from "../../api/problem-status.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { Log } from "../../base/log.ts";
+import { isThisMachine, type ProviderSettings, rightsOf, verifiedOnly } from "../../settings/provider.ts";
+import { checkName } from "../../task/names.ts";
+import { providerPath } from "../calls/sign-in-calls.ts";
+import { agentOf, cookieName, cookieText, readCookieOf, signInMs } from "../guard.ts";
+import { FailedAttempts, networkOf } from "./failed-attempts.ts";
+
+/** Where the provider sends browsers back to: it knows this address, and no other. */
+const returnPath = "/v1/sign-in/provided";
+/** Where a browser is sent in the end, whatever it asked for. */
+const homePath = "/";
+/** From the first page to the last: somebody may have to look for a second factor. */
+const attemptMs = 10 * 60_000;
+const answerMs = 10_000;
+/** What the provider says of itself, such as its keys' place, is asked for again after this. */
+const discoveredMs = 60 * 60_000;
+
+/** As OpenID Connect has it: what is longer, or has a NUL in it, the store cannot keep. */
+const subjects = /^[\x20-\x7e]{1,255}$/;
+
+type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
+
+/**
+ * Makes true: whom the provider knows, and the rules let in, is signed in here, as anybody who gave a password.
+ *
+ * state × event, of one browser's attempt (its cookie): none –begin→ begun; begun –return with its state→ signed in, or refused;
+ * begun –return with another state, or 10 minutes→ refused; signed in or refused –return→ refused: the cookie is gone, and the
+ * provider takes a code once. Nothing of it is kept here, so another node may take the return. The attempt's cookie is Lax, since
+ * the way back begins at the provider's page; the sign-in's is Strict as ever.
+ */
+export class Provider {
+  readonly #settings: ProviderSettings;
+  readonly #access: AccessStore;
+  readonly #clock: Clock;
+  readonly #nowMs: () => number;
+  readonly #log: Log;
+  readonly #failed: FailedAttempts;
+  readonly #behindProxy: boolean;
+  readonly #onChanged: () => void;
+  #discovered: { config: Promise<oidc.Configuration>; untilMono: number } | undefined;
+
+  constructor(
+    settings: ProviderSettings,
+    {
+      access,
+      clock,
+      nowMs,
+      log,
+      behindProxy,
+      onChanged,
+    }: {
+      access: AccessStore;
+      clock: Clock;
+      nowMs: () => number;
+      log: Log;
+      behindProxy: boolean;
+      /** Somebody may do something else than before. */
+      onChanged: () => void;
+    },
+  ) {
+    this.#settings = settings;
+    this.#access = access;
+    this.#clock = clock;
+    this.#nowMs = nowMs;
+    this.#log = log;
+    this.#behindProxy = behindProxy;
+    this.#onChanged = onChanged;
+    this.#failed = new FailedAttempts(clock, log, "returns of the sign-in provider");
+  }
+
+  register(app: FastifyInstance): void {
+    const config = { policy: "anyone" as const, touches: "nothing" as const };
+    app.get(providerPath, { config }, (request, reply) => led(request, reply, () => this.#begin(reply)));
+    app.get(returnPath, { config }, (request, reply) => led(request, reply, () => this.#return(request, reply)));
+  }
+
+  async #begin(reply: FastifyReply): Promise<FastifyReply> {
+    const config = await this.#config();
+    const [state, nonce, verifier] = [makeSecret(), makeSecret(), oidc.randomPKCECodeVerifier()];
+    const to = oidc.buildAuthorizationUrl(config, {
+      redirect_uri: this.#settings.url + returnPath,
+      scope: this.#settings.scopes.join(" "),
+      state,
+      nonce,
+      code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: "S256",
+    });
+    this.#setAttempt(reply, [state, nonce, verifier].join("."));
+    return reply.redirect(to.href, 302);
+  }
+
+  /** @throws SIGN_IN_REFUSED, PROVIDER_UNREACHABLE, TOO_MANY_ATTEMPTS, USER_NAME_TAKEN */
+  async #return(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const network = networkOf(request.ip);
+    const turnedAwayMs = this.#failed.turnedAwayMs(network);
+    if (turnedAwayMs > 0)
+      throw new CarillonError("TOO_MANY_ATTEMPTS", "too many sign-ins from this address came to nothing", {
+        hint: `Wait ${Math.ceil(turnedAwayMs / 1_000)} s.`,
+        retryAfterMs: turnedAwayMs,
+      });
+    try {
+      const claims = await this.#claims(request);
+      this.#setAttempt(reply, null);
+      await this.#signIn(claims, request, reply);
+      return reply.redirect(homePath, 303);
+    } catch (error) {
+      this.#setAttempt(reply, null);
+      // That the provider or the store is away is nobody's fault there: it would keep a whole office out when they are back.
+      if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
+      throw error;
+    }
+  }
+
+  /** What the provider says of who came back. */
+  async #claims(request: FastifyRequest): Promise<Claims> {
+    const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
+    if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
+    const [state = "", nonce = "", verifier = ""] = attempt.split(".");
+    // Not as a URL: a request may name any host, and one that is none.
+    const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
+    // Looked at before the provider is asked anything.
+    if (searchParams.getAll("state").join() !== state)
+      throw refused("answer", "the answer is not to what this browser asked");
+    if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");
+    const config = await this.#config();
+    try {
+      // The address that the provider was told, whatever host this request names.
+      const url = new URL(`${this.#settings.url}${returnPath}?${searchParams}`);
+      const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
+      const tokens = await oidc.authorizationCodeGrant(config, url, checks);
+      const own = tokens.claims() as oidc.IDToken;
+      const more = config.serverMetadata().userinfo_endpoint
+        ? await oidc.fetchUserInfo(config, tokens.access_token, own.sub)
+        : {};
+      // Of either by itself: a verified address of the one says nothing of the other's.
+      const [some, all] = [more, own].map((each) => verifiedOnly(each as Record<string, Json | undefined>));
+      return { ...some, ...all } as unknown as Claims;
+    } catch (error) {
+      this.#log.warn({ error: messageOf(error) }, "a sign-in by the provider came to nothing");
+      if (isAway(error)) throw this.#unreachable("does not answer", error);
+      throw refused("invalid", "the provider's answer does not hold");
+    }
+  }
+
+  async #signIn(claims: Claims, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const rights = rightsOf(this.#settings, claims);
+    const name = claims[this.#settings.name];
+    if (rights === null) throw refused("rule", "no rule says what whom the provider sends may do here");
+    if (typeof name !== "string") throw refused("name", `the provider does not tell ${this.#settings.name}`);
+    checkName("a user's name", name, 100);
+    const nowMs = this.#nowMs();
+    const { iss: issuer, sub: subject } = claims;
+    if (!subjects.test(subject)) throw refused("invalid", "the provider has no proper number for whom it sends");
+    const change = { author: `the provider ${this.#settings.label}`, reason: "signed in", nowMs };
+    const user = await this.#access.providedUser({ issuer, subject, name, ...rights }, change);
+    this.#onChanged();
+    if (user.disabledMs !== null) throw refused("locked", "the user is locked out");
+    const secret = makeSecret();
+    const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs: nowMs + signInMs };
+    if (!(await this.#access.signIn({ ...given, address: request.ip, agent: agentOf(request) }, nowMs)))
+      throw refused("locked", "the user is locked out");
+    reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, signInMs, this.#behindProxy));
+  }
+
+  get #attemptName(): string {
+    return `${cookieName(this.#behindProxy)}-attempt`;
+  }
+
+  #setAttempt(reply: FastifyReply, value: string | null): void {
+    reply.header("set-cookie", cookieText(this.#attemptName, value, attemptMs, this.#behindProxy, "Lax"));
+  }
+
+  async #config(): Promise<oidc.Configuration> {
+    const now = this.#clock.monotonic();
+    if (!this.#discovered || this.#discovered.untilMono <= now)
+      this.#discovered = { config: this.#discover(), untilMono: now + discoveredMs };
+    const { config } = this.#discovered;
+    try {
+      return await config;
+    } catch (error) {
+      if (this.#discovered?.config === config) this.#discovered = undefined;
+      throw this.#unreachable("does not say how to sign in", error);
+    }
+  }
+
+  #unreachable(what: string, cause: unknown): CarillonError {
+    return new CarillonError("PROVIDER_UNREACHABLE", `${this.#settings.label} ${what}`, {
+      cause,
+      hint: "Try again, or sign in with a password. Whether the provider can be reached from this server, its log says.",
+    });
+  }
+
+  async #discover(): Promise<oidc.Configuration> {
+    const { issuer, clientId, clientSecret } = this.#settings;
+    const url = new URL(issuer);
+    const execute = isThisMachine(url) && url.protocol === "http:" ? [oidc.allowInsecureRequests] : [];
+    try {
+      return await oidc.discovery(url, clientId, clientSecret, undefined, { execute, timeout: answerMs / 1_000 });
+    } catch (error) {
+      this.#log.warn({ error: messageOf(error), issuer }, "the sign-in provider does not answer");
+      throw error;
+    }
+  }
+}
+
+/** Whether no answer came, or one that says that the provider is out of order: whoever signs in has no part in that. */
+function isAway(error: unknown): boolean {
+  // What fetch throws, and not what was wrong with a call.
+  if (error instanceof TypeError) return error.cause !== undefined;
+  const { code, status = 0, cause } = error as { code?: string; status?: number; cause?: unknown };
+  return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
+}
+
+/** Why somebody was refused, in a word for the console: a text in an address could be anybody's. */
+type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
+
+class Refused extends CarillonError {
+  readonly why: Why;
+
+  constructor(why: Why, what: string) {
+    super("SIGN_IN_REFUSED", what, { hint: "Begin again at the sign-in page, or ask an admin." });
+    this.why = why;
+  }
+}
+
+const refused = (why: Why, what: string) => new Refused(why, what);
+
+/** A browser that is refused is led back to the sign-in page, which tells it; a program gets the problem itself. */
+async function led(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  go: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
+  try {
+    return await go();
+  } catch (error) {
+    if (!(error instanceof CarillonError) || !/\btext\/html\b/.test(request.headers.accept ?? "")) throw error;
+    const why = error instanceof Refused ? `&why=${error.why}` : "";
+    return reply.redirect(`${homePath}?refused=${error.code}${why}`, 303);
+  }
+}

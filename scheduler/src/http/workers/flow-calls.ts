@@ -1,0 +1,182 @@
+import type { SecretSource } from "../../access/secrets/secrets.ts";
+import type { WorkerKey } from "../../access/worker-store.ts";
+import type {
+  AskedInputs,
+  AskedSecret,
+  GivenInputs,
+  GivenSecret,
+  GivenSpawn,
+  GivenState,
+  GivenVerdict,
+  Refusal,
+  Spawned,
+} from "../../api/worker-protocol.ts";
+import { CarillonError, type ErrorCode, isCarillonError } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
+import { namespaceOf } from "../../base/namespace.ts";
+import type { ChildWrite, Onward } from "../../run/flow.ts";
+import type { Store } from "../../store/store.ts";
+import type { StoreClock } from "../../store/store-clock.ts";
+import { claimText } from "../refusals.ts";
+
+/** What is the matter of one claim's wish, and not of the poll that brings it. */
+const ofOneClaim: readonly ErrorCode[] = [
+  "FENCE_STALE",
+  "TASK_UNKNOWN",
+  "KEY_FORBIDDEN",
+  "OPTION_INVALID",
+  "PAYLOAD_NOT_JSON",
+  "PAYLOAD_TOO_LARGE",
+  "SECRET_UNKNOWN",
+  "SECRET_FORBIDDEN",
+  "SECRET_INVALID",
+  "SECRET_KEY_MISSING",
+];
+
+export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["part"], error: CarillonError) => void;
+
+/**
+ * What handlers of remote workers ask for beside their verdicts. Whether a claim is its session's was judged before; the
+ * store judges, by the fence, whether it still stands. What a run begins is of the key's groups: a key for one group must
+ * not be a way to run, with a payload of one's own, what others keep apart from it.
+ */
+export class FlowCalls {
+  readonly #store: Store;
+  readonly #storeClock: StoreClock;
+  readonly #secrets: SecretSource;
+
+  constructor(store: Store, storeClock: StoreClock, secrets: SecretSource) {
+    this.#secrets = secrets;
+    this.#store = store;
+    this.#storeClock = storeClock;
+  }
+
+  async save(states: GivenState[], refuse: Refuse): Promise<void> {
+    for (const given of states) {
+      const { runId, fence, state } = given;
+      await refusable(given, "state", refuse, async () => {
+        const text = jsonText(state ?? undefined, `run ${runId}: state`);
+        if (!(await this.#store.flow.saveState(runId, fence, text))) throw over(runId);
+      });
+    }
+  }
+
+  async spawn(key: WorkerKey, spawns: GivenSpawn[], refuse: Refuse): Promise<Spawned[]> {
+    const spawned: Spawned[] = [];
+    const names = spawns.flatMap(({ children, join }) => [
+      ...children.map(({ task }) => task),
+      ...(join ? [join] : []),
+    ]);
+    const tasks = await this.#tasks(key, names);
+    for (const given of spawns) {
+      const { runId, fence, children, join } = given;
+      await refusable(given, "spawn", refuse, async () => {
+        if (join !== undefined) tasks(join);
+        const writes = children.map(
+          ({ task, key: name, payload }): ChildWrite => ({
+            taskId: tasks(task),
+            key: name,
+            payload: jsonText(payload, `run ${runId}: the payload of its child`),
+          }),
+        );
+        const made =
+          writes.length === 0 ? [] : await this.#store.flow.spawn({ runId, fence }, writes, this.#storeClock.now());
+        spawned.push({ runId, fence, children: made });
+      });
+    }
+    return spawned;
+  }
+
+  async inputs(asked: AskedInputs, refuse: Refuse): Promise<GivenInputs | undefined> {
+    const { runId, fence, afterRunId = 0 } = asked;
+    const page = { afterRunId, limit: limits.inputsPerPoll, bytes: limits.inputBytesPerPoll };
+    return refusable(asked, "inputs", refuse, async () => {
+      return { runId, fence, ...(await this.#store.flow.inputsPage({ runId, fence }, page)) };
+    });
+  }
+
+  async secret(asked: AskedSecret, refuse: Refuse): Promise<GivenSecret | undefined> {
+    const { runId, fence, name, version = null } = asked;
+    return refusable(asked, "secret", refuse, async () => {
+      return { runId, fence, name, value: await this.#secrets.open({ runId, fence }, name, version) };
+    });
+  }
+
+  /** What successes begin, by `claimText`; an error where it cannot be begun. */
+  async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<string, Onward | CarillonError>> {
+    const found = new Map<string, Onward | CarillonError>();
+    const some = verdicts.flatMap(({ runId, fence, onward }) => (onward ? [{ runId, fence, onward }] : []));
+    if (some.length === 0) return found;
+    const tasks = await this.#tasks(
+      key,
+      some.flatMap(({ onward }) => ("join" in onward ? [onward.join] : [])),
+    );
+    for (const given of some) {
+      const begun = await refusable(
+        given,
+        "verdict",
+        (claim, _part, error) => found.set(claimText(claim), error),
+        async () => onwardOf(given.runId, given.onward, tasks),
+      );
+      if (begun) found.set(claimText(given), begun);
+    }
+    return found;
+  }
+
+  /** The numbers of these tasks; the answer throws for one that is none, or that the key does not allow. */
+  async #tasks(key: WorkerKey, names: string[]): Promise<(name: string) => number> {
+    const records = names.length === 0 ? [] : await this.#store.tasks.byNames([...new Set(names)]);
+    const known = new Map(records.map(({ name, taskId, definition }) => [name, { taskId, group: definition.group }]));
+    return (name) => {
+      const task = known.get(name);
+      // Of a namespace in which the key has no group it is not even told which tasks there are.
+      const near = task && key.groups.some((group) => namespaceOf(group) === namespaceOf(name) || group === task.group);
+      if (!near)
+        throw new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {
+          hint: "See `carillon tasks list`. A task exists once it is stored.",
+        });
+      if (key.groups.includes(task.group)) return task.taskId;
+      throw new CarillonError(
+        "KEY_FORBIDDEN",
+        `task ${name} is of group ${task.group}, which the worker's key does not allow`,
+        {
+          hint: `Make a key that allows it too: carillon keys create NAME --group ${task.group}; the worker need not serve it.`,
+        },
+      );
+    };
+  }
+}
+
+function onwardOf(runId: number, given: NonNullable<GivenVerdict["onward"]>, tasks: (name: string) => number): Onward {
+  if ("join" in given)
+    return {
+      kind: "join",
+      taskId: tasks(given.join),
+      payload: jsonText(given.payload, `run ${runId}: the payload of ${given.join}`),
+    };
+  const { payload, state } = given.continueAs;
+  return {
+    kind: "continue",
+    payload: jsonText(payload, `run ${runId}: the payload of the next run`),
+    state: jsonText(state ?? undefined, `run ${runId}: the state of the next run`),
+  };
+}
+
+async function refusable<Done>(
+  claim: { runId: number; fence: number },
+  part: Refusal["part"],
+  refuse: Refuse,
+  work: () => Promise<Done>,
+): Promise<Done | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isCarillonError(error) || !ofOneClaim.includes(error.code)) throw error;
+    refuse(claim, part, error);
+    return undefined;
+  }
+}
+
+const over = (runId: number) =>
+  new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so its state is not kept`);

@@ -1,0 +1,106 @@
+import { timingSafeEqual } from "node:crypto";
+import { hashOfSecret, parseKey } from "../../access/worker-key.ts";
+import type { WorkerKey, WorkerStore } from "../../access/worker-store.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
+
+/** What was revoked at another server is known here after this. Who joins, or asks for a secret, is looked up anew each time. */
+const freshMs = 500;
+const rememberedMax = 10_000;
+/** For strangers from where too many keys were wrong, all keys are read together, no oftener than this. */
+const allKeysEveryMs = 1_000;
+
+type Known = WorkerKey & { hash: Buffer };
+
+/**
+ * Who a request comes from. Keys are tried at a bounded rate an address; a key that is good is never held up by others
+ * that are tried beside it: it is known, or found when all keys are read.
+ */
+export class Keys {
+  readonly #store: WorkerStore;
+  readonly #clock: Clock;
+  readonly #failed: FailedAttempts;
+  readonly #known = new Map<number, { key: Known; readMono: number }>();
+  /** Polls of many workers that have one key share a read of it. */
+  readonly #reading = new Map<number, Promise<Known | null>>();
+  #allReadMono = Number.NEGATIVE_INFINITY;
+  #readingAll: Promise<void> | undefined;
+
+  constructor(store: WorkerStore, clock: Clock, log: Log) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#failed = new FailedAttempts(clock, log, "worker keys");
+  }
+
+  /**
+   * @param address from which it comes
+   * @param now reads it from the store even if it was read lately
+   * @throws KEY_UNKNOWN, KEY_THROTTLED
+   */
+  async of(authorization: string | undefined, address: string, now = false): Promise<WorkerKey> {
+    const network = networkOf(address);
+    const given = parseKey(/^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "");
+    if (!given) throw this.#refused(network, "there is no worker key in the request");
+    const hash = hashOfSecret(given.secret);
+    const present = this.#known.get(given.keyId);
+    const proven = present !== undefined && timingSafeEqual(present.key.hash, hash);
+    const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
+    let key: Known | null | undefined = present?.key;
+    // A stranger costs a read of the store, until too many from there were none of ours. A wrong secret costs none.
+    if (fresh && !(proven && now)) key = present.key;
+    else if (proven || this.#failed.turnedAwayMs(network) === 0)
+      key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));
+    else key = await this.#amongAll(given.keyId);
+    if (!key || !timingSafeEqual(key.hash, hash)) throw this.#refused(network, "no such worker key");
+    if (key.revokedMs !== null) throw this.#refused(network, `the worker key ${key.name} was revoked`);
+    return key;
+  }
+
+  #refused(network: string, what: string): CarillonError {
+    this.#failed.failed(network);
+    const turnedAwayMs = this.#failed.turnedAwayMs(network);
+    if (turnedAwayMs === 0)
+      return new CarillonError("KEY_UNKNOWN", what, {
+        hint: "Make one with carillon keys create NAME, and send it as Authorization: Bearer KEY.",
+      });
+    return new CarillonError("KEY_THROTTLED", "too many worker keys from this address were wrong", {
+      hint: "Look for a worker with a wrong or revoked key there. One with a good key is let in.",
+      retryAfterMs: turnedAwayMs,
+    });
+  }
+
+  #readOnce(keyId: number): Promise<Known | null> {
+    const under = this.#reading.get(keyId);
+    if (under) return under;
+    const read = this.#read(keyId).finally(() => this.#reading.delete(keyId));
+    this.#reading.set(keyId, read);
+    return read;
+  }
+
+  async #read(keyId: number): Promise<Known | null> {
+    const key = await this.#store.key(keyId);
+    if (key) this.#remember(key);
+    return key;
+  }
+
+  async #amongAll(keyId: number): Promise<Known | undefined> {
+    if (this.#clock.monotonic() - this.#allReadMono >= allKeysEveryMs)
+      this.#readingAll ??= this.#readAll().finally(() => {
+        this.#readingAll = undefined;
+      });
+    await this.#readingAll;
+    return this.#known.get(keyId)?.key;
+  }
+
+  async #readAll(): Promise<void> {
+    this.#allReadMono = this.#clock.monotonic();
+    for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key);
+  }
+
+  #remember(key: Known): void {
+    if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
+    this.#known.set(key.keyId, { key, readMono: this.#clock.monotonic() });
+  }
+}

@@ -1,0 +1,310 @@
+import type { RemoteSession, SessionRecall } from "../../access/worker-store.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { ClaimedRun } from "../../run/claim-store.ts";
+import type { Store } from "../../store/store.ts";
+import type { StoreClock } from "../../store/store-clock.ts";
+import type { WaitingPoll } from "./waiting-poll.ts";
+
+/** What is needed to settle a claim that was given out here. */
+export interface Holding {
+  runId: number;
+  taskId: number;
+  attempt: number;
+  /** Of its attempts, those that outlived their worker's session. Absent: none. */
+  losses?: number | undefined;
+  linked: boolean;
+  /** By the store's clock: what its worker says of it lies between this and now. */
+  claimedMs: number;
+}
+
+/** A remote worker's session as this server knows it. The book is the store's; this is a copy of its last page. */
+export class Attached {
+  readonly row: RemoteSession;
+  readonly groupIds: number[];
+  /** By the store's clock: nobody takes it for dead before. */
+  sureUntilMs = 0;
+  heardMono = 0;
+  /** Claims by fence. */
+  held = new Map<number, Holding>();
+  /** Fences settled lately, in two generations: their logs may still come, and the book's last copy may still show them. */
+  settled = new Map<number, Holding>();
+  settledBefore = new Map<number, Holding>();
+  recalls: SessionRecall[] = [];
+  /** Recalls that some answer had: those wake nobody again. */
+  told = new Set<number>();
+  waiting: WaitingPoll | undefined;
+  /** Claims for it that are under way here. */
+  readonly claiming = new Set<Promise<unknown>>();
+  claimsBegun = 0;
+  /** Claims of its own that no answer could carry: its next one does. */
+  ungiven: ClaimedRun[] = [];
+  /** The book had others of its claims than this server knows of, a beat ago. */
+  suspect = false;
+
+  constructor(row: RemoteSession, groupIds: number[]) {
+    this.row = row;
+    this.groupIds = groupIds;
+  }
+
+  get id(): number {
+    return this.row.sessionId;
+  }
+
+  hold(run: ClaimedRun, nowMs: number): void {
+    const { runId, fence, taskId, attempt, losses, linked } = run;
+    this.held.set(fence, { runId, taskId, attempt, losses, linked, claimedMs: nowMs });
+  }
+
+  /** Undefined where the fence is another run's. */
+  known({ runId, fence }: Pick<ClaimedRun, "runId" | "fence">): Holding | undefined {
+    const holding = this.held.get(fence) ?? this.settled.get(fence) ?? this.settledBefore.get(fence);
+    return holding?.runId === runId ? holding : undefined;
+  }
+
+  /** Of the book's claims those that this server did not know of; from now on it does. */
+  learn(book: readonly ClaimedRun[], nowMs: number): ClaimedRun[] {
+    const unknown = book.filter((run) => !this.known(run));
+    for (const run of unknown) this.hold(run, nowMs);
+    return unknown;
+  }
+
+  get fenceSum(): number {
+    let sum = 0;
+    for (const fence of this.held.keys()) sum += fence;
+    return sum;
+  }
+
+  /** A claim that this server did not give out, and its worker speaks of: it need not be given. */
+  heard(fence: number, holding: Holding): void {
+    this.held.set(fence, holding);
+    this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
+  }
+
+  /** What is on the book no more was settled by another server. */
+  dropBut(book: readonly ClaimedRun[]): void {
+    const onBook = new Set(book.map(({ fence }) => fence));
+    for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);
+  }
+
+  drop(fence: number): void {
+    const holding = this.held.get(fence);
+    if (holding === undefined) return;
+    this.held.delete(fence);
+    this.settled.set(fence, holding);
+  }
+}
+
+export interface SessionsOptions {
+  store: Store;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+  /** A run with this due time is addressed to this session. */
+  onDirected: (session: Attached, dueMs: number) => void;
+}
+
+/** Safety between the end of a worker's trust and the earliest moment another may act. */
+const marginMs = 500;
+const longestBeatMs = 2_000;
+const beatsPerTimeout = 3;
+
+export const sessionOver = (sessionId: number) =>
+  new CarillonError("SESSION_LOST", `session ${sessionId} has ended`, {
+    hint: "Join again, and name it as `former`: what was not taken back yet moves to the new session.",
+  });
+
+const foreign = (sessionId: number) =>
+  new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
+
+/**
+ * Makes true: the session of a worker that polls here lives, whether its poll waits or has just been answered, and for
+ * thousands of them that costs one statement a beat. One that neither waits nor polled since the last beat is not beaten:
+ * then it is as silent as any dead process, and is found as such.
+ */
+export class Sessions {
+  readonly #options: SessionsOptions;
+  readonly #attached = new Map<number, Attached>();
+  /** By session and key. */
+  readonly #attaching = new Map<string, Promise<Attached>>();
+  #cancel: (() => void) | undefined;
+  #beatenMono: number;
+  #closed = false;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#beatenMono = options.clock.monotonic();
+  }
+
+  /** @throws SESSION_LOST, KEY_FORBIDDEN when another key opened it */
+  async get(sessionId: number, keyId: number): Promise<Attached> {
+    const present = this.#attached.get(sessionId);
+    if (present && present.row.keyId !== keyId) throw foreign(sessionId);
+    const sure = present && present.sureUntilMs > this.#options.storeClock.now() + present.row.timeoutMs / 4;
+    const session = sure ? present : await this.#attachOnce(sessionId, keyId);
+    session.heardMono = this.#options.clock.monotonic();
+    this.#arm();
+    return session;
+  }
+
+  get all(): Iterable<Attached> {
+    return this.#attached.values();
+  }
+
+  /** A run with this due time is addressed to whichever session has this number; it may be known here. */
+  directed(sessionId: number, dueMs: number): void {
+    const session = this.#attached.get(sessionId);
+    if (session) this.#options.onDirected(session, dueMs);
+  }
+
+  /** Its worker left. */
+  forget(session: Attached): void {
+    this.#attached.delete(session.id);
+    session.waiting?.end();
+  }
+
+  /** A recall was signalled, for whomever. */
+  async lookForRecalls(): Promise<void> {
+    const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);
+    if (holders.length === 0) return;
+    const found = new Map<number, SessionRecall[]>();
+    for (const recall of await this.#options.store.workers.recalls(holders.map(({ id }) => id))) {
+      const its = found.get(recall.sessionId);
+      if (its) its.push(recall);
+      else found.set(recall.sessionId, [recall]);
+    }
+    for (const session of holders) {
+      session.recalls = found.get(session.id) ?? [];
+      if (session.told.size > 0)
+        session.told = new Set(session.recalls.flatMap(({ fence }) => (session.told.has(fence) ? [fence] : [])));
+      if (session.recalls.some(({ fence }) => !session.told.has(fence))) session.waiting?.end();
+    }
+  }
+
+  /** What the store's book says that the session holds, read while no claim for it is under way here. */
+  async readBook(session: Attached): Promise<ClaimedRun[]> {
+    for (;;) {
+      const begun = session.claimsBegun;
+      await Promise.allSettled(session.claiming);
+      const book = await this.#options.store.claims.heldBy(session.id);
+      if (session.claimsBegun === begun) return book;
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancel?.();
+    for (const session of this.#attached.values()) session.waiting?.end();
+  }
+
+  // A worker may send several polls at once to a server that does not know it yet.
+  #attachOnce(sessionId: number, keyId: number): Promise<Attached> {
+    const both = `${sessionId} ${keyId}`;
+    const under = this.#attaching.get(both);
+    if (under) return under;
+    const attaching = this.#attach(sessionId, keyId).finally(() => this.#attaching.delete(both));
+    this.#attaching.set(both, attaching);
+    return attaching;
+  }
+
+  async #attach(sessionId: number, keyId: number): Promise<Attached> {
+    const { store, storeClock } = this.#options;
+    const beganMs = storeClock.now();
+    const row = await store.workers.attach(sessionId, keyId, beganMs);
+    if (row && row.keyId !== keyId) throw foreign(sessionId);
+    const present = this.#attached.get(sessionId);
+    if (!row || row.ended) {
+      if (present) this.forget(present);
+      throw sessionOver(sessionId);
+    }
+    if (present) {
+      this.#beaten(present, beganMs);
+      return present;
+    }
+    const groupIds = await Promise.all(row.groups.map((name) => store.tasks.group(name)));
+    const session = new Attached(row, groupIds);
+    for (const run of await store.claims.heldBy(sessionId)) session.hold(run, storeClock.now());
+    this.#beaten(session, beganMs);
+    this.#attached.set(sessionId, session);
+    await this.#lookForDirected([session]);
+    return session;
+  }
+
+  /**
+   * A claim may be made by a server that its worker has given up on, and whose answer reaches nobody. Whatever is on the
+   * book of a session that polls here and unknown for two beats is given with its next answer. And its worker may have told
+   * another server how one ended: what is on the book no more is forgotten.
+   */
+  async #compareBooks(sessions: Attached[]): Promise<void> {
+    const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
+    for (const session of sessions) {
+      const differs = (sums.get(session.id) ?? 0) !== session.fenceSum && session.claiming.size === 0;
+      if (differs && session.suspect) {
+        const book = await this.readBook(session);
+        session.dropBut(book);
+        session.ungiven.push(...session.learn(book, this.#options.storeClock.now()));
+        if (session.ungiven.length > 0 && session.waiting?.want) session.waiting.end();
+      }
+      session.suspect = differs;
+    }
+  }
+
+  async #lookForDirected(sessions: Attached[]): Promise<void> {
+    const found = await this.#options.store.workers.directed(sessions.map(({ id }) => id));
+    for (const { sessionId, dueMs } of found) this.directed(sessionId, dueMs);
+  }
+
+  #beaten(session: Attached, beganMs: number): void {
+    session.sureUntilMs = Math.max(session.sureUntilMs, beganMs + session.row.timeoutMs - marginMs);
+  }
+
+  #arm(): void {
+    if (this.#cancel || this.#closed || this.#attached.size === 0) return;
+    let everyMs = longestBeatMs;
+    for (const { row } of this.#attached.values()) everyMs = Math.min(everyMs, row.timeoutMs / beatsPerTimeout);
+    this.#cancel = this.#options.clock.after(everyMs, () => {
+      void this.#beat().finally(() => {
+        this.#cancel = undefined;
+        this.#arm();
+      });
+    });
+  }
+
+  async #beat(): Promise<void> {
+    const { store, clock, storeClock, log } = this.#options;
+    const mono = clock.monotonic();
+    const due: Attached[] = [];
+    for (const session of this.#attached.values()) {
+      session.settledBefore = session.settled;
+      if (session.settled.size > 0) session.settled = new Map();
+      if (session.waiting || session.heardMono >= this.#beatenMono) due.push(session);
+      // It went to another server, or died: whoever watches sessions finds out which.
+      else if (mono - session.heardMono > 2 * session.row.timeoutMs) this.#attached.delete(session.id);
+    }
+    if (due.length === 0) return;
+    const beganMs = storeClock.now();
+    try {
+      const alive = new Set(
+        await store.workers.beat(
+          due.map(({ id }) => id),
+          beganMs,
+        ),
+      );
+      this.#beatenMono = mono;
+      for (const session of due) {
+        if (alive.has(session.id)) this.#beaten(session, beganMs);
+        else {
+          session.row.ended = true;
+          this.forget(session);
+        }
+      }
+      await this.lookForRecalls();
+      await this.#compareBooks(due);
+      await this.#lookForDirected(due);
+    } catch (error) {
+      // Their trust runs out with nobody's beat; a worker that notices goes to another server.
+      log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
+    }
+  }
+}

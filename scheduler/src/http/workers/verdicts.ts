@@ -1,0 +1,102 @@
+import type { ClaimStanding } from "../../access/worker-store.ts";
+import type { GivenVerdict } from "../../api/worker-protocol.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
+import type { Random } from "../../base/random.ts";
+import type { Settlement, Verdict } from "../../run/claim-store.ts";
+import type { Onward } from "../../run/flow.ts";
+import { retryDelay } from "../../task/policies.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { Holding } from "./sessions.ts";
+
+/** PostgreSQL's jsonb holds no NUL and no half of a surrogate pair. */
+const clean = (text: string) => Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
+
+function errorText({ error, outcome }: GivenVerdict): string {
+  const given = error ?? { message: outcome === "stopped" ? "the worker stopped" : `the worker said ${outcome}` };
+  const parts = Object.entries(given).map(([name, value]) => [name, clean(value)]);
+  return JSON.stringify(Object.fromEntries(parts));
+}
+
+interface Judging {
+  definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined;
+  /** Which of the tries that its policy gives it this was: attempts that were lost are none. */
+  attempt: number;
+  nowMs: number;
+  random: Random;
+  /** Called with the reason when a result is not kept. */
+  note: (message: string) => void;
+  onward: Onward | CarillonError | undefined;
+}
+
+/**
+ * What a worker's word comes to: the task's policy decides here whether there is another try, not the worker. A result
+ * that cannot be kept does not undo the work: `note` is told of it. What goes on as something that cannot be begun has
+ * failed, as it would by the same call in process.
+ */
+export function verdictOf(given: GivenVerdict, { definition, attempt, nowMs, random, note, onward }: Judging): Verdict {
+  const failed = (error: string): Verdict => {
+    const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
+    if (!definition || delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+    const askedMs = Math.min(given.retryAfterMs ?? 0, definition.retry.maxDelayMs);
+    return { kind: "retry", dueMs: nowMs + Math.max(delay, askedMs), error };
+  };
+  switch (given.outcome) {
+    case "released":
+      return { kind: "released" };
+    case "succeeded": {
+      if (onward instanceof CarillonError)
+        return failed(JSON.stringify({ code: onward.code, message: clean(onward.message) }));
+      let result: string | null = null;
+      try {
+        result = jsonText(given.result, `run ${given.runId}: result`);
+      } catch (error) {
+        if (!isCarillonError(error)) throw error;
+        note(`the result was not kept: ${messageOf(error)}`);
+      }
+      return { kind: "ended", outcome: "succeeded", result, error: null, ...(onward ? { onward } : {}) };
+    }
+    case "cancelled":
+      return { kind: "ended", outcome: "cancelled", result: null, error: errorText(given) };
+    case "stopped":
+      return !definition || definition.onWorkerLost === "fail"
+        ? { kind: "ended", outcome: "failed", result: null, error: errorText(given) }
+        : {
+            kind: "retry",
+            dueMs: nowMs,
+            error: errorText(given),
+            ask: definition.onWorkerLost === "ask",
+            lost: given.error?.code === "SESSION_LOST",
+          };
+    case "failed":
+      return failed(errorText(given));
+  }
+}
+
+/** A worker says how long ago; the store's clock and the claim bound it. */
+export function settlementOf(
+  sessionId: number,
+  given: Pick<GivenVerdict, "runId" | "fence" | "startedAgoMs" | "endedAgoMs">,
+  { taskId, attempt, linked, claimedMs }: Pick<Holding, "taskId" | "attempt" | "linked" | "claimedMs">,
+  verdict: Verdict,
+  nowMs: number,
+): Settlement {
+  const at = (agoMs: number) => Math.min(nowMs, Math.max(claimedMs, nowMs - agoMs));
+  const endedMs = at(Math.min(given.endedAgoMs ?? 0, limits.writtenAgoMs));
+  const startedMs = given.startedAgoMs === undefined ? null : Math.min(endedMs, at(given.startedAgoMs));
+  const { runId, fence } = given;
+  return { sessionId, runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
+}
+
+/** The same word twice is no second one: the first answer may have been lost. */
+export function isRepeated({ outcome, onward }: GivenVerdict, { standing, outcome: ended }: ClaimStanding): boolean {
+  // A success that went on as what cannot be begun came to a failure.
+  const mayHaveFailed = outcome === "failed" || outcome === "stopped" || onward !== undefined;
+  if (standing === "released") return outcome === "released";
+  if (standing === "retried") return mayHaveFailed;
+  if (standing !== "ended") return false;
+  if (onward !== undefined && ended === "failed") return true;
+  // Whatever the worker said of a run whose cancellation was asked for, it ended as cancelled.
+  return (ended === "succeeded") === (outcome === "succeeded");
+}

@@ -1,0 +1,80 @@
+import type { Clock } from "../../base/clock.ts";
+import type { ClaimedRun } from "../../run/claim-store.ts";
+
+/** A poll that waits: for runs, a recall, a newer poll of its session, its time, or its client's going. Ends once. */
+export class WaitingPoll {
+  readonly want: number;
+  readonly aheadMs: number;
+  readonly ended: Promise<ClaimedRun[]>;
+  #settle: { resolve: (runs: ClaimedRun[]) => void; reject: (error: unknown) => void };
+  #cancel: () => void;
+  #claiming = false;
+  #wantsEnd = false;
+  #over = false;
+  #claimed: Promise<void> = Promise.resolve();
+  readonly #listeners: (() => void)[] = [];
+
+  constructor(
+    { want, aheadMs, waitMs }: { want: number; aheadMs: number; waitMs: number },
+    clock: Clock,
+    gone: AbortSignal,
+  ) {
+    this.want = want;
+    this.aheadMs = aheadMs;
+    this.#settle = { resolve: () => undefined, reject: () => undefined };
+    this.ended = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    this.#cancel = clock.after(waitMs, () => this.end());
+    if (gone.aborted) this.end();
+    else gone.addEventListener("abort", () => this.end(), { once: true });
+  }
+
+  get over(): boolean {
+    return this.#over;
+  }
+
+  onEnd(listener: () => void): void {
+    if (this.#over) listener();
+    else this.#listeners.push(listener);
+  }
+
+  /**
+   * While a claim is under way for it, it does not end: its answer is the one that carries what was claimed. Of two lanes
+   * that claim for it the second waits, and finds it over or goes on.
+   */
+  claiming(claim: () => Promise<ClaimedRun[]>): Promise<void> {
+    const next = this.#claimed.then(() => this.#claimOnce(claim));
+    // Who claims hears of a failure; whoever is next finds the poll over.
+    this.#claimed = next.catch(() => undefined);
+    return next;
+  }
+
+  async #claimOnce(claim: () => Promise<ClaimedRun[]>): Promise<void> {
+    if (this.#over) return;
+    this.#claiming = true;
+    try {
+      const runs = await claim();
+      this.#claiming = false;
+      if (runs.length > 0 || this.#wantsEnd) this.#finish(() => this.#settle.resolve(runs));
+    } catch (error) {
+      this.#claiming = false;
+      // Whether runs were claimed is not known: its worker must hear that, and compare with the book.
+      this.#finish(() => this.#settle.reject(error));
+      throw error;
+    }
+  }
+
+  end(runs: ClaimedRun[] = []): void {
+    if (this.#claiming) this.#wantsEnd = true;
+    else this.#finish(() => this.#settle.resolve(runs));
+  }
+
+  #finish(settle: () => void): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancel();
+    for (const listener of this.#listeners) listener();
+    settle();
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Local time by `Intl` alone. It shares no code with schedule/zone.ts: the comparison must be able to find a fault in it.
+ */
+export const dayMs = 86_400_000;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  let format = formats.get(zone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    });
+    formats.set(zone, format);
+  }
+  return format;
+}
+
+/** The reading of a wall clock in the zone, as if it were UTC. */
+export function localOf(ms: number, zone: string): number {
+  const parts = Object.fromEntries(
+    formatOf(zone)
+      .formatToParts(ms)
+      .map(({ type, value }) => [type, Number(value)]),
+  );
+  const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
+  return Date.UTC(year, month - 1, day, hour, minute, second);
+}
+
+const wholeSecond = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
+
+export const offsetAt = (ms: number, zone: string): number => localOf(ms, zone) - wholeSecond(ms);
+
+/** The instants at which a clock in the zone shows this local time: one, none where it is skipped, two where it is repeated. */
+export function instantsOf(localMs: number, zone: string): number[] {
+  const offsets = new Set([offsetAt(localMs - dayMs, zone), offsetAt(localMs + dayMs, zone)]);
+  return [...offsets]
+    .map((offset) => localMs - offset)
+    .filter((ms) => localOf(ms, zone) === localMs)
+    .sort((a, b) => a - b);
+}
+
+const nearMs = 4 * 3_600_000;
+
+/** Schedulers disagree about times beside a clock change, and few document theirs. */
+export const isNearClockChange = (ms: number, zone: string): boolean =>
+  offsetAt(ms - nearMs, zone) !== offsetAt(ms + nearMs, zone);

@@ -1,0 +1,138 @@
+/**
+ * Compares the next times of each imported task with those of its source. The task's come from the text that `carillon apply` would
+ * read, through the schedules that the planner computes with. The source's come from the source's own text, by readings in this
+ * folder that share no code with them. A fault of an importer, of the written form or of a schedule is a difference.
+ */
+import { nextSlots, type ScheduleSpec } from "../../schedule/schedule.ts";
+import { readWritten } from "../../task/written.ts";
+import type { ImportedTask } from "../findings.ts";
+import { isNearClockChange } from "./clock.ts";
+import { readCron } from "./cron-reading.ts";
+import { readFugit } from "./fugit-reading.ts";
+import { type SourceTimes, UnreadText } from "./source-times.ts";
+import { readOnCalendar } from "./systemd-reading.ts";
+import { timesOf } from "./walk.ts";
+
+export interface ComparedTime {
+  /** Epoch ms; null: not among its times. */
+  source: number | null;
+  task: number | null;
+  /** same; differs; clock change: within four hours of one, where schedulers' rules differ and which is not judged. */
+  state: "same" | "differs" | "clock change";
+}
+
+export interface Comparison {
+  name: string;
+  /** The source's schedule, as it wrote it. */
+  said: string;
+  zone: string;
+  times: ComparedTime[];
+  outcome: "same" | "differs" | "not compared";
+  /** Why it was not compared, or what was compared in place of times; "": times were. */
+  note: string;
+}
+
+interface SourceList {
+  times: number[];
+  zone: string;
+  note: string;
+}
+
+export function compareTask({ name, written, told }: ImportedTask, nowMs: number, count: number): Comparison {
+  const said = told === undefined ? "" : saidOf(told.times);
+  const failed = (note: string): Comparison => ({ name, said, zone: "UTC", times: [], outcome: "not compared", note });
+  if (told === undefined) return failed("the source's times follow from a rule that is not known here");
+  const spec = readWritten(name, written).schedule;
+  const { times } = told;
+  if (times.dialect === "delay") {
+    const isSame = told.suspended ? spec.type === "manual" : isDelay(spec, times.everyMs);
+    const note = "counted from the end of each run: the period is compared";
+    return { name, said, zone: "UTC", times: [], outcome: isSame ? "same" : "differs", note };
+  }
+  const mine = nextSlots(spec, nowMs, count);
+  // The source's times before its beginning and after its end are cut off here, the task's by its schedule.
+  const afterMs = Math.max(nowMs, (told.fromMs ?? 0) - 1);
+  const untilMs = told.untilMs ?? Number.POSITIVE_INFINITY;
+  let found: SourceList;
+  try {
+    found = sourceList(times, afterMs, count, mine);
+  } catch (error) {
+    if (!(error instanceof UnreadText)) throw error;
+    return failed(error.message);
+  }
+  const theirs = told.suspended ? [] : found.times.filter((ms) => ms < untilMs);
+  const rows = aligned(theirs, mine, found.zone, count);
+  const outcome = rows.some(({ state }) => state === "differs") ? "differs" : "same";
+  const note = told.suspended ? "it stood still there" : found.note;
+  return { name, said, zone: found.zone, times: rows, outcome, note };
+}
+
+const isDelay = (spec: ScheduleSpec, everyMs: number): boolean =>
+  spec.type === "every" && spec.mode === "delay" && spec.everyMs === everyMs;
+
+function saidOf(times: SourceTimes): string {
+  switch (times.dialect) {
+    case "interval":
+    case "delay":
+      return `every ${times.everyMs} ms`;
+    case "once":
+      return `once, at ${new Date(times.atMs).toISOString()}`;
+    case "by hand":
+      return times.dialect;
+    default:
+      return times.text;
+  }
+}
+
+/** @param mine the task's times: the phase of an interval that does not say its own. @throws UnreadText for a text that no reading knows */
+function sourceList(times: SourceTimes, afterMs: number, count: number, mine: readonly number[]): SourceList {
+  switch (times.dialect) {
+    case "interval": {
+      const { everyMs, anchorMs } = times;
+      const note = anchorMs === undefined ? "the source counts from its own start: the period is compared" : "";
+      const first = anchorMs ?? mine[0] ?? 0;
+      const next = first + (Math.floor((afterMs - first) / everyMs) + 1) * everyMs;
+      return { times: Array.from({ length: count }, (_, k) => next + k * everyMs), zone: "UTC", note };
+    }
+    case "@every":
+      return sourceList({ dialect: "interval", everyMs: goMs(times.text) }, afterMs, count, mine);
+    case "delay":
+    case "by hand":
+      return { times: [], zone: "UTC", note: "" };
+    case "once":
+      return { times: times.atMs > afterMs ? [times.atMs] : [], zone: "UTC", note: "" };
+    case "systemd":
+    case "fugit": {
+      const { reading, zone = times.zone } = (times.dialect === "fugit" ? readFugit : readOnCalendar)(times.text);
+      return { times: timesOf(reading, zone, afterMs, count), zone, note: "" };
+    }
+    default: {
+      const { dialect, text, zone } = times;
+      return { times: timesOf(readCron(dialect, text), zone, afterMs, count), zone, note: "" };
+    }
+  }
+}
+
+const goUnitsMs: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
+
+/** A duration of Go, such as 1h30m. */
+function goMs(text: string): number {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s)/g)];
+  if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text)
+    throw new UnreadText(`${JSON.stringify(text)} is no duration of Go`);
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (goUnitsMs[unit as string] as number), 0);
+}
+
+/** Both lists as rows in the order of time, up to the end of the shorter one: beyond it the other may well have more. */
+function aligned(theirs: readonly number[], mine: readonly number[], zone: string, count: number): ComparedTime[] {
+  const endOf = (list: readonly number[]) => (list.length < count ? Number.POSITIVE_INFINITY : (list.at(-1) as number));
+  const endMs = Math.min(endOf(theirs), endOf(mine));
+  const [inTheirs, inMine] = [new Set(theirs), new Set(mine)];
+  const all = [...new Set([...theirs, ...mine])].filter((ms) => ms <= endMs).sort((a, b) => a - b);
+  return all.map((ms) => {
+    const [source, task] = [inTheirs.has(ms) ? ms : null, inMine.has(ms) ? ms : null];
+    const isSame = source === task;
+    const state = isSame ? "same" : zone !== "UTC" && isNearClockChange(ms, zone) ? "clock change" : "differs";
+    return { source, task, state };
+  });
+}

@@ -1,0 +1,45 @@
+/**
+ * Which of the two formats a file has: the user's (five fields, command) or the system's (five fields, account, command).
+ * Nothing in a crontab says so. Its place does, and failing that its content, if every entry names an account.
+ */
+export type CrontabFormat = "user" | "system";
+
+/** Accounts of Debian's base and its packages with crontabs, of other systems and of cloud images; the importing machine may know more. */
+const usualAccounts = new Set(
+  `root daemon bin sys games man lp mail news uucp proxy www-data backup list irc nobody _apt systemd-network messagebus
+  sshd postgres mysql redis munin logcheck amavis debian-spamd clamav smmsp postfix cricket nagios icinga zabbix prometheus
+  ntp ntpsec _chrony unbound named bind nginx apache git gitea jenkins tomcat backuppc debian-tor vmail opendkim
+  operator wheel toor ubuntu debian admin ec2-user centos fedora rocky almalinux opc azureuser cloud-user core vagrant pi deploy deployer app
+  webapp rails django airflow`.split(/\s+/),
+);
+
+export function detectFormat(path: string, text: string, accounts: readonly string[] = []): CrontabFormat {
+  const placed = formatOfPlace(path);
+  if (placed !== null) return placed;
+  const known = new Set([...usualAccounts, ...accounts]);
+  let entries = 0;
+  for (const line of text.split("\n")) {
+    const entry = /^\s*-?(?:@\w+|(?:[\d*][\w*,/~-]*[ \t]+){4}[\w*,/~-]+)[ \t]+(\S+)([ \t]+\S)?/.exec(line);
+    if (entry === null) continue;
+    if (entry[2] === undefined || !known.has(entry[1] as string)) return "user";
+    entries++;
+  }
+  return entries > 0 ? "system" : "user";
+}
+
+/** Which format a file has by where it lies; null: its place says nothing. */
+export function formatOfPlace(path: string): CrontabFormat | null {
+  if (/(?:^|\/)etc\/(?:crontab|cron\.d\/[^/]+)$/.test(path)) return "system";
+  return spoolAccount(path) === null ? null : "user";
+}
+
+/** A user's entry that seems to be a system's: the account before what it runs. */
+export const seemsAccount = (command: string): string | undefined => {
+  const [, word = ""] = /^([a-z_][\w-]*)[ \t]+[/[]/.exec(command) ?? [];
+  return usualAccounts.has(word) ? word : undefined;
+};
+
+/** Whose crontab a file of cron's spool folder is: the file is named for the account. */
+export function spoolAccount(path: string): string | null {
+  return /(?:^|\/)var\/spool\/cron\/(?:crontabs\/|tabs\/)?([A-Za-z_][\w.-]*)$/.exec(path)?.[1] ?? null;
+}

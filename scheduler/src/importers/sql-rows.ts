@@ -1,0 +1,164 @@
+/**
+ * The rows that a dump of MySQL inserts (`mysqldump`, or INSERT statements by hand), of the tables that are asked for. Nothing is
+ * run: the text is read for INSERT, REPLACE and CREATE TABLE, whose columns stand for those that an INSERT does not name.
+ */
+import type { Row } from "./findings.ts";
+
+type Token =
+  /** A quoted name is "name" as a plain word is; `quoted`: it cannot be a keyword. */
+  | { kind: "name"; text: string; quoted: boolean; at: number }
+  | { kind: "value"; value: string | number; at: number }
+  | { kind: "sign"; text: string; at: number };
+
+/** MySQL's escapes, by the character after the backslash; any other character stands for itself. */
+const escapes: Record<string, string> = { "0": "\0", b: "\b", n: "\n", r: "\r", t: "\t", Z: "\x1a" };
+
+const silent = /(?:\s+|--(?=\s)[^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/)+/y;
+const number = /-?(?:0x[\da-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)/iy;
+const word = /[a-z_][\w$]*/iy;
+
+export const isSql = (text: string): boolean =>
+  /^\s*(?:--|#|\/\*|(?:insert|replace|create|drop|set|use|lock|begin|start)\b)/i.test(text);
+
+/** @throws Error, with the line, where a text or a list is not closed, or a row has another number of values than there are columns */
+export function rowsOfSql(
+  text: string,
+  columns: ReadonlyMap<string, (count: number) => readonly string[] | undefined>,
+) {
+  const rows = new Map<string, Row[]>([...columns.keys()].map((table) => [table, []]));
+  const made = new Map<string, string[]>();
+  const tokens = [...tokensOf(text)];
+  const isWord = (at: number, ...words: string[]) => {
+    const token = tokens[at];
+    return token?.kind === "name" && !token.quoted && words.includes(token.text.toUpperCase());
+  };
+  const isSign = (at: number, sign: string) => {
+    const token = tokens[at];
+    return token?.kind === "sign" && token.text === sign;
+  };
+  const wrong = (at: number, what: string) =>
+    new Error(`line ${lineOf(text, tokens[Math.min(at, tokens.length - 1)]?.at ?? 0)}: ${what}`);
+  /** @returns where the list that opens here is closed */
+  const closed = (open: number): number => {
+    let depth = 0;
+    for (let at = open; at < tokens.length; at++) {
+      if (isSign(at, "(")) depth++;
+      else if (isSign(at, ")") && --depth === 0) return at;
+    }
+    throw wrong(open, "what opens here is not closed");
+  };
+  /** The parts of the list from `open` to `close` that commas part, each as from where to where. */
+  const parts = (open: number, close: number): [number, number][] => {
+    const found: [number, number][] = [];
+    let [begin, depth] = [open + 1, 0];
+    for (let at = begin; at <= close; at++) {
+      if (isSign(at, "(")) depth++;
+      if (at === close || (depth === 0 && isSign(at, ","))) {
+        found.push([begin, at]);
+        begin = at + 1;
+      } else if (isSign(at, ")")) depth--;
+    }
+    return found;
+  };
+  const nameAt = (at: number): string => {
+    const token = tokens[at];
+    return token?.kind === "name" ? token.text : "";
+  };
+  /** A name in lower case, perhaps with its schema's before it. @returns it, and where it ends */
+  const tableAt = (at: number): [string, number] =>
+    isSign(at + 1, ".") ? [nameAt(at + 2).toLowerCase(), at + 3] : [nameAt(at).toLowerCase(), at + 1];
+
+  for (let at = 0; at < tokens.length; ) {
+    if (isWord(at, "CREATE") && isWord(at + 1, "TABLE")) {
+      at += 2;
+      while (isWord(at, "IF", "NOT", "EXISTS")) at++;
+      const [table, open] = tableAt(at);
+      at = open;
+      if (!rows.has(table) || !isSign(open, "(")) continue;
+      const close = closed(open);
+      const keys = ["PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FULLTEXT", "FOREIGN", "CHECK", "SPATIAL"];
+      made.set(
+        table,
+        parts(open, close).flatMap(([from]) => (isWord(from, ...keys) ? [] : [nameAt(from)])),
+      );
+      at = close + 1;
+    } else if (isWord(at, "INSERT", "REPLACE") && !isSign(at + 1, "(")) {
+      do at++;
+      while (isWord(at, "INTO", "IGNORE", "LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"));
+      const [table, end] = tableAt(at);
+      at = end;
+      const kept = rows.get(table);
+      if (!kept) continue;
+      let named: string[] | undefined;
+      if (isSign(at, "(")) {
+        const close = closed(at);
+        named = parts(at, close).map(([from]) => nameAt(from));
+        at = close + 1;
+      }
+      if (!isWord(at, "VALUES", "VALUE")) throw wrong(at, `an INSERT into ${table} has no VALUES`);
+      for (at++; isSign(at, "("); ) {
+        const close = closed(at);
+        const values = parts(at, close).map(([from, to]) => {
+          // A text may be told to be of a character set: _utf8mb4'…'.
+          const token = tokens[nameAt(from).startsWith("_") ? ++from : from];
+          // NULL, and what only a server could work out.
+          return to === from + 1 && token?.kind === "value" ? token.value : null;
+        });
+        const names = named ?? made.get(table) ?? columns.get(table)?.(values.length);
+        if (names?.length !== values.length)
+          throw wrong(at, `a row of ${table} has ${values.length} values, and its columns are not known`);
+        kept.push(Object.fromEntries(names.map((name, place) => [name, values[place] ?? null])));
+        at = close + 1;
+        if (isSign(at, ",")) at++;
+      }
+    } else at++;
+  }
+  return rows;
+}
+
+function* tokensOf(text: string): Generator<Token> {
+  for (let at = 0; at < text.length; ) {
+    const match = (pattern: RegExp) => {
+      pattern.lastIndex = at;
+      return pattern.exec(text)?.[0];
+    };
+    const found = match(silent);
+    if (found !== undefined) {
+      at += found.length;
+      continue;
+    }
+    const char = text[at] as string;
+    if (char === "'" || char === '"' || char === "`") {
+      const [value, end] = quotedAt(text, at, char);
+      yield char === "`" ? { kind: "name", text: value, quoted: true, at } : { kind: "value", value, at };
+      at = end;
+      continue;
+    }
+    const digits = match(number);
+    if (digits !== undefined) {
+      yield { kind: "value", value: Number(digits), at };
+      at += digits.length;
+      continue;
+    }
+    const name = match(word);
+    yield name === undefined ? { kind: "sign", text: char, at } : { kind: "name", text: name, quoted: false, at };
+    at += name?.length ?? 1;
+  }
+}
+
+/** A text in quotes, two of which are one. @returns it, and where it ends */
+function quotedAt(text: string, begin: number, quote: string): [string, number] {
+  let value = "";
+  for (let at = begin + 1; at < text.length; at++) {
+    const char = text[at] as string;
+    if (char === "\\" && quote !== "`") {
+      const next = text[++at] ?? "";
+      value += Object.hasOwn(escapes, next) ? escapes[next] : next;
+    } else if (char !== quote) value += char;
+    else if (text[at + 1] === quote) value += text[at++];
+    else return [value, at + 1];
+  }
+  throw new Error(`line ${lineOf(text, begin)}: the text that begins with ${quote} is not closed`);
+}
+
+const lineOf = (text: string, at: number): number => text.slice(0, at).split("\n").length;

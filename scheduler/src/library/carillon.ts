@@ -1,0 +1,497 @@
+import type { GraceLock } from "@carillon/zookeeper";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { OwnSecrets } from "../access/secrets/own-secrets.ts";
+import type { Change } from "../base/change.ts";
+import type { Clock } from "../base/clock.ts";
+import { Ending } from "../base/ending.ts";
+import { CarillonError } from "../base/errors.ts";
+import { type Log, standardErrorLog } from "../base/log.ts";
+import { madeName } from "../base/node-name.ts";
+import { stopOnSignals } from "../base/stop-on-signals.ts";
+import { untilAnswered } from "../base/until-answered.ts";
+import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "../cluster/locks.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import type { Witness } from "../cluster/witness.ts";
+import { joinPatiently } from "../coordination/agreement.ts";
+import { type GraceOptions, Locks } from "../coordination/locks.ts";
+import { checkCoordination } from "../coordination/open.ts";
+import { CoordinationService } from "../coordination/service.ts";
+import { watchAlarms } from "../engine/alarms/channels.ts";
+import { Engine } from "../engine/engine.ts";
+import { Reconciler } from "../engine/reconciler.ts";
+import { checkWebhooks, noticePoster } from "../executors/http/notice.ts";
+import type { Isolate } from "../executors/isolate/isolates.ts";
+import type { LocalClaims } from "../run/claim-store.ts";
+import type { EnqueueOptions } from "../run/enqueue-options.ts";
+import type { Handler, RunNotice } from "../run/handler.ts";
+import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
+import { identityOf } from "../settings/identity.ts";
+import {
+  type CarillonOptions,
+  carillonPreset,
+  longestBeatMs,
+  type Settings,
+  settingsOf,
+} from "../settings/settings.ts";
+import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
+import type { Definitions } from "../store/definitions.ts";
+import { awaitRecall } from "../store/recall.ts";
+import type { Store } from "../store/store.ts";
+import { StoreClock } from "../store/store-clock.ts";
+import { checkGroupLimit } from "../task/group-store.ts";
+import type { HttpOptions } from "../task/http.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../task/task.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import { Measuring } from "../telemetry/measuring.ts";
+import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { DefinedTasks, type Registry } from "./defined-tasks.ts";
+import { EnqueueCall } from "./enqueue-call.ts";
+import { Handlers } from "./handlers.ts";
+import { type Opened, openStore } from "./opened.ts";
+import { saidSchema } from "./payload.ts";
+import { closedFor, openStandIn } from "./stand-in.ts";
+import { closeStore, endNode, type Started, standInOf } from "./started.ts";
+import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
+
+interface Looking extends Pick<Opened, "store" | "embedded"> {
+  nowMs: () => number;
+  url: string | undefined;
+  coordination: string | undefined;
+}
+
+/** Whom a change is put down to, and why it was made. */
+type Why = Partial<Pick<Change, "author" | "reason">>;
+
+/** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
+export function carillon(options: CarillonOptions = {}): Carillon {
+  return new Carillon(options);
+}
+
+export class Carillon {
+  readonly settings: Settings;
+  readonly #options: CarillonOptions;
+  readonly #log: Log;
+  readonly #secrets: OwnSecrets;
+  readonly #surroundings: Surroundings;
+  readonly #clock: Clock;
+  readonly #storeClock: StoreClock;
+  readonly #defined = new DefinedTasks();
+  readonly #service: CoordinationService;
+  readonly #locks: Locks;
+  readonly #enqueues: EnqueueCall;
+  readonly #measuring: Measuring;
+  readonly #listeners: ((notice: RunNotice) => void)[] = [];
+  readonly #stopping = new AbortController();
+  /** Nothing waits for the store any more, and nothing is asked of it. */
+  readonly #abandon = new AbortController();
+  readonly #handlers: Handlers;
+  #opening: Promise<Opened> | undefined;
+  #started: Started | undefined;
+  #starting: Promise<this> | undefined;
+  #stopped: Promise<void> | undefined;
+  #node: string;
+  #listening: string | null = null;
+  #heedsSignals = false;
+
+  /** @param surroundings for tests that own the time: see carillon/testing */
+  constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
+    this.#surroundings = surroundings;
+    this.#clock = surroundings.clock;
+    this.#storeClock = new StoreClock(this.#clock);
+    const options = carillonPreset.applied(given);
+    this.settings = { ...settingsOf(options), ...surroundings.settings };
+    if (options.coordination !== undefined) checkCoordination(options.coordination);
+    checkWebhooks(this.settings.alarms?.channels ?? {});
+    this.#options = options;
+    this.#secrets = new OwnSecrets(options.secretKeys);
+    this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);
+    this.#node = this.settings.name ?? madeName();
+    this.#handlers = new Handlers(this.settings, this.#clock, this.#log, this.#defined);
+    const { drainMs, sessionTimeoutMs, name: owner, failFast, metrics } = this.settings;
+    this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
+    const shared = { clock: this.#clock, log: this.#log, failFast };
+    const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
+    this.#service = new CoordinationService({
+      ...shared,
+      url: options.coordination,
+      sessionTimeoutMs,
+      storeClock,
+      signal,
+      openWitness: surroundings.openWitness,
+    });
+    const open = async () => this.#service.locks((await this.open()).store);
+    this.#locks = new Locks({ ...shared, open, drainMs, owner });
+    this.#enqueues = new EnqueueCall({
+      defined: this.#defined,
+      now: () => this.#storeClock.now(),
+      clock: surroundings.callersClock,
+      open: async () => {
+        const { store } = await this.open();
+        const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
+        const taskId = (task: string) => this.#defined.taskId(task, this.#registry(store, definitions));
+        return { runs: store.runs, enqueuer, tracing, taskId };
+      },
+    });
+  }
+
+  /**
+   * Defines a task. The handler runs in whichever process has it, or, given by its module's path, in a thread or process of that one's
+   * own; the definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
+   */
+  task<Schema extends StandardSchemaV1>(
+    name: string,
+    options: WithSchema<Schema> & { isolate?: Isolate },
+    handler: Handler<StandardSchemaV1.InferOutput<Schema>> | URL | string,
+  ): Task<StandardSchemaV1.InferInput<Schema>>;
+  task<Payload = unknown>(name: string, options: TaskOptions, handler: Handler<Payload>): Task<Payload>;
+  task<Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;
+  task(name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
+  task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
+  task(
+    name: string,
+    { payload: schema, isolate, ...rest }: IsolatedOptions & { payload?: StandardSchemaV1 },
+    handler?: Handler<never> | URL | string,
+  ): Task<unknown> {
+    const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
+    this.#defined.add({ definition, schema, handler: this.#handlers.isolates.handler(name, handler, isolate) });
+    if (this.#opening)
+      this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
+    return handleOf(this, name, (count) => this.#defined.next(definition, this.#storeClock.now(), count));
+  }
+
+  get node(): string {
+    return this.#node;
+  }
+
+  /** Where remote workers reach this process, once it has started; null: nowhere. */
+  get listening(): string | null {
+    return this.#listening;
+  }
+
+  /** The term while this process leads, else null. */
+  get term(): number | null {
+    return this.#started?.membership.term() ?? null;
+  }
+
+  /** Tells of runs in this process as they start and end. */
+  onRun(listener: (notice: RunNotice) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /**
+   * Opens the store, joins the cluster, and begins to plan and to run. @throws STORE_…, EMBEDDED_…, COORDINATION_…, NODE_…_TAKEN,
+   * SETTINGS_DIFFER, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED, CANCELLED, STOPPED
+   */
+  start(): Promise<this> {
+    if (this.#stopped) return Promise.reject(stopped());
+    this.#starting ??= this.#start().catch(async (error) => {
+      // What has begun by then would beat, lead and run, and nobody would know that it is there.
+      const ending = this.#ending();
+      await this.#end("it could not start", ending);
+      await ending.step("leaving the coordination service", () => this.#service.abandon());
+      this.#starting = undefined;
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /** Hands leadership over, drains the worker, closes the store, within `drain` + 500 ms whatever hangs. Idempotent. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  // ---- work
+
+  /**
+   * Asks for a run. Resolves once it is in the store for good.
+   * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
+   */
+  enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
+    return this.#enqueues.enqueue(task, payload, options, "enqueue");
+  }
+
+  run(task: string, payload?: unknown): Promise<RunHandle> {
+    return this.#enqueues.enqueue(task, payload, {}, "manual");
+  }
+
+  /**
+   * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
+   * @returns runs that were claimed and turned out to have started
+   */
+  async pause(task: string, why: Why = {}): Promise<{ started: number[] }> {
+    const { store } = await this.open();
+    const { recalled } = await store.tasks.pause(task, this.#change(why));
+    return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };
+  }
+
+  async resume(task: string, why: Why = {}): Promise<void> {
+    const { store } = await this.open();
+    await store.tasks.resume(task, this.#change(why));
+  }
+
+  /**
+   * At most so many runs of the group's tasks at once, on all its workers together; null: as many as they take.
+   * @throws GROUP_UNKNOWN, OPTION_INVALID
+   */
+  async limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
+    checkGroupLimit(runs);
+    const { store } = await this.open();
+    await store.groups.limit(group, runs, this.#change(why));
+  }
+
+  /** Removes the task: nothing of it is planned or started again; its history stays. */
+  async remove(task: string, why: Why = {}): Promise<void> {
+    const { store } = await this.open();
+    const { recalled } = await store.tasks.remove(task, this.#change(why));
+    await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
+  }
+
+  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
+  async cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
+    const { store } = await this.open();
+    if ((await store.runs.cancel(runId, reason, this.#storeClock.now(), author)) === "cancelled") return "cancelled";
+    const [started] = await awaitRecall(store.runs, this.#surroundings.callersClock, [runId]);
+    return started === undefined ? "cancelled" : "stopping";
+  }
+
+  /**
+   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
+   * @throws RUN_UNKNOWN, RUN_STATE
+   */
+  async decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
+    const { store } = await this.open();
+    await store.flow.decide(runId, how, reason, this.#storeClock.now(), author);
+  }
+
+  /** Stores a definition that no code here stands behind, such as a command task. */
+  async save(
+    definition: TaskDefinition,
+    { expectedVersion = null, ...why }: Why & { expectedVersion?: number | null } = {},
+  ): Promise<{ record: TaskRecord; changed: boolean }> {
+    const { store } = await this.open();
+    return store.tasks.save(definition, expectedVersion, this.#change(why));
+  }
+
+  /** The store, opened: for looking at tasks, runs, slots, members and terms. */
+  async open(): Promise<Looking> {
+    if (this.#stopped && !this.#opening) throw stopped();
+    this.#opening ??= this.#open().catch((error) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    const { store, embedded } = await this.#opening;
+    const { store: place, coordination } = this.#options;
+    const url = embedded ? undefined : place;
+    return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
+  }
+
+  /** What this process counts and times, and figures of the cluster, as Prometheus reads them. @throws OPTION_INVALID */
+  async metrics(): Promise<{ contentType: string; text: string }> {
+    const { store, nowMs } = await this.open();
+    const unreadable = this.#started?.engine?.unreadable ?? 0;
+    return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, unreadable });
+  }
+
+  // ---- locks
+
+  /** Mutual exclusion among all processes of the cluster, which need not have started. @throws OPTION_INVALID, STOPPED */
+  lock(name: string, options?: LockOptions): Lock {
+    return this.#locks.lock(name, options);
+  }
+
+  /** A lock that so many may hold at once. @throws OPTION_INVALID, STOPPED */
+  semaphore(name: string, options: SemaphoreOptions): Lock {
+    return this.#locks.semaphore(name, options);
+  }
+
+  /** Stands for election from now on, until the election or this Carillon is closed. @throws OPTION_INVALID, STOPPED */
+  elect(name: string, options: ElectionOptions): Election {
+    return this.#locks.elect(name, options);
+  }
+
+  /**
+   * A lock for long work that one process keeps between uses, and that outlives it by a grace: see docs/grace-lock.md.
+   * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
+   */
+  graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {
+    return this.#locks.graceLock(name, options);
+  }
+
+  // ---- composition
+
+  #open(): Promise<Opened> {
+    // Also where it never starts: its locks are freed, and its enqueues told, when the process is told to stop.
+    this.#heedSignals();
+    return openStore({
+      settings: this.settings,
+      place: this.#options.store,
+      listenUrl: this.#options.listenUrl,
+      directory: this.#options.directory,
+      log: this.#log,
+      redactor: this.#secrets.redactor,
+      storeClock: this.#storeClock,
+      surroundings: this.#surroundings,
+      measuring: this.#measuring,
+      signal: this.#stopping.signal,
+      abandon: this.#abandon.signal,
+      untilAnswered: this.#untilAnswered,
+      send: (...given) => this.#send(...given),
+    });
+  }
+
+  #heedSignals(): void {
+    if (!this.settings.handleSignals || this.#heedsSignals) return;
+    this.#heedsSignals = true;
+    stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
+  }
+
+  async #start(): Promise<this> {
+    if (this.settings.worker) this.#handlers.isolates.begin();
+    await this.open();
+    const { store, url, definitions, enqueuer, tracing } = (await this.#opening) as Opened;
+    const { settings } = this;
+    await this.#defined.checkSlotPayloads();
+    // Loaded where somebody listens: all others start without it.
+    const server = settings.listen === null ? undefined : await import("../http/server.ts");
+    const witness = await this.#untilAnswered(() => this.#service.join(store));
+    const standIn = openStandIn(standInOf(settings, url, this.#clock, this.#log));
+    const membership = await this.#join(store, witness, standIn).catch((error) => closedFor(standIn, error));
+    const started: Started = { membership, standIn, listening: new AbortController() };
+    this.#started = started;
+    const shared = {
+      store,
+      membership,
+      standIn,
+      definitions,
+      clock: this.#clock,
+      storeClock: this.#storeClock,
+      random: this.#surroundings.random,
+      log: this.#log,
+      ...this.#secrets.of(store.secrets),
+      ...settings,
+    };
+    const engine = settings.scheduler ? new Engine(shared) : undefined;
+    started.engine = engine;
+    const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
+    started.worker = worker;
+    const more = {
+      enqueuer,
+      tracing,
+      node: this.#node,
+      readMetrics: () => this.metrics(),
+      untilAnswered: this.#untilAnswered,
+      listen: settings.listen ?? "",
+      unready: () => (this.#stopping.signal.aborted ? "stopping" : membership.trusted() ? null : "store"),
+    };
+    const http = server && new server.HttpServer({ ...shared, ...more });
+    started.http = http;
+    const watching = { ...shared, node: this.#node, unreadable: () => engine?.unreadableFound() ?? null };
+    started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
+    const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
+    started.reconciler = reconciler;
+    const onSignal = (signal: Signal) => {
+      engine?.onSignal(signal);
+      reconciler.onSignal(signal);
+      if (signal.kind !== "tasks") worker?.onSignal(signal);
+      http?.onSignal(signal);
+    };
+    started.heard = store.signals.listen(onSignal, started.listening.signal);
+    if (http) this.#listening = await http.start();
+    // Last, so that a slot that comes due while the others are still being stored is planned and run.
+    await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
+    engine?.onSignal({ kind: "tasks" });
+    return this;
+  }
+
+  async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
+    const ask = () => Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
+    const groupIds = await this.#untilAnswered(ask);
+    const { tracing } = (await this.#opening) as Opened;
+    await this.#handlers.isolates.start();
+    return new Worker({
+      ...shared,
+      claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
+      flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
+      writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
+      groupIds,
+      handlerOf: (task) => this.#handlers.of(task, tracing),
+      listeners: this.#listeners,
+    });
+  }
+
+  #groups(): string[] {
+    return this.settings.groups ?? this.#defined.groups;
+  }
+
+  #join(store: Store, witness: Witness | undefined, standIn: StandIn): Promise<Membership> {
+    const { settings } = this;
+    const release = this.#defined.size > 0 ? this.#defined.release(settings.release) : null;
+    const rename = () => {
+      if (settings.name === null) this.#node = madeName();
+      return settings.name === null;
+    };
+    const optionsOf = () => ({
+      store,
+      witness,
+      standIn,
+      clock: this.#clock,
+      storeClock: this.#storeClock,
+      log: this.#log,
+      identity: identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release),
+      beatMs: settings.beatMs,
+      shownBeatMs: longestBeatMs,
+    });
+    const { failFast } = settings;
+    return joinPatiently(optionsOf, { clock: this.#clock, failFast, rename, signal: this.#stopping.signal });
+  }
+
+  readonly #untilAnswered = <T>(ask: () => Promise<T>) =>
+    untilAnswered(ask, { ...this.settings, clock: this.#clock, signal: this.#stopping.signal });
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    const ending = this.#ending();
+    // It ends first; its own caller is told how.
+    await ending.step("the start under way", () => Promise.allSettled([this.#starting, this.#opening]));
+    await this.#end("stopped", ending, this.#locks);
+    await ending.step("leaving the coordination service", () => this.#service.leave());
+    this.#enqueues.close();
+    const opening = this.#opening;
+    this.#opening = undefined;
+    await closeStore(opening, ending, this.#abandon);
+    ending.done();
+  }
+
+  #ending(): Ending {
+    return new Ending({ clock: this.#clock, log: this.#log, drainMs: this.settings.drainMs });
+  }
+
+  async #end(why: string, ending: Ending, locks?: Locks): Promise<void> {
+    const { isolates } = this.#handlers;
+    await endNode({ started: this.#started, locks, isolates, opening: this.#opening, log: this.#log }, ending, why);
+    this.#started = undefined;
+    this.#listening = null;
+  }
+
+  #change({ author = this.#node, reason = "" }: Why): Change {
+    return { author, reason, nowMs: this.#storeClock.now() };
+  }
+
+  /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */
+  #send(store: Store, writes: EnqueueWrite[], drawn: number[], signal: AbortSignal): Promise<Enqueued[]> {
+    const until = this.settings.failFast ? AbortSignal.abort() : signal;
+    const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn, until);
+    return this.#started?.worker?.enqueuing(send) ?? send();
+  }
+
+  #registry(store: Store, definitions: Definitions): Registry {
+    const nowMs = this.#storeClock.now();
+    const by = { release: this.#defined.release(this.settings.release), graceMs: this.settings.releaseGraceMs };
+    return { tasks: store.tasks, definitions, author: this.#node, by, nowMs, log: this.#log };
+  }
+}
+
+const stopped = () => new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });

@@ -1,0 +1,190 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { CarillonError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Handler } from "../run/handler.ts";
+import { plannedSchedule } from "../schedule/slot-rules.ts";
+import { comingSlots } from "../slots/coming-slots.ts";
+import type { Definitions } from "../store/definitions.ts";
+import { inOrder } from "../task/after.ts";
+import { editedParts } from "../task/edits.ts";
+import { type Release, releaseOf } from "../task/release.ts";
+import type { TaskDefinition } from "../task/task.ts";
+import type { BroughtBy, TaskStore } from "../task/task-store.ts";
+import { validateKept } from "./payload.ts";
+
+interface Defined {
+  readonly definition: TaskDefinition;
+  readonly schema: StandardSchemaV1 | undefined;
+  readonly handler: Handler<never> | undefined;
+}
+
+/** Where definitions are stored, and on whose behalf. */
+export interface Registry {
+  readonly tasks: TaskStore;
+  readonly definitions: Definitions;
+  readonly author: string;
+  readonly by: BroughtBy;
+  readonly nowMs: number;
+  readonly log: Log;
+}
+
+const savedTogether = 1_000;
+const toldAtMost = 20;
+const reason = "defined in code";
+
+/** The tasks that this process defines, and the numbers that the store knows tasks by. */
+export class DefinedTasks {
+  readonly #defined = new Map<string, Defined>();
+  readonly #taskIds = new Map<string, number>();
+  #definitions: Definitions | undefined;
+  #release: Release | undefined;
+  /** Under way: however many ask for a name at once, the store is asked once. */
+  readonly #asked = new Map<string, Promise<void>>();
+
+  /** @throws TASK_DUPLICATE, TASK_INVALID */
+  add(defined: Defined): void {
+    const { definition, handler } = defined;
+    const { name } = definition;
+    if (this.#defined.has(name)) {
+      throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, {
+        hint: "Give each task a name of its own.",
+      });
+    }
+    const { command, http } = definition;
+    if (handler === undefined && command === null && http === undefined) {
+      throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command nor a URL to call`);
+    }
+    this.#defined.set(name, defined);
+  }
+
+  get size(): number {
+    return this.#defined.size;
+  }
+
+  /** The release that this process brings, as it is when first asked for: tasks defined later belong to the same release. */
+  release(label: string): Release {
+    this.#release ??= releaseOf(
+      label,
+      [...this.#defined.values()].map(({ definition }) => definition),
+    );
+    return this.#release;
+  }
+
+  get(name: string): Defined | undefined {
+    return this.#defined.get(name);
+  }
+
+  /** A defined one's; its payload is checked first. */
+  handlerOf({ name }: TaskDefinition): Handler | undefined {
+    const defined = this.#defined.get(name);
+    const handler = defined?.handler as Handler | undefined;
+    const schema = defined?.schema;
+    if (!handler || !schema) return handler;
+    return async (run, payload) => handler(run, await validateKept(schema, payload, name));
+  }
+
+  /**
+   * The next slots that will run: of the task as the store has it, once this process has read that, else as it is defined here.
+   * @throws CALENDAR_UNKNOWN when that says which calendar, and not yet which days
+   */
+  next(definition: TaskDefinition, nowMs: number, count: number): number[] {
+    const taskId = this.#taskIds.get(definition.name);
+    const known = taskId === undefined ? undefined : this.#definitions?.get(taskId);
+    if (known) {
+      const { definition: stored, schedule, taskId: seed } = known;
+      return comingSlots({ definition: stored, schedule, seed }, nowMs, count);
+    }
+    const { name, calendar } = definition;
+    if (calendar)
+      throw new CarillonError(
+        "CALENDAR_UNKNOWN",
+        `task ${name}: the days of calendar ${calendar.name} are not known yet`,
+        {
+          hint: "They are in the store: ask once this process has started, or has enqueued a run of the task.",
+        },
+      );
+    return comingSlots({ definition, schedule: plannedSchedule(definition, undefined), seed: null }, nowMs, count);
+  }
+
+  get groups(): string[] {
+    return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
+  }
+
+  /** The task's number, where this process has asked for it. */
+  known(name: string): number | undefined {
+    return this.#taskIds.get(name);
+  }
+
+  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
+  async taskId(name: string, registry: Registry): Promise<number> {
+    const known = this.#taskIds.get(name);
+    if (known !== undefined) return known;
+    let asked = this.#asked.get(name);
+    if (!asked) {
+      // A failure is told to all who share it, and whoever asks afterwards asks anew.
+      asked = this.#learn(name, registry).finally(() => this.#asked.delete(name));
+      this.#asked.set(name, asked);
+    }
+    await asked;
+    return this.#taskIds.get(name) as number;
+  }
+
+  async #learn(name: string, registry: Registry): Promise<void> {
+    const { tasks } = registry;
+    const defined = this.#defined.get(name);
+    if (defined) await this.#register(this.#withUpstream(defined.definition), registry);
+    else this.#taskIds.set(name, (await tasks.byName(name)).taskId);
+  }
+
+  /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
+  async registerAll(registry: Registry): Promise<void> {
+    const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
+    const ordered = inOrder(unknown.map(({ definition }) => definition));
+    for (let from = 0; from < ordered.length; from += savedTogether)
+      await this.#register(ordered.slice(from, from + savedTogether), registry);
+  }
+
+  /** What it comes after must be there before it. */
+  #withUpstream(definition: TaskDefinition): TaskDefinition[] {
+    const some = new Set([definition]);
+    // A set is walked through with what is added on the way.
+    for (const { after } of some)
+      for (const name of after?.tasks ?? []) {
+        const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);
+        if (upstream) some.add(upstream.definition);
+      }
+    return [...some];
+  }
+
+  async #register(some: TaskDefinition[], { tasks, definitions, author, by, nowMs, log }: Registry): Promise<void> {
+    const edits: Record<string, string[]> = {};
+    this.#definitions = definitions;
+    const bundles: Record<string, string> = {};
+    const others: string[] = [];
+    for (const record of await tasks.saveAll(some, { author, reason, nowMs }, by)) {
+      const { name, bundle, isOthers } = record;
+      definitions.remember(record);
+      this.#taskIds.set(name, record.taskId);
+      if (bundle !== undefined) bundles[name] = bundle;
+      else if (isOthers) others.push(name);
+      else if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);
+    }
+    if (Object.keys(edits).length > 0)
+      log.warn({ edits }, "these tasks were edited by hand: what the code says of those parts is not used");
+    if (others.length > 0)
+      log.warn(
+        { tasks: others.slice(0, toldAtMost), count: others.length, release: by.release.name },
+        "another release defines these tasks, and processes of it live or did until just now: what this one's code says of them is not used",
+      );
+    if (Object.keys(bundles).length > 0)
+      log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
+  }
+
+  /** A task whose slots, or runs after others, would all fail on their payload is refused before one does. @throws PAYLOAD_INVALID */
+  async checkSlotPayloads(): Promise<void> {
+    for (const { definition, schema } of this.#defined.values()) {
+      if (schema && (definition.schedule.type !== "manual" || definition.after))
+        await validateKept(schema, definition.slotPayload, definition.name);
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import type { Clock } from "../base/clock.ts";
+import { parseDuration } from "../base/duration.ts";
+import { jsonText } from "../base/json.ts";
+import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "../run/enqueue-options.ts";
+import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
+import type { RunStore } from "../run/run-store.ts";
+import { type Enqueuer, enqueueTimedOut, enqueueTimeoutMs, type Patience } from "../store/enqueuer.ts";
+import type { EnqueueTracing } from "../store/trace-context.ts";
+import type { DefinedTasks } from "./defined-tasks.ts";
+import { payloadName, payloadText } from "./payload.ts";
+
+/** What there is for it once the store is open. */
+export interface EnqueuePlace {
+  runs: Pick<RunStore, "enqueueIn">;
+  enqueuer: Enqueuer;
+  tracing: EnqueueTracing | undefined;
+  /** The number of a task that this process has not asked for yet. */
+  taskId(task: string): Promise<number>;
+}
+
+/**
+ * From what a program asks for to what the store is given. Where the store is open, the task's number known and nobody has to be
+ * waited for on the way, all of it happens in the call itself: a promise for each step, eight of them, was half of what Node
+ * did for an enqueue, with what its collector did for them.
+ */
+export class EnqueueCall {
+  readonly #defined: DefinedTasks;
+  readonly #now: () => number;
+  readonly #open: () => Promise<EnqueuePlace>;
+  readonly #clock: Clock;
+  #place: EnqueuePlace | undefined;
+  #closed = false;
+
+  constructor(options: { defined: DefinedTasks; now: () => number; clock: Clock; open: () => Promise<EnqueuePlace> }) {
+    this.#clock = options.clock;
+    this.#defined = options.defined;
+    this.#now = options.now;
+    this.#open = options.open;
+  }
+
+  /** From now on each call is told what became of the store. */
+  close(): void {
+    this.#closed = true;
+    this.#place = undefined;
+  }
+
+  enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual"): Promise<Enqueued> {
+    try {
+      const place = this.#place;
+      const taskId = this.#defined.known(task);
+      if (!place || taskId === undefined || place.tracing || options.tx || this.#defined.get(task)?.schema)
+        return this.#inTime(options, () => this.#wait(task, payload, options, source));
+      checkEnqueueOptions(options);
+      const text = jsonText(payload, payloadName(task));
+      return place.enqueuer.add(writeOf(taskId, text, options, source, this.#now()), patienceOf(options));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The time for the store to be opened and the task to be found counts too. No run was made before the enqueuer has it. */
+  async #inTime(options: EnqueueOptions, enqueue: () => Promise<Enqueued>): Promise<Enqueued> {
+    checkEnqueueOptions(options);
+    const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
+    signal?.throwIfAborted();
+    let end: () => void = () => undefined;
+    const given = new Promise<never>((_, reject) => {
+      const cancel = this.#clock.after(timeoutMs, () => reject(enqueueTimedOut(true)));
+      const aborted = () => reject(signal?.reason);
+      signal?.addEventListener("abort", aborted, { once: true });
+      end = () => {
+        cancel();
+        signal?.removeEventListener("abort", aborted);
+      };
+    });
+    try {
+      return await Promise.race([enqueue(), given]);
+    } finally {
+      end();
+    }
+  }
+
+  async #wait(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual") {
+    const text = await payloadText(this.#defined.get(task)?.schema, payload, task);
+    const place = await this.#open();
+    if (!this.#closed) this.#place = place;
+    const taskId = this.#defined.known(task) ?? (await place.taskId(task));
+    const nowMs = this.#now();
+    const write = writeOf(taskId, text, options, source, nowMs);
+    const { tx } = options;
+    const send = (write: EnqueueWrite) =>
+      tx ? place.runs.enqueueIn(tx, write, nowMs) : place.enqueuer.add(write, patienceOf(options));
+    return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
+  }
+}
+
+/** undefined: the caller says nothing of it. */
+function patienceOf({ timeout, signal }: EnqueueOptions): Patience | undefined {
+  if (timeout === undefined && signal === undefined) return undefined;
+  return { timeoutMs: timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1), signal };
+}
+
+function writeOf(
+  taskId: number,
+  payload: string | null,
+  options: EnqueueOptions,
+  source: "enqueue" | "manual",
+  nowMs: number,
+): EnqueueWrite {
+  const { key = null, limitKey = null, priority = null } = options;
+  return { taskId, payload, dueMs: dueOfEnqueue(options, nowMs), key, limitKey, priority, source };
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { commandHandler } from "../executors/command/handler.ts";
+import { httpCaller } from "../executors/http/handler.ts";
+import { Isolates } from "../executors/isolate/isolates.ts";
+import type { Handler } from "../run/handler.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { TaskDefinition } from "../task/task.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+import type { DefinedTasks } from "./defined-tasks.ts";
+
+/** What this process runs a task with. */
+export class Handlers {
+  readonly isolates: Isolates;
+  readonly #settings: Settings;
+  readonly #clock: Clock;
+  readonly #defined: DefinedTasks;
+  readonly #callHttp: ReturnType<typeof httpCaller>;
+
+  /** @throws OPTION_INVALID */
+  constructor(settings: Settings, clock: Clock, log: Log, defined: DefinedTasks) {
+    this.isolates = new Isolates({ ...settings, log });
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#defined = defined;
+    this.#callHttp = httpCaller({ ...settings.httpTasks, clock });
+  }
+
+  /** undefined: this process cannot run it. */
+  of(task: TaskDefinition, tracing: Tracing | undefined): Handler | undefined {
+    const handler = this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
+    return handler && tracing ? tracing.handler(handler) : handler;
+  }
+
+  /** Of a task that no code of this process stands behind: it says itself what to do. */
+  #ofUndefined({ command, http }: TaskDefinition): Handler | undefined {
+    if (command !== null) return commandHandler(command, this.#settings.commands, this.#clock);
+    return http === undefined ? undefined : this.#callHttp(http);
+  }
+}

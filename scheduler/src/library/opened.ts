@@ -1,0 +1,84 @@
+import type { Redactor } from "../access/secrets/redactor.ts";
+import type { Log } from "../base/log.ts";
+import type { UntilAnswered } from "../base/until-answered.ts";
+import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
+import type { Enqueued } from "../run/run-record.ts";
+import { embeddedStore, type Settings } from "../settings/settings.ts";
+import type { Surroundings } from "../settings/surroundings.ts";
+import { Definitions } from "../store/definitions.ts";
+import { Enqueuer, type SendEnqueues } from "../store/enqueuer.ts";
+import { openPostgres } from "../store/postgres/postgres.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { Measuring } from "../telemetry/measuring.ts";
+import { openStoreTracing, type Tracing } from "../telemetry/tracing.ts";
+
+/** Everything that exists once the store is open. */
+export interface Opened {
+  store: Store;
+  /** Where it is. */
+  url: string;
+  embedded: EmbeddedStore | undefined;
+  definitions: Definitions;
+  enqueuer: Enqueuer;
+  tracing: Tracing | undefined;
+}
+
+export interface Opening {
+  settings: Settings;
+  /** The store's URL, or "embedded"; undefined: the embedded one too, which nobody asked for unless there is a `directory`. */
+  place: string | undefined;
+  listenUrl: string | undefined;
+  directory: string | undefined;
+  log: Log;
+  redactor: Redactor;
+  storeClock: StoreClock;
+  surroundings: Surroundings;
+  measuring: Measuring;
+  signal: AbortSignal;
+  /** Aborted when nothing waits for the store any more. */
+  abandon: AbortSignal;
+  untilAnswered: UntilAnswered;
+  send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
+}
+
+/** Opens the store, the embedded one where no other is named. If a later step fails, all that was opened is closed again. */
+export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
+  const { schema, migrate, failFast, connections } = settings;
+  const { directory, listenUrl, surroundings, measuring, redactor, untilAnswered, send, abandon } = given;
+  const theirs = place === embeddedStore ? undefined : place;
+  if (place === undefined && directory === undefined)
+    log.warn(
+      {},
+      'no store was given, so this is a private PostgreSQL in .carillon; say store: "embedded" if it should be',
+    );
+  const embedded =
+    theirs === undefined ? await openEmbedded({ directory, signal, log: (line) => log.info({}, line) }) : undefined;
+  const url = theirs ?? (embedded as EmbeddedStore).url;
+  let opened: Store | undefined;
+  try {
+    opened = await openPostgres({
+      url,
+      listenUrl: embedded ? undefined : listenUrl,
+      schema,
+      connectionsMax: connections,
+      migrate,
+      failFast,
+      signal,
+      abandon,
+      log,
+      ...(embedded ? { revive: () => embedded.revive() } : {}),
+      ...surroundings.postgres,
+    });
+    const store = await measuring.around(await surroundings.around(opened));
+    await untilAnswered(() => storeClock.ask(store.clock));
+    storeClock.sharpenBy(store.clock);
+    const tracing = await openStoreTracing(store.runs, storeClock, redactor);
+    const enqueuer = new Enqueuer((...batch) => send(store, ...batch), surroundings.callersClock);
+    return { store, url, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
+  } catch (error) {
+    await Promise.allSettled([opened?.close()]);
+    await embedded?.release();
+    throw error;
+  }
+}

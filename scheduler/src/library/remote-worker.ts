@@ -1,0 +1,241 @@
+import { hostname } from "node:os";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { Redactor } from "../access/secrets/redactor.ts";
+import { HandedSecrets } from "../access/secrets/secrets.ts";
+import { systemClock } from "../base/clock.ts";
+import { closingMs, Ending } from "../base/ending.ts";
+import { CarillonError } from "../base/errors.ts";
+import { type Log, standardErrorLog } from "../base/log.ts";
+import { systemRandom } from "../base/random.ts";
+import { stopOnSignals } from "../base/stop-on-signals.ts";
+import { isTraced } from "../base/trace-text.ts";
+import { version } from "../base/version.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import { type Isolate, Isolates } from "../executors/isolate/isolates.ts";
+import { Line } from "../remote/line.ts";
+import { RemoteClaims } from "../remote/remote-claims.ts";
+import { RemoteFlow } from "../remote/remote-flow.ts";
+import { RemoteSession } from "../remote/remote-session.ts";
+import type { Handler, RunNotice } from "../run/handler.ts";
+import {
+  type RemoteWorkerOptions,
+  type RemoteWorkerSettings,
+  workerPreset,
+  workerSettingsOf,
+} from "../settings/remote-worker.ts";
+import { Definitions } from "../store/definitions.ts";
+import { StoreClock } from "../store/store-clock.ts";
+import { openTracing } from "../telemetry/tracing.ts";
+import { Worker } from "../worker/worker.ts";
+import { validateKept } from "./payload.ts";
+import { closedFor, openStandIn, remoteStandInOf } from "./stand-in.ts";
+
+export type { Duration } from "../base/duration.ts";
+export { CarillonError, type ErrorCode, errorCodes, isCarillonError } from "../base/errors.ts";
+export type { Json } from "../base/json.ts";
+export type { Log } from "../base/log.ts";
+export type { Isolate } from "../executors/isolate/isolates.ts";
+export type { Handler, Run, RunLog, RunNotice } from "../run/handler.ts";
+export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
+
+/**
+ * A worker that reaches its cluster by HTTP only: it needs a server's URL and a key, no store and no coordination.
+ * The tasks that it has handlers for are defined elsewhere; it is given runs of no others.
+ */
+export function worker(options: RemoteWorkerOptions = {}): RemoteWorker {
+  return new RemoteWorker(options);
+}
+
+interface Served {
+  handler: Handler;
+  schema: StandardSchemaV1 | undefined;
+}
+
+type HandlerOrModule = Handler<never> | URL | string;
+
+interface ServedOptions {
+  payload?: StandardSchemaV1;
+  isolate?: Isolate;
+}
+
+interface Started {
+  line: Line;
+  session: RemoteSession;
+  standIn: StandIn;
+  claims: RemoteClaims;
+  worker: Worker;
+}
+
+export class RemoteWorker {
+  readonly settings: RemoteWorkerSettings;
+  readonly #log: Log;
+  readonly #redactor = new Redactor();
+  readonly #served = new Map<string, Served>();
+  readonly #isolates: Isolates;
+  readonly #listeners: ((notice: RunNotice) => void)[] = [];
+  readonly #stopping = new AbortController();
+  #started: Started | undefined;
+  #starting: Promise<this> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  /** @throws OPTION_INVALID, DURATION_INVALID, KEY_UNKNOWN */
+  constructor(given: RemoteWorkerOptions) {
+    const options = workerPreset.applied({ ...given });
+    const key = options.key ?? process.env.CARILLON_WORKER_KEY;
+    this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
+    this.#log = this.#redactor.log(options.log ?? standardErrorLog);
+    this.#isolates = new Isolates({ ...this.settings, log: this.#log });
+  }
+
+  /**
+   * Runs of this task can be run here; by a handler that is given by its module's path, in a thread or process of its own. A payload that
+   * does not match the schema fails its run for good. @throws TASK_DUPLICATE, TASK_INVALID, also once it has started
+   */
+  task<Schema extends StandardSchemaV1>(
+    name: string,
+    options: { payload: Schema; isolate?: Isolate },
+    handler: Handler<StandardSchemaV1.InferOutput<Schema>> | URL | string,
+  ): this;
+  task<Payload = unknown>(name: string, handler: Handler<Payload> | URL | string): this;
+  task(name: string, options: { isolate?: Isolate }, handler: URL | string): this;
+  task(name: string, ...given: [HandlerOrModule] | [ServedOptions, HandlerOrModule]): this {
+    if (this.#served.has(name)) {
+      throw new CarillonError("TASK_DUPLICATE", `task ${name} has two handlers in this worker`, {
+        hint: "Give each task one handler.",
+      });
+    }
+    if (this.#starting) {
+      throw new CarillonError("TASK_INVALID", `task ${name} comes after the worker's start`, {
+        hint: "A worker says with its start which tasks it can run.",
+      });
+    }
+    const [{ payload: schema, isolate }, one]: [ServedOptions, HandlerOrModule] =
+      given.length === 1 ? [{}, given[0]] : given;
+    const handler = this.#isolates.handler(name, one, isolate);
+    if (typeof handler !== "function") throw new CarillonError("TASK_INVALID", `task ${name} has no handler`);
+    this.#served.set(name, { handler: handler as Handler, schema });
+    return this;
+  }
+
+  /** Its name in the cluster, once it has joined. */
+  get node(): string | null {
+    return this.#started?.session.node ?? null;
+  }
+
+  /** Tells of runs as they start and end here. */
+  onRun(listener: (notice: RunNotice) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Joins and begins to run. @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID, STOPPED, SERVER_UNREACHABLE with failFast */
+  start(): Promise<this> {
+    if (this.#stopped) return Promise.reject(new CarillonError("STOPPED", "this worker has been stopped"));
+    this.#starting ??= this.#start().catch((error) => {
+      this.#starting = undefined;
+      this.#isolates.close();
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  /**
+   * Claims nothing more, gives back what has not started, waits for what runs, leaves, within `drain` + 500 ms whatever hangs.
+   * Idempotent.
+   */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #start(): Promise<this> {
+    const { settings } = this;
+    const { servers, key, name, labels, concurrency, claimAheadMs, sessionTimeoutMs, groups, failFast } = settings;
+    if (this.#served.size === 0) {
+      throw new CarillonError("OPTION_INVALID", "this worker has no task", {
+        hint: 'Give it one: .task("name", handler).',
+      });
+    }
+    const storeClock = new StoreClock(systemClock);
+    const shared = {
+      clock: systemClock,
+      storeClock,
+      random: systemRandom,
+      log: this.#log,
+      timeoutMs: sessionTimeoutMs,
+    };
+    const held = () => this.#started?.worker.held ?? 0;
+    const line = new Line({ ...shared, servers, key, answerMs: sessionTimeoutMs / 3, traces: isTraced() });
+    const join = {
+      tasks: [...this.#served.keys()],
+      concurrency,
+      host: hostname(),
+      pid: process.pid,
+      version,
+      labels,
+      ...(groups ? { groups } : {}),
+    };
+    const standIn = openStandIn(remoteStandInOf(settings, this.#log));
+    const session = new RemoteSession({ ...shared, line, name, join, failFast, held, standIn });
+    try {
+      await this.#isolates.start();
+      await session.begin(this.#stopping.signal);
+    } catch (error) {
+      line.close();
+      return closedFor(standIn, error);
+    }
+    const flow = new RemoteFlow(session);
+    const secrets = new HandedSecrets(flow, this.#redactor);
+    const claims = new RemoteClaims({ ...shared, session, flow, claimAheadMs, held });
+    const tracing = await openTracing(claims.traces, this.#redactor);
+    const worker = new Worker({
+      ...shared,
+      claims: tracing?.around(claims) ?? claims,
+      flow: tracing?.flow(flow) ?? flow,
+      secrets,
+      writeLogs: (lines) => claims.writeLogs(lines),
+      membership: session,
+      standIn,
+      definitions: new Definitions(claims),
+      groupIds: [],
+      handlerOf: ({ name: task }) => {
+        const handler = this.#handlerOf(task);
+        return handler && tracing ? tracing.handler(handler) : handler;
+      },
+      concurrency,
+      claimAheadMs,
+      listeners: this.#listeners,
+    });
+    session.onRecall(() => worker.onSignal({ kind: "recall" }));
+    this.#started = { line, session, standIn, claims, worker };
+    if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
+    return this;
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping.abort();
+    const ending = new Ending({ clock: systemClock, log: this.#log, drainMs: this.settings.drainMs });
+    // It ends first; its own caller is told how.
+    await ending.step("the start under way", () => Promise.allSettled([this.#starting]));
+    if (!this.#started) return;
+    const { line, session, standIn, claims, worker } = this.#started;
+    const work = () => worker.stop(ending.drainMs, closingMs / 2);
+    await Promise.all([
+      ending.step("handlers and their verdicts", work, ending.workMs),
+      ending.step("claiming no more runs", () => claims.stopClaiming()),
+    ]);
+    this.#isolates.close();
+    session.close();
+    await ending.step("the watch for recalls", () => claims.close());
+    await ending.step("leaving the cluster", (abandoned) => session.leave("stopped", abandoned));
+    await ending.step("the thread that stands in", () => standIn.close());
+    line.close();
+    ending.done();
+  }
+
+  #handlerOf(task: string): Handler | undefined {
+    const served = this.#served.get(task);
+    if (!served?.schema) return served?.handler;
+    const { handler, schema } = served;
+    return async (run, payload) => handler(run, await validateKept(schema, payload, task));
+  }
+}

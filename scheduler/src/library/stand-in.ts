@@ -1,0 +1,187 @@
+import { Worker } from "node:worker_threads";
+import { type Clock, machineClock, pause, systemClock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import {
+  noStandIn,
+  notStarted,
+  SharedStanding,
+  type StandIn,
+  type Standing,
+  type StoodIn,
+  unmarked,
+} from "../cluster/stand-in.ts";
+import type { RemoteWorkerSettings } from "../settings/remote-worker.ts";
+import { beatMsOf } from "../settings/settings.ts";
+import type { ThreadData } from "./stand-in-data.ts";
+
+/** Far oftener than the thread's patience, so that a late timer is no standstill. */
+const tickMs = 50;
+const quietLookMs = 10;
+/** What the thread asks of the store is given up after 5 s, and cancelled. */
+const quietMostMs = 6_000;
+
+export interface StandInOptions extends Omit<ThreadData, "buffer"> {
+  clock: Clock;
+  log: Log;
+}
+
+/** The process could not become a member. @throws why */
+export async function closedFor(standIn: StandIn, why: unknown): Promise<never> {
+  await standIn.close();
+  throw why;
+}
+
+/** For a remote worker. */
+export function remoteStandInOf(
+  { servers, key, sessionTimeoutMs, standstillMs: boundMs }: RemoteWorkerSettings,
+  log: Log,
+): StandInOptions {
+  const place = { servers: { servers, key, answerMs: sessionTimeoutMs / 3 } };
+  return { place, beatMs: beatMsOf(sessionTimeoutMs), boundMs, clock: systemClock, log };
+}
+
+/**
+ * Starts the thread, from its file beside this one. Where that cannot be, as in a bundle that leaves the file out, the process goes on
+ * without: a handler that computes for longer than the session then costs it.
+ */
+export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
+  // Time that is moved by hand stands still for no thread. And from its TypeScript, as this project's own tests run it in one process,
+  // the thread could not be loaded on every Node.
+  if (clock !== systemClock || import.meta.url.endsWith(".ts")) return noStandIn;
+  const shared = new SharedStanding();
+  const without = (error: unknown) =>
+    log.warn(
+      { error: messageOf(error) },
+      "no thread stands in for this process's event loop: a handler that computes for longer than the session costs it; see docs/flow.md",
+    );
+  try {
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    const thread = new Worker(new URL("./stand-in-thread.js", import.meta.url), {
+      workerData: { buffer: shared.buffer, ...data } satisfies ThreadData,
+      name: "carillon stand-in",
+      execArgv: [],
+      env,
+      resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2 },
+    });
+    thread.unref();
+    return new ThreadedStandIn(shared, thread, clock, log, without);
+  } catch (error) {
+    without(error);
+    return noStandIn;
+  }
+}
+
+class ThreadedStandIn implements StandIn {
+  readonly #shared: SharedStanding;
+  readonly #thread: Worker;
+  readonly #clock: Clock;
+  readonly #listeners: ((stood: StoodIn) => void)[] = [];
+  /** Places for marks that are free. */
+  readonly #free: number[];
+  /** From the machine's clock to this process's. */
+  readonly #shiftMs: number;
+  #stopTicking = (): void => undefined;
+  #settledTimes = 0;
+  #returnsSeen = 0;
+  /** The thread is no more. */
+  #gone = false;
+
+  constructor(shared: SharedStanding, thread: Worker, clock: Clock, log: Log, without: (error: unknown) => void) {
+    this.#shared = shared;
+    this.#thread = thread;
+    this.#clock = clock;
+    this.#free = Array.from({ length: shared.places }, (_, place) => shared.places - 1 - place);
+    this.#shiftMs = clock.monotonic() - machineClock.monotonic();
+    this.#tick();
+    thread.on("error", (error) => {
+      this.#gone = true;
+      without(error);
+    });
+    thread.on("message", ({ failed }: { failed: string }) =>
+      log.debug({ error: failed }, "the thread that stood in for the event loop could not reach the store"),
+    );
+  }
+
+  #tick(): void {
+    this.#stopTicking = this.#clock.after(tickMs, () => {
+      // First, so that what is done here cannot be the standstill that is looked for.
+      this.#tick();
+      this.look();
+    });
+  }
+
+  get times(): number {
+    return this.#shared.times;
+  }
+
+  get returns(): number {
+    return this.#shared.returns;
+  }
+
+  get acts(): boolean {
+    return this.#shared.acts;
+  }
+
+  sureUntilMono(): number {
+    const { sureUntilMs } = this.#shared;
+    return sureUntilMs === 0 ? 0 : sureUntilMs + this.#shiftMs;
+  }
+
+  look(): void {
+    this.#shared.tick();
+    if (!this.#shared.acts) return;
+    this.#shared.takeBack();
+    const stood = this.#stood();
+    this.#returnsSeen = this.returns;
+    for (const listener of this.#listeners) listener(stood);
+  }
+
+  starts(fence: number): number {
+    const mark = this.#free.pop() ?? unmarked;
+    if (mark === unmarked) this.#shared.countUnmarked(1);
+    else this.#shared.mark(mark, fence);
+    this.#shared.tick();
+    if (!this.#shared.acts) return mark;
+    this.ended(mark);
+    return notStarted;
+  }
+
+  ended(mark: number): void {
+    if (mark === unmarked) this.#shared.countUnmarked(-1);
+    else if (mark !== notStarted) {
+      this.#shared.unmark(mark);
+      this.#free.push(mark);
+    }
+  }
+
+  onBack(listener: (stood: StoodIn) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async quiet(): Promise<StoodIn | null> {
+    this.look();
+    if (this.times === this.#settledTimes) return null;
+    const untilMono = this.#clock.monotonic() + quietMostMs;
+    while (this.#shared.busy && !this.#gone && this.#clock.monotonic() <= untilMono)
+      await pause(this.#clock, quietLookMs);
+    this.#settledTimes = this.times;
+    const stood = this.#stood();
+    this.#shared.sureUntilMs = 0;
+    return stood;
+  }
+
+  #stood(): StoodIn {
+    return { sureUntilMono: this.sureUntilMono(), resigned: this.#shared.resigned, returnsBefore: this.#returnsSeen };
+  }
+
+  tell(standing: Partial<Standing>): void {
+    this.#thread.postMessage(standing);
+  }
+
+  async close(): Promise<void> {
+    this.#gone = true;
+    this.#stopTicking();
+    await this.#thread.terminate();
+  }
+}

@@ -1,0 +1,124 @@
+import type { Clock } from "../base/clock.ts";
+import { closingMs, type Ending } from "../base/ending.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { StandIn } from "../cluster/stand-in.ts";
+import type { Locks } from "../coordination/locks.ts";
+import { marginMs } from "../coordination/trust.ts";
+import type { Alarms } from "../engine/alarms/watch.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Reconciler } from "../engine/reconciler.ts";
+import type { HttpServer } from "../http/server.ts";
+import type { Settings } from "../settings/settings.ts";
+import type { Worker } from "../worker/worker.ts";
+import type { Opened } from "./opened.ts";
+import type { StandInOptions } from "./stand-in.ts";
+
+/** The parts of a node, each once it has begun: what began of one that could not start must end too. */
+export interface Started {
+  membership: Membership;
+  standIn: StandIn;
+  listening: AbortController;
+  engine?: Engine | undefined;
+  worker?: Worker | undefined;
+  http?: HttpServer | undefined;
+  alarms?: Alarms | undefined;
+  reconciler?: Reconciler;
+  heard?: Promise<void>;
+}
+
+interface Parts {
+  /** undefined: no node has begun. */
+  started: Started | undefined;
+  /** undefined: they stay. */
+  locks: Locks | undefined;
+  /** Of a node that ends; what computes there still is ended with it. */
+  isolates: { close(): void };
+  opening: Promise<Opened> | undefined;
+  log: Log;
+}
+
+/** Ends a node and the locks of its process: handlers may use locks, and verdicts belong to the node's session. */
+export async function endNode(
+  { started, locks, isolates, opening, log }: Parts,
+  ending: Ending,
+  why: string,
+): Promise<void> {
+  await Promise.all([
+    started && endWork(started, ending, why, opening, log),
+    locks && ending.step("elections", () => locks.closeElections(), ending.workMs),
+  ]);
+  isolates.close();
+  if (locks) await ending.step("locks", () => locks.close());
+  if (started) await leaveCluster(started, ending, why);
+}
+
+/** Leadership goes first, so that another node plans while handlers here end; the services beside the worker end meanwhile. */
+async function endWork(
+  { membership, worker, http, alarms, engine, reconciler }: Started,
+  ending: Ending,
+  why: string,
+  opening: Promise<Opened> | undefined,
+  log: Log,
+): Promise<void> {
+  const drain = async () => {
+    try {
+      await (await opening)?.store.routes.drain(membership.sessionId);
+    } catch (error) {
+      // The session's end takes back what is addressed to it.
+      log.debug({ error: messageOf(error) }, "the store was not told that this worker stops");
+    }
+  };
+  const work = () => worker?.stop(ending.drainMs, closingMs / 2);
+  await Promise.all([
+    ending.step("the scheduler's services", () => engine?.stop()),
+    ending.step("handing leadership over", () => membership.handOver(why)),
+    ending.step("the server's answers", () => http?.stop(0.8 * ending.workMs), ending.workMs),
+    ending.step("alarms", () => alarms?.stop()),
+    ending.step("changes of tasks", () => reconciler?.stop()),
+    worker && ending.step("addressing no more runs to this worker", drain),
+    worker && ending.step("handlers and their verdicts", work, ending.workMs),
+  ]);
+}
+
+async function leaveCluster(started: Started, ending: Ending, why: string): Promise<void> {
+  const { membership, standIn, listening, heard } = started;
+  await ending.step("leaving the cluster", (abandoned) => membership.leave(why, abandoned));
+  listening.abort();
+  await Promise.all([
+    ending.step("the thread that stands in", () => standIn.close()),
+    ending.step("the store's signals", () => heard),
+  ]);
+}
+
+/**
+ * Closes the store of a process that has stopped.
+ * @param opening undefined: it was never opened; one that cannot be opened is ended by `abandon`
+ */
+export async function closeStore(
+  opening: Promise<Opened> | undefined,
+  ending: Ending,
+  abandon: AbortController,
+): Promise<void> {
+  let opened: Opened | undefined;
+  await ending.step("closing the store", async () => {
+    opened = await opening?.catch(() => undefined); // its own caller was told why it could not be opened
+    opened?.enqueuer.close();
+    await opened?.store.close(ending.leftMs / 2);
+  });
+  // Whatever waits for the store still is told that it is closed.
+  abandon.abort();
+  await ending.step("the embedded store", () => opened?.embedded?.release(), ending.leftMs);
+}
+
+/** For a process that is a member by itself. */
+export function standInOf(
+  { schema, beatMs, sessionTimeoutMs, standstillMs }: Settings,
+  url: string,
+  clock: Clock,
+  log: Log,
+): StandInOptions {
+  const store = { url, schema, windowMs: sessionTimeoutMs - marginMs };
+  return { place: { store }, beatMs, boundMs: standstillMs, clock, log };
+}

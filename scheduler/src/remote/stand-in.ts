@@ -1,0 +1,45 @@
+import type { PollRequest } from "../api/worker-protocol.ts";
+import { machineClock } from "../base/clock.ts";
+import { isCarillonError } from "../base/errors.ts";
+import { silentLog } from "../base/log.ts";
+import type { StandInPlace } from "../cluster/stand-in.ts";
+import { Line, writtenMono } from "./line.ts";
+
+export interface RemoteStandInOptions {
+  servers: readonly string[];
+  key: string;
+  answerMs: number;
+}
+
+/** The same of a remote worker, whose servers keep its session: see cluster/stand-in.ts. Each question is a poll that waits for nothing. */
+export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{ runId: number; fence: number }> {
+  const line = new Line({ ...options, clock: machineClock, log: silentLog });
+  const ask = async (request: PollRequest) => {
+    const answered = await line.post(request);
+    const { answer } = answered;
+    return { answer, sureUntilMs: writtenMono(answered) + answer.sureForMs };
+  };
+  return {
+    async prove(session) {
+      try {
+        const { sureUntilMs } = await ask({ session });
+        return { alive: true, alone: false, server: null, sureUntilMs };
+      } catch (error) {
+        if (isCarillonError(error, "SESSION_LOST")) return { alive: false, alone: false, server: null, sureUntilMs: 0 };
+        throw error;
+      }
+    },
+    // Servers tell one that names no claims all that it has.
+    claims: async (session) => (await ask({ session, holds: [] })).answer.runs,
+    async giveBack(session, claims) {
+      await ask({
+        session,
+        verdicts: claims.map(({ runId, fence }) => ({ runId, fence, outcome: "released" as const })),
+      });
+    },
+    resign: async () => undefined,
+    // The servers take a silent worker for dead.
+    end: async () => undefined,
+    close: async () => line.close(),
+  };
+}

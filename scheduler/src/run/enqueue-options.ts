@@ -1,0 +1,90 @@
+import type { SqlClient } from "../base/change.ts";
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { endOfTime } from "../schedule/zone.ts";
+
+export interface EnqueueOptions {
+  /** Due this long from now. */
+  in?: Duration;
+  /** Due at this time. */
+  at?: Date | number;
+  /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+  key?: string;
+  /** What `limit.perKey`, a rate by key and `route: { hash: "key" }` go by; default the key. Any number of runs may have it. */
+  limitKey?: string;
+  /** 0 to 9, higher first; default the task's. */
+  priority?: number;
+  /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
+  tx?: SqlClient;
+  /** How long to wait for the store's answer; default 30 s. Then it rejects with ENQUEUE_TIMEOUT, and the run may have been made. */
+  timeout?: Duration;
+  /** Aborted, it rejects at once with the signal's reason, and the run may have been made. */
+  signal?: AbortSignal;
+}
+
+const names = ["in", "at", "key", "limitKey", "priority", "tx", "timeout", "signal"];
+
+/** @throws OPTION_INVALID */
+export function checkEnqueueOptions(options: EnqueueOptions): void {
+  for (const name of Object.keys(options)) {
+    if (!names.includes(name))
+      throw optionInvalid(`enqueue has no option ${JSON.stringify(name)}`, `It has ${names.join(", ")}.`);
+  }
+  const { in: delay, at, key, limitKey, priority, tx, timeout, signal } = options;
+  if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
+  checkKey("key", key);
+  checkKey("limitKey", limitKey);
+  if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
+    throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
+  }
+  if (tx !== undefined) checkClient("tx", tx);
+  if (timeout !== undefined) parseDuration(timeout, "timeout", 1);
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw optionInvalid("signal must be an AbortSignal", "Give the signal of an AbortController.");
+}
+
+/**
+ * A pool has query() too, and runs each on any of its connections: what was asked for within a transaction would be outside it.
+ * No client counts connections. @throws OPTION_INVALID
+ */
+export function checkClient(what: string, client: unknown): void {
+  const { query, totalCount, idleCount, waitingCount } = (client ?? {}) as Record<string, unknown>;
+  const isPool = [totalCount, idleCount, waitingCount].every((count) => typeof count === "number");
+  if (typeof query === "function" && !isPool) return;
+  throw optionInvalid(
+    isPool
+      ? `${what} is a pool, and no transaction is one of all its connections`
+      : `${what} must be a client with pg's query()`,
+    `Give the client on which you began the transaction${isPool ? ": one from pool.connect()" : ""}.`,
+  );
+}
+
+/** @throws OPTION_INVALID */
+export function checkKey(what: string, key: unknown): void {
+  if (key === undefined) return;
+  if (typeof key !== "string" || key === "" || key.length > limits.keyLength || key.includes("\0"))
+    throw optionInvalid(`${what} must be a text of 1 to ${limits.keyLength} characters, none of them NUL`);
+}
+
+/** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
+export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
+  if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
+  if (at === undefined) return Math.floor(nowMs);
+  const ms = at instanceof Date ? at.getTime() : at;
+  if (typeof ms !== "number" || Number.isNaN(ms))
+    throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
+  return within("at", at, ms);
+}
+
+/** Of what lies outside there is no date that could be shown. */
+function within(option: string, given: unknown, dueMs: number): number {
+  if (dueMs >= 0 && dueMs < endOfTime) return Math.floor(dueMs);
+  throw optionInvalid(
+    `${option}: ${shownValue(given)} lies ${dueMs < 0 ? "before 1970" : `beyond the year ${limits.lastYear}`}`,
+    "Times are epoch milliseconds; was another unit given?",
+  );
+}
+
+const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });

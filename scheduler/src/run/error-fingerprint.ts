@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import type { Json } from "../base/json.ts";
+
+/** So much of a message tells what went wrong; the rest is mostly data. */
+const messageLength = 1_000;
+
+/** Why a run failed, without what differs from one failure to the next. */
+export interface Reason {
+  /** The error's code; "" where it had none. */
+  code: string;
+  words: string;
+}
+
+/**
+ * A message without the data in it: quoted texts, numbers, ids, hex. What is left is the same for failures of one cause,
+ * and two causes that differ in words stay apart. A word with a digit in it counts as data: it is an id more often than a name.
+ */
+export function normalised(message: string): string {
+  return message
+    .slice(0, messageLength)
+    .replace(/"[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»/g, "…")
+    .replace(/(?<![\p{L}\p{N}])'[^']*'(?![\p{L}\p{N}])/gu, "…")
+    .replace(/[\p{L}\p{N}_-]*\p{N}[\p{L}\p{N}_-]*/gu, "#")
+    .replace(/\b[a-f]{8,}\b/gi, "#")
+    .replace(/#(?:[\s,.:;/+-]+#)+/g, "#")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
+/** @param error as a run keeps it: an object with a message and perhaps a code, or anything that was thrown */
+export function reasonOf(error: Json): Reason {
+  if (error === null) return { code: "", words: "" };
+  if (typeof error !== "object" || Array.isArray(error))
+    return { code: "", words: normalised(typeof error === "string" ? error : JSON.stringify(error)) };
+  const { code, message } = error;
+  return {
+    code: typeof code === "string" ? code.slice(0, 100) : "",
+    words: normalised(typeof message === "string" ? message : JSON.stringify(error)),
+  };
+}
+
+/** Twelve hexadecimal digits that failures of one reason share, on every node and in every version. */
+export function fingerprintOf(error: Json): string {
+  const { code, words } = reasonOf(error);
+  return createHash("sha256").update(`${code}\n${words}`).digest("hex").slice(0, 12);
+}
+
+/** The same of the JSON text that a verdict carries. */
+export function fingerprintOfText(text: string | null): string {
+  return fingerprintOf(text === null ? null : (JSON.parse(text) as Json));
+}

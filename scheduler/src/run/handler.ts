@@ -1,0 +1,100 @@
+import type { SqlClient } from "../base/change.ts";
+import type { Json } from "../base/json.ts";
+import type { Continuation, RunInput } from "./flow.ts";
+
+/** What a handler is given of the run it serves. */
+export interface Run {
+  readonly id: number;
+  readonly task: string;
+  /** The nominal time this run stands for; null when it was enqueued. */
+  readonly slot: Date | null;
+  readonly due: Date;
+  /** From 1. */
+  readonly attempt: number;
+  readonly key: string | null;
+  /** Of a task with `route: "broadcast"` or `{ shards }`: which part this is, from 0; else null. */
+  readonly shard: { readonly index: number; readonly total: number } | null;
+  /**
+   * Higher than the fence of each earlier attempt of this run: hand it to what you write to, and let that refuse a lower one of the same
+   * run. Claims are made ahead, so runs of a task may start in another order than their fences: only where its runs cannot overlap
+   * does a fence order them too.
+   */
+  readonly fence: number;
+  /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */
+  readonly signal: AbortSignal;
+  readonly log: RunLog;
+  /**
+   * A secret's value, as it is now, or in a version of those that are kept (the present one and the one before). From then on it is
+   * taken out of what this process's runs log, return, show and throw.
+   * @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE
+   */
+  secret(name: string, options?: { version?: number }): Promise<string>;
+  /** Shows how far the run is: any small JSON. */
+  progress(value: unknown): void;
+  /**
+   * Completes the run inside your own PostgreSQL transaction on the store's database: your writes and the completion
+   * happen both or not at all. Return from the handler soon after you commit.
+   * @throws FENCE_STALE when the claim is no longer this run's: roll back; OPTION_INVALID for a pool, which has no transaction
+   */
+  complete(client: SqlClient, result?: unknown): Promise<void>;
+  /** What `saveState` kept, in this attempt or one before it; null: nothing. Gone when the run has ended. */
+  readonly state: Json;
+  /**
+   * Keeps where the run is: any JSON up to 256 KiB. Resolves once an attempt after this one would find it.
+   * @throws FENCE_STALE when the claim is no longer this run's, PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE
+   */
+  saveState(value: unknown): Promise<void>;
+  /**
+   * Makes a run of a task as this run's child, at once. A child has one key among its parent's children of that task, so
+   * that another attempt of the parent, spawning it again, finds it there. Without a key it is numbered in the order of
+   * calls: then give an attempt no other order than the one before it had.
+   * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…; in a remote worker KEY_FORBIDDEN
+   * for a task of a group that its key does not allow
+   */
+  spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
+  /**
+   * `return run.fanOut(children, { join })`: spawns these, ends this run, and once every child has ended, however, those
+   * spawned before among them, runs the task `join` once. That run reads what they came to by `inputs`. No place is kept meanwhile.
+   */
+  fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
+  /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
+  continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
+  /**
+   * What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from.
+   * @throws FENCE_STALE
+   */
+  inputs(): Promise<RunInput[]>;
+}
+
+export interface ChildSpec {
+  task: string;
+  payload?: unknown;
+  key?: string;
+}
+
+/**
+ * Never throws. Fields are kept as JSON of up to 256 KiB: Errors by message, code and stack, and of what cannot be kept the reason.
+ */
+export interface RunLog {
+  debug(message: string, fields?: Record<string, unknown>): void;
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+}
+
+/** Its return value, if it can be written as JSON, is kept as the run's result; what it throws fails the attempt. */
+export type Handler<Payload = unknown> = (run: Run, payload: Payload) => unknown;
+
+/** Tells of runs as they happen here, for a live view. Times are by the store's clock. */
+export interface RunNotice {
+  kind: "started" | "ended" | "retry";
+  runId: number;
+  task: string;
+  attempt: number;
+  slotMs: number | null;
+  dueMs: number;
+  startedMs: number;
+  endedMs: number | null;
+  outcome: "succeeded" | "failed" | "cancelled" | null;
+  error: string | null;
+}

@@ -1,0 +1,187 @@
+/**
+ * A tracked operation: one act on everything that a filter matches, carried out in small steps by whichever process has
+ * its turn, and gone on with exactly where it was when that process dies. docs/operations.md shows its table.
+ */
+
+import type { Change } from "../base/change.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { type LiveState, liveStates, type Outcome, outcomes } from "./run.ts";
+import type { Enqueued } from "./run-record.ts";
+
+export const operationKinds = ["pause", "resume", "cancel", "rerun", "redrive", "dismiss", "backfill"] as const;
+export type OperationKind = (typeof operationKinds)[number];
+
+export const operationStates = ["running", "stopping", "done", "stopped", "failed"] as const;
+export type OperationState = (typeof operationStates)[number];
+
+export const operationEvents = [
+  "step",
+  "batch taken",
+  "batch done",
+  "nothing left",
+  "stop",
+  "stop amid a batch",
+  "break",
+  "kill -9",
+] as const;
+export type OperationEvent = (typeof operationEvents)[number];
+
+const transitions: Partial<Record<OperationState, Partial<Record<OperationEvent, OperationState>>>> = {
+  running: {
+    step: "running",
+    "batch taken": "running",
+    "batch done": "running",
+    "nothing left": "done",
+    stop: "stopped",
+    "stop amid a batch": "stopping",
+    break: "failed",
+    "kill -9": "running",
+  },
+  stopping: { "batch done": "stopped", break: "failed", "kill -9": "stopping" },
+};
+
+/** Where an event leads; undefined: it changes nothing, or is refused. */
+export const operationTransition = (state: OperationState, event: OperationEvent): OperationState | undefined =>
+  transitions[state]?.[event];
+
+/** What an operation acts on. Everything given must hold; a time is one of the runs': due for live ones, else ended. */
+export interface OperationFilter {
+  task?: string;
+  /** Of the task's name: `*` stands for any text, `?` for one character. */
+  matching?: string;
+  group?: string;
+  /** Of the task; of these alone. */
+  namespaces?: string[];
+  fingerprint?: string;
+  /** Of dead letters: the one of this run. */
+  runId?: number;
+  states?: (LiveState | Outcome)[];
+  sinceMs?: number;
+  untilMs?: number;
+  /** Nothing else is given, and everything is meant. */
+  all?: boolean;
+}
+
+/** Of a backfill: slots in [fromMs, toMs]. */
+export interface BackfillRange {
+  fromMs: number;
+  toMs: number;
+  /** Runs that become due each second; null: as fast as they can be made. */
+  perSecond: number | null;
+  /** The newest first. */
+  reverse: boolean;
+  /** Also slots that the ledger tells as missed or skipped. */
+  missed: boolean;
+}
+
+export interface OperationRequest {
+  kind: OperationKind;
+  filter: OperationFilter;
+  range?: BackfillRange;
+  author: string;
+  reason: string;
+}
+
+export interface OperationRecord extends OperationRequest {
+  operationId: number;
+  state: OperationState;
+  /**
+   * What matched when it began, and what was found beyond that, such as a task that was paused between the count and its turn.
+   * In the end it is done + passed + failed, unless the operation was stopped or failed.
+   */
+  total: number;
+  done: number;
+  /** What needed nothing any more when its turn came. */
+  passed: number;
+  failed: number;
+  /** The last of what failed, or what broke the operation. */
+  error: string | null;
+  createdMs: number;
+  startedMs: number | null;
+  endedMs: number | null;
+}
+
+export interface OperationStore {
+  /** What a request would act on: how many, and the first of them in words. @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN */
+  preview(request: OperationRequest, nowMs: number, show: number): Promise<{ total: number; first: string[] }>;
+  /** Repeatable: one with this token is begun once. @returns its number @throws as `preview` */
+  begin(request: OperationRequest, token: string, nowMs: number): Promise<number>;
+  /**
+   * One small step of an operation whose turn it is, or of the one named. Repeatable, and safe for any number at once: what a
+   * step does commits with the place that it leads to, or can be done twice.
+   * @returns the operation that was stepped, or null with the time when there will be something to do
+   */
+  step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;
+  /** @returns its state from now on @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  stop(operationId: number, nowMs: number, by?: Pick<Change, "author" | "reason">): Promise<OperationState>;
+  /**
+   * One ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it, two calls make one
+   * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
+   */
+  rerun(runId: number, change: Change, made?: number): Promise<Enqueued>;
+  /** @throws OPERATION_UNKNOWN */
+  find(operationId: number): Promise<OperationRecord>;
+  /** Newest first. */
+  list(limit: number): Promise<OperationRecord[]>;
+}
+
+const ofTasks: (keyof OperationFilter)[] = ["task", "matching", "group", "namespaces", "states"];
+const ofRuns: (keyof OperationFilter)[] = [...ofTasks, "sinceMs", "untilMs"];
+const ofLetters: (keyof OperationFilter)[] = [...ofRuns, "fingerprint", "runId"];
+const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
+  pause: ofTasks,
+  resume: ofTasks,
+  cancel: ofRuns,
+  rerun: ofRuns,
+  redrive: ofLetters,
+  dismiss: ofLetters,
+  backfill: ofTasks,
+};
+/** As who asks calls them. */
+const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
+
+/** @throws FILTER_EMPTY, OPTION_INVALID */
+export function checkRequest({ kind, filter, range }: OperationRequest): void {
+  const wrong = (message: string, hint = "") => new CarillonError("OPTION_INVALID", `${kind}: ${message}`, { hint });
+  const given = Object.entries(filter).filter(([name, value]) => name !== "all" && value !== undefined);
+  if (given.length === 0 && filter.all !== true) {
+    throw new CarillonError("FILTER_EMPTY", `${kind}: no filter was given, so this would touch everything`, {
+      hint: "Say what is meant, such as --task NAME or --since 1d; or --all.",
+    });
+  }
+  // What a kind does not look at would otherwise seem to narrow it, and it would act on all.
+  const idle = given.find(([name]) => !looksAt[kind].includes(name as keyof OperationFilter));
+  if (idle)
+    throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
+  const { sinceMs, untilMs, states = [] } = filter;
+  if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) throw wrong("since lies after until");
+  const allowed: readonly string[] = kind === "cancel" ? liveStates : kind === "rerun" ? outcomes : [];
+  const state = states.find((one) => !allowed.includes(one));
+  if (state !== undefined)
+    throw wrong(`does not act on runs that are ${state}`, allowed.length === 0 ? "" : `Give ${allowed.join(", ")}.`);
+  if (kind !== "backfill") return;
+  if (filter.task === undefined) throw wrong("takes one task by its name");
+  if (!range) throw wrong("has no range of time");
+  for (const ms of [range.fromMs, range.toMs])
+    if (!Number.isSafeInteger(ms) || ms < 0) throw wrong("a time is no time");
+  if (range.fromMs > range.toMs) {
+    const [from, to] = [range.fromMs, range.toMs].map((ms) => new Date(ms).toISOString());
+    throw wrong(`from ${from} lies after to ${to}`, "Change the two; for the newest first there is reverse.");
+  }
+  const { perSecond } = range;
+  if (perSecond !== null && !(perSecond > 0 && perSecond <= 10_000))
+    throw wrong(`the rate cannot be ${shownValue(perSecond)} a second`, "Give more than 0 and at most 10000.");
+}
+
+export const operationUnknown = (operationId: number): CarillonError =>
+  new CarillonError("OPERATION_UNKNOWN", `there is no operation ${operationId}`, {
+    hint: "See `carillon operations list`.",
+  });
+
+/** A glob as a LIKE pattern. */
+export const likeOf = (glob: string): string =>
+  glob
+    .replace(/[\\%_]/g, "\\$&")
+    .replaceAll("*", "%")
+    .replaceAll("?", "_");

@@ -1,0 +1,64 @@
+import type { TaskDefinition } from "../task/task.ts";
+import type { LiveWorker } from "./routing.ts";
+
+/** A ready run of a routed task that has no addressee yet. */
+export interface UnaddressedRun {
+  runId: number;
+  taskId: number;
+  key: string | null;
+  shard: [index: number, total: number] | null;
+}
+
+/** What the router must know to choose: all of one moment, and only a basis: the write decides. */
+export interface RouteView {
+  runs: UnaddressedRun[];
+  /** There are more than these. */
+  more: boolean;
+  /** When the next run past `untilMs` is due. */
+  nextDueMs: number | null;
+  /** `canRun`: of the tasks of these runs; null: any. */
+  workers: (Omit<LiveWorker, "ofTask"> & { groups: string[]; canRun: number[] | null })[];
+  /** The tasks of these runs. */
+  tasks: {
+    taskId: number;
+    definition: TaskDefinition;
+    turns: Record<string, number>;
+    /** By session, how many of its runs each has. */
+    held: Record<string, number>;
+  }[];
+}
+
+export interface AddressWrite {
+  runId: number;
+  taskId: number;
+  sessionId: number;
+  node: string;
+  turn: number;
+}
+
+/** Directed runs: each is claimed by its addressee or withdrawn from it, and never both. */
+export interface RouteStore {
+  /** Ready runs without an addressee that are due by then, and who could have them. */
+  view(untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView>;
+  /**
+   * Addresses runs that are still ready and without an addressee, to sessions that live and do not stop. Never more of a
+   * task to one worker than the task allows. Repeatable. @returns the runs that were addressed
+   */
+  address(writes: AddressWrite[]): Promise<Set<number>>;
+  /**
+   * Makes one run so many, the first of them itself. Repeatable: a part is not split again.
+   * @param addressees of a broadcast, one for each part; null: each part gets one later
+   */
+  split(runId: number, total: number, addressees: { sessionId: number; node: string }[] | null): Promise<void>;
+  /**
+   * Takes back what is addressed and not claimed: from sessions that ended or stop, and what was due before `lateMs`
+   * where another worker could have it, a few of these. @param lateMs null: none of these @returns how many
+   */
+  withdraw(lateMs: number | null): Promise<number>;
+  /** Those that could be addressed. */
+  sessions(): Promise<number[]>;
+  /** The parts that nobody has claimed are to be spread anew: workers came. @returns how many */
+  spread(): Promise<number>;
+  /** This session takes no more; what is addressed to it and not claimed goes to others. */
+  drain(sessionId: number): Promise<void>;
+}

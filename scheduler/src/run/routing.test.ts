@@ -1,0 +1,286 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { limitEvents, limitPolicies, limitTable } from "../../test/oracle/limit-table.ts";
+import { addressEvents, addressStates, addressTable } from "../../test/oracle/route-table.ts";
+import { seeded } from "../base/random.ts";
+import type { PolicyParts, Route } from "../task/policies.ts";
+import { byHash, choose, eligible, type LiveWorker, type RouteRun, type Turns, turnTaken } from "./routing.ts";
+
+const worker = (node: string, more: Partial<LiveWorker> = {}): LiveWorker => ({
+  node,
+  sessionId: node.charCodeAt(0),
+  labels: {},
+  capacity: 10,
+  load: 0,
+  ofTask: 0,
+  ...more,
+});
+const workers = (count: number) => Array.from({ length: count }, (_, i) => worker(`w${i}`, { sessionId: i + 1 }));
+const whole = (runId: number, key: string | null = null): RouteRun => ({ runId, key, shard: null });
+
+/** Lets the policy place so many runs one after the other, as the router does. @returns who had each */
+function place(policies: PolicyParts, view: LiveWorker[], runs: RouteRun[], turns: Turns = new Map(), seed = 7) {
+  const random = seeded(seed);
+  const live = view.map((one) => ({ ...one }));
+  let now = turns;
+  const nodes = runs.map((run) => {
+    const chosen = choose(policies, live, run, now, random);
+    if (!chosen) return null;
+    chosen.load++;
+    chosen.ofTask++;
+    now = turnTaken(now, chosen.node);
+    return chosen.node;
+  });
+  return { nodes, turns: now };
+}
+const count = (nodes: (string | null)[]) => {
+  const counts = new Map<string | null, number>();
+  for (const node of nodes) counts.set(node, (counts.get(node) ?? 0) + 1);
+  return counts;
+};
+const runs = (many: number) => Array.from({ length: many }, (_, i) => whole(i, `key-${i}`));
+
+describe("distribution", () => {
+  it.each([
+    ["random", { route: { by: "random" } }, 0.15],
+    ["round-robin", { route: { by: "round-robin" } }, 0],
+    ["least-loaded", { route: { by: "least-loaded" } }, 0],
+    ["least-recently-used", { route: { by: "least-recently-used" } }, 0],
+    ["hash", { route: { by: "hash" } }, 0.15],
+    ["labels alone", { labels: {} }, 0],
+  ] as const)("%s: an equal share for each of 5 workers", (_name, policies, tolerance) => {
+    const { nodes } = place(policies, workers(5), runs(5_000));
+    for (const [node, share] of count(nodes))
+      expect(Math.abs(share / 1_000 - 1), String(node)).toBeLessThanOrEqual(tolerance);
+    expect(count(nodes).size).toBe(5);
+  });
+
+  it("round-robin goes round by name", () => {
+    expect(place({ route: { by: "round-robin" } }, workers(3), runs(5)).nodes).toEqual(["w0", "w1", "w2", "w0", "w1"]);
+  });
+
+  it("least-loaded goes by the share of each one's capacity", () => {
+    const view = [worker("big", { capacity: 30 }), worker("small", { capacity: 10 })];
+    expect(count(place({ route: { by: "least-loaded" } }, view, runs(400)).nodes)).toEqual(
+      new Map([
+        ["big", 300],
+        ["small", 100],
+      ]),
+    );
+    const busy = [worker("a", { load: 9 }), worker("b", { load: 1 })];
+    expect(place({ route: { by: "least-loaded" } }, busy, runs(1)).nodes).toEqual(["b"]);
+  });
+
+  it("least-recently-used: who was never used comes first, then who waited longest", () => {
+    const turns = new Map([
+      ["w0", 9],
+      ["w1", 3],
+    ]);
+    expect(place({ route: { by: "least-recently-used" } }, workers(3), runs(4), turns).nodes).toEqual([
+      "w2",
+      "w1",
+      "w0",
+      "w2",
+    ]);
+  });
+
+  it("sticky stays with one", () => {
+    expect(count(place({ route: { by: "sticky" } }, workers(5), runs(100)).nodes).size).toBe(1);
+  });
+
+  it("shards: as many each, to within one", () => {
+    const parts = Array.from({ length: 17 }, (_, i): RouteRun => ({ runId: i, key: null, shard: [i, 17] }));
+    const counts = [...count(place({ route: { by: "shards", shards: 17 } }, workers(5), parts).nodes).values()];
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+  });
+
+  it("pinned: that one and nobody else; broadcast: each part its own", () => {
+    expect(place({ route: { by: "pin", node: "w3" } }, workers(5), runs(2)).nodes).toEqual(["w3", "w3"]);
+    expect(place({ route: { by: "pin", node: "w9" } }, workers(5), runs(1)).nodes).toEqual([null]);
+    const parts = ["w1", "w4", "gone"].map((key, i): RouteRun => ({ runId: i, key, shard: [i, 3] }));
+    expect(place({ route: { by: "broadcast" } }, workers(5), parts).nodes).toEqual(["w1", "w4", null]);
+  });
+
+  it("labels combine with any of them, and all must be there", () => {
+    const view = [
+      worker("a", { labels: { gpu: "a100" } }),
+      worker("b"),
+      worker("c", { labels: { gpu: "a100", zone: "eu" } }),
+    ];
+    for (const by of ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "hash"] as const) {
+      const nodes = count(place({ route: { by }, labels: { gpu: "a100" } }, view, runs(100)).nodes);
+      expect(
+        [...nodes.keys()].filter((node) => node !== "a" && node !== "c"),
+        by,
+      ).toEqual([]);
+      expect(place({ route: { by }, labels: { gpu: "a100", zone: "eu" } }, view, runs(1)).nodes, by).toEqual(["c"]);
+    }
+    expect(place({ labels: { gpu: "h100" } }, view, runs(1)).nodes).toEqual([null]);
+    expect(eligible({ labels: { gpu: "a100" } }, view).map(({ node }) => node)).toEqual(["a", "c"]);
+  });
+
+  it("a limit by worker is never passed: what has no room waits, and hash and pin wait for theirs", () => {
+    const limit = { perKey: null, perWorker: 2 };
+    for (const by of ["random", "round-robin", "least-loaded", "least-recently-used", "sticky"] as const) {
+      const counts = count(place({ route: { by }, limit }, workers(3), runs(10)).nodes);
+      expect(counts, by).toEqual(
+        new Map([
+          ["w0", 2],
+          ["w1", 2],
+          ["w2", 2],
+          [null, 4],
+        ]),
+      );
+    }
+    const same = Array.from({ length: 5 }, (_, i) => whole(i, "one key"));
+    expect(count(place({ route: { by: "hash" }, limit }, workers(3), same).nodes).get(null)).toBe(3);
+  });
+});
+
+describe("churn", () => {
+  const owners = (view: LiveWorker[]) => runs(5_000).map(({ key }) => byHash(view, key as string)?.node as string);
+
+  it("hash: when one of n leaves only its own keys move, at most about 1/n, and evenly; when it comes back, back", () => {
+    const before = owners(workers(10));
+    const after = owners(workers(10).filter(({ node }) => node !== "w3"));
+    const moved = before.flatMap((node, i) => (node === after[i] ? [] : [{ from: node, to: after[i] as string }]));
+    expect(new Set(moved.map(({ from }) => from))).toEqual(new Set(["w3"]));
+    expect(moved.length).toBeLessThan((5_000 / 10) * 1.2);
+    const gained = count(moved.map(({ to }) => to));
+    expect(gained.size).toBe(9);
+    for (const [node, share] of gained) expect(share, String(node)).toBeLessThan((moved.length / 9) * 1.7);
+    expect(owners(workers(10))).toEqual(before);
+  });
+
+  it("round-robin goes on behind one that left, and takes in one that came", () => {
+    const first = place({ route: { by: "round-robin" } }, workers(3), runs(2));
+    const without = workers(3).filter(({ node }) => node !== "w1");
+    const second = place({ route: { by: "round-robin" } }, without, runs(2), first.turns);
+    expect(second.nodes).toEqual(["w2", "w0"]);
+    expect(place({ route: { by: "round-robin" } }, workers(4), runs(4), second.turns).nodes).toEqual([
+      "w1",
+      "w2",
+      "w3",
+      "w0",
+    ]);
+  });
+
+  it("least-recently-used: one that came is next", () => {
+    const first = place({ route: { by: "least-recently-used" } }, workers(3), runs(30));
+    expect(place({ route: { by: "least-recently-used" } }, workers(4), runs(1), first.turns).nodes).toEqual(["w3"]);
+  });
+
+  it("least-loaded: one that came takes what the others have too much of", () => {
+    const view = [...workers(2).map((one) => ({ ...one, load: 5 })), worker("new")];
+    expect(count(place({ route: { by: "least-loaded" } }, view, runs(5)).nodes)).toEqual(new Map([["new", 5]]));
+  });
+
+  it("random: one that left has nothing, the rest an equal share", () => {
+    const counts = count(place({ route: { by: "random" } }, workers(4).slice(1), runs(3_000)).nodes);
+    expect(counts.size).toBe(3);
+    for (const share of counts.values()) expect(Math.abs(share / 1_000 - 1)).toBeLessThan(0.15);
+  });
+
+  it("sticky fails over, stays there, and does not jump back", () => {
+    const first = place({ route: { by: "sticky" } }, workers(3), runs(1));
+    const [node] = first.nodes;
+    const failed = place(
+      { route: { by: "sticky" } },
+      workers(3).filter((one) => one.node !== node),
+      runs(3),
+      first.turns,
+    );
+    expect(count(failed.nodes).size).toBe(1);
+    expect(failed.nodes[0]).not.toBe(node);
+    expect(place({ route: { by: "sticky" } }, workers(3), runs(1), failed.turns).nodes[0]).toBe(failed.nodes[0]);
+  });
+
+  it("pinned waits for its worker; with nobody at all everything waits", () => {
+    for (const by of ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "hash"] as const)
+      expect(place({ route: { by } }, [], runs(1)).nodes, by).toEqual([null]);
+    expect(place({ route: { by: "pin", node: "w0" } }, workers(3).slice(1), runs(1)).nodes).toEqual([null]);
+  });
+
+  it("shards: spread anew over those that live they are even again", () => {
+    const parts = Array.from({ length: 12 }, (_, i): RouteRun => ({ runId: i, key: null, shard: [i, 12] }));
+    for (const many of [4, 3, 6]) {
+      const counts = [...count(place({ route: { by: "shards", shards: 12 } }, workers(many), parts).nodes).values()];
+      expect(counts, String(many)).toEqual(Array.from({ length: many }, () => 12 / many));
+    }
+  });
+});
+
+/** Every strategy, by its type: one that is added has its share and its churn asked for here. */
+const strategies: Record<Route["by"], { route: Route; shares: (of: number) => number[] }> = (() => {
+  const even = (of: number) => Array.from({ length: of }, () => 120 / of);
+  const one = (of: number) => [120, ...Array.from({ length: of - 1 }, () => 0)];
+  return {
+    random: { route: { by: "random" }, shares: even },
+    "round-robin": { route: { by: "round-robin" }, shares: even },
+    "least-loaded": { route: { by: "least-loaded" }, shares: even },
+    "least-recently-used": { route: { by: "least-recently-used" }, shares: even },
+    hash: { route: { by: "hash" }, shares: even },
+    sticky: { route: { by: "sticky" }, shares: one },
+    pin: { route: { by: "pin", node: "w0" }, shares: one },
+    broadcast: { route: { by: "broadcast" }, shares: even },
+    shards: { route: { by: "shards", shards: 120 }, shares: even },
+  };
+})();
+
+describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
+  const split = by === "broadcast" || by === "shards";
+  /** 120 runs, or parts; those of a broadcast are made for the workers there are. */
+  const asked = (view: LiveWorker[]) =>
+    Array.from({ length: 120 }, (_, i): RouteRun => {
+      const key = by === "broadcast" ? (view[i % view.length]?.node ?? "") : `key-${i}`;
+      return { runId: i, key, shard: split ? [i, 120] : null };
+    });
+  const counts = (nodes: (string | null)[]) => [...count(nodes).values()].sort((a, b) => b - a);
+  const near = (seen: number[], wanted: number[]) => {
+    const tolerance = by === "random" || by === "hash" ? 0.6 : 0;
+    wanted.forEach((share, at) => {
+      expect(Math.abs((seen[at] ?? 0) - share), JSON.stringify(seen)).toBeLessThanOrEqual(share * tolerance);
+    });
+  };
+
+  it("distribution: what it says, for 1 to 6 workers", () => {
+    for (let many = 1; many <= 6; many++) {
+      const { nodes } = place({ route }, workers(many), asked(workers(many)));
+      expect(nodes).not.toContain(null);
+      near(counts(nodes), shares(many));
+    }
+  });
+
+  it("churn: one that left has nothing, all is placed with those that may have it, and one that comes has its share", () => {
+    const before = place({ route }, workers(4), asked(workers(4)));
+    const without = workers(4).filter(({ node }) => node !== "w2");
+    const after = place({ route }, without, asked(without), before.turns);
+    expect(after.nodes).not.toContain("w2");
+    expect(after.nodes).not.toContain(null);
+    near(counts(after.nodes), shares(3));
+    const back = place({ route }, workers(4), asked(workers(4)), after.turns);
+    near(counts(back.nodes), shares(4));
+    // Whom a pin or a broadcast's part is for cannot be replaced.
+    const w0 = without.filter(({ node }) => node !== "w0");
+    const lost = place({ route }, w0, asked(workers(4)), after.turns).nodes.filter((node) => node === null);
+    expect(lost).toHaveLength(by === "pin" ? 120 : by === "broadcast" ? 60 : 0);
+    expect(place({ route }, [], asked(workers(1))).nodes.every((node) => node === null)).toBe(true);
+  });
+});
+
+describe("the tables", () => {
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), "utf8");
+
+  it("docs/routing.md shows every state × every event of an addressed run", () => {
+    for (const event of addressEvents)
+      expect(page("routing")).toContain(
+        row([event, ...addressStates.map((state) => addressTable[state][event] ?? "–")]),
+      );
+  });
+
+  it("docs/limits.md shows every policy × every event", () => {
+    for (const event of limitEvents)
+      expect(page("limits")).toContain(row([event, ...limitPolicies.map((policy) => limitTable[policy][event])]));
+  });
+});

@@ -1,0 +1,131 @@
+/**
+ * Who is to run a run: pure choices over the workers that live now. Nothing here knows of the store; the store's
+ * conditional write decides whether a choice comes in time.
+ */
+import type { Random } from "../base/random.ts";
+import type { PolicyParts, Route } from "../task/policies.ts";
+
+/** A worker that lives, serves the task's group, and does not stop. */
+export interface LiveWorker {
+  node: string;
+  sessionId: number;
+  labels: Readonly<Record<string, string>>;
+  /** How many runs it takes at once; null: not known. */
+  capacity: number | null;
+  /** Runs that it has or that are addressed to it. */
+  load: number;
+  /** Of these, runs of the task in question. */
+  ofTask: number;
+}
+
+/** What a choice depends on of the run. */
+export interface RouteRun {
+  runId: number;
+  /** Its limit key, or its key; null: neither. */
+  key: string | null;
+  /** Its part and the number of parts; null: it is whole. */
+  shard: readonly [index: number, total: number] | null;
+}
+
+/** Of a task, when each node was given a run: the higher, the later. Nodes that are gone stay in it. */
+export type Turns = ReadonlyMap<string, number>;
+
+type Policies = Pick<PolicyParts, "route" | "labels" | "limit">;
+
+/** Those that may run the task: with all of its labels, and the one it is pinned to. */
+export function eligible({ route, labels = {} }: Policies, view: readonly LiveWorker[]): LiveWorker[] {
+  const wanted = Object.entries(labels);
+  return view.filter(
+    (worker) =>
+      wanted.every(([name, value]) => worker.labels[name] === value) &&
+      (route?.by !== "pin" || worker.node === route.node),
+  );
+}
+
+/** @returns undefined: nobody can take it now, so it waits */
+export function choose(
+  policies: Policies,
+  view: readonly LiveWorker[],
+  run: RouteRun,
+  turns: Turns,
+  random: Random,
+): LiveWorker | undefined {
+  const able = eligible(policies, view);
+  const most = policies.limit?.perWorker ?? Number.POSITIVE_INFINITY;
+  const free = able.filter(({ ofTask }) => ofTask < most);
+  const by = policies.route?.by ?? "least-loaded";
+  // The others wait for room at the one that they belong to.
+  if (by === "hash") return roomAt(byHash(able, run.key ?? String(run.runId)), free);
+  if (by === "broadcast")
+    return roomAt(
+      able.find(({ node }) => node === run.key),
+      free,
+    );
+  return strategies[by](free, run, turns, random);
+}
+
+/** The state after a choice: the node's turn was the last. */
+export function turnTaken(turns: Turns, node: string): Map<string, number> {
+  return new Map(turns).set(node, latest(turns).turn + 1);
+}
+
+type Strategy = (free: readonly LiveWorker[], run: RouteRun, turns: Turns, random: Random) => LiveWorker | undefined;
+
+const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> = {
+  random: (free, _run, _turns, random) => free[Math.floor(random.next() * free.length)],
+  /** By name, the one after the last that had a turn, also when that one is gone. */
+  "round-robin": (free, _run, turns) => {
+    const { node } = latest(turns);
+    const ring = [...free].sort(byName);
+    return ring.find((worker) => worker.node > node) ?? ring[0];
+  },
+  /** By its share of its own capacity; of equals the one whose turn is longest ago. */
+  "least-loaded": (free, _run, turns) =>
+    least(free, (a, b) => loadOf(a) - loadOf(b) || turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
+  "least-recently-used": (free, _run, turns) =>
+    least(free, (a, b) => turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
+  /** The one that had the last; when it is gone or full, the least loaded, which is then the one. */
+  sticky: (free, run, turns, random) =>
+    free.find(({ node }) => node === latest(turns).node) ?? strategies["least-loaded"](free, run, turns, random),
+  pin: (free) => free[0],
+  /** As many parts each; of equals the one that the part falls to, so that a part tends to come to the same one. */
+  shards: (free, { shard }) => {
+    const part = String(shard?.[0] ?? 0);
+    return least(free, (a, b) => a.ofTask - b.ofTask || weight(part, b.node) - weight(part, a.node) || byName(a, b));
+  },
+};
+
+/**
+ * Rendezvous: each worker draws a number for the key, the highest has it. When one leaves, only its keys move, in equal
+ * parts to the others; when one comes, it gets its share from all.
+ */
+export function byHash(view: readonly LiveWorker[], key: string): LiveWorker | undefined {
+  return least(view, (a, b) => weight(key, b.node) - weight(key, a.node) || byName(a, b));
+}
+
+/** 32 bits of FNV-1a, mixed once more: names that differ in one letter must draw independently. */
+function weight(key: string, node: string): number {
+  let hash = 0x811c9dc5;
+  for (const text of [node, "\0", key]) {
+    for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+const roomAt = (worker: LiveWorker | undefined, free: readonly LiveWorker[]) =>
+  worker && free.includes(worker) ? worker : undefined;
+const byName = (a: LiveWorker, b: LiveWorker) => (a.node < b.node ? -1 : a.node > b.node ? 1 : 0);
+const loadOf = ({ load, capacity }: LiveWorker) => load / Math.max(capacity ?? 1, 1);
+const turnOf = (turns: Turns, { node }: LiveWorker) => turns.get(node) ?? 0;
+
+function least(view: readonly LiveWorker[], compare: (a: LiveWorker, b: LiveWorker) => number): LiveWorker | undefined {
+  return view.reduce<LiveWorker | undefined>((best, one) => (best && compare(best, one) <= 0 ? best : one), undefined);
+}
+
+function latest(turns: Turns): { node: string; turn: number } {
+  let last = { node: "", turn: 0 };
+  for (const [node, turn] of turns) if (turn > last.turn) last = { node, turn };
+  return last;
+}

@@ -1,0 +1,94 @@
+import type { Json } from "../base/json.ts";
+import type { LiveState, Outcome } from "./run.ts";
+
+/** `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
+export type RunSource = "slot" | "enqueue" | "manual" | "child" | "after" | "chain" | "join";
+
+export interface EnqueueWrite {
+  taskId: number;
+  payload: string | null;
+  dueMs: number;
+  key: string | null;
+  /** By which it is limited and hashed; null or absent: its key. */
+  limitKey?: string | null;
+  /** A number that was drawn for it before: a run that has it is this one. */
+  runId?: number | undefined;
+  /** null: the task's. */
+  priority: number | null;
+  source: RunSource;
+  /** Of a traced enqueue: the span, as traceparent writes it. Kept beside the run. */
+  context?: string | undefined;
+}
+
+/** From where a traced run comes: whoever enqueued it, or a run that began it. */
+export interface RunOrigin {
+  runId: number;
+  context: string;
+  createdMs: number;
+  /** It goes on from a run, or comes after several. */
+  apart: boolean;
+}
+
+export interface Enqueued {
+  runId: number;
+  /** False: a live run of this task had the key already, and this is that run. */
+  created: boolean;
+}
+
+export interface RunRecord {
+  runId: number;
+  task: string;
+  taskId: number;
+  version: number;
+  state: LiveState | Outcome;
+  source: RunSource;
+  priority: number;
+  key: string | null;
+  slotMs: number | null;
+  dueMs: number;
+  createdMs: number;
+  claimedMs: number | null;
+  startedMs: number | null;
+  endedMs: number | null;
+  attempt: number;
+  fence: number | null;
+  node: string | null;
+  /** To whom it is addressed, while nobody has claimed it. */
+  addressee?: string | null;
+  limitKey?: string | null;
+  shard?: [index: number, total: number] | null;
+  payload: Json;
+  progress: Json;
+  result: Json;
+  error: Json;
+}
+
+export interface AttemptRecord {
+  attempt: number;
+  fence: number;
+  node: string | null;
+  claimedMs: number | null;
+  startedMs: number | null;
+  endedMs: number;
+  outcome: string;
+  error: Json;
+}
+
+export interface LogLine {
+  runId: number;
+  /** For whoever must ask whether the line's writer has the run. */
+  fence?: number;
+  attempt: number;
+  atMs: number;
+  level: "debug" | "info" | "warn" | "error";
+  message: string;
+  fields: Json;
+}
+
+export interface RunFilter {
+  task?: string;
+  states?: (LiveState | Outcome)[];
+  /** Ended or due at or after. */
+  sinceMs?: number;
+  limit: number;
+}

@@ -1,0 +1,127 @@
+/**
+ * Blackout windows: times in which slots of a task do not start. A slot that would become due in one is skipped, or runs at
+ * the window's end. Only slots: what is enqueued, tried again or waits for a place is not held back.
+ */
+import { beginOf, dayMs, localDayOf } from "./calendar.ts";
+import type { Judgement } from "./schedule.ts";
+import { zoneOf } from "./zone.ts";
+
+/** As a task's definition has it. Its end is the first moment outside. */
+export type BlackoutWindow =
+  | {
+      /** Local times of day, "22:00"; one that ends before it begins goes over midnight. */
+      from: string;
+      to: string;
+      zone: string;
+      /** The days on which it begins, 0 (Sunday) to 6; null: every day. */
+      days: number[] | null;
+      then: "skip" | "delay";
+    }
+  | {
+      fromMs: number;
+      toMs: number;
+      then: "skip" | "delay";
+    };
+
+/** A slot that windows would delay by more is skipped. */
+const delayedMaxMs = 366 * dayMs;
+
+export const minutesOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
+
+interface Occurrence {
+  startMs: number;
+  endMs: number;
+}
+
+/** The occurrence of the window that holds this instant; null: it lies outside. */
+export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | null {
+  if ("fromMs" in window)
+    return ms >= window.fromMs && ms < window.toMs ? { startMs: window.fromMs, endMs: window.toMs } : null;
+  const zone = zoneOf(window.zone);
+  const [from, to] = [minutesOf(window.from), minutesOf(window.to)];
+  const span = zone.at(ms);
+  const today = localDayOf(zone, ms);
+  // It began today, or yesterday and goes over midnight.
+  for (const day of to <= from ? [today - 1, today] : [today]) {
+    if (window.days !== null && !window.days.includes((((day + 4) % 7) + 7) % 7)) continue;
+    const first = day * dayMs + from * 60_000;
+    const last = (to <= from ? day + 1 : day) * dayMs + to * 60_000;
+    const [startMs, endMs] = [beginOf(zone, first), beginOf(zone, last)];
+    if (ms >= startMs && ms < endMs) return { startMs, endMs };
+    // These are the first of two passes of a repeated hour; in the second the window comes again.
+    const again = { startMs: Math.max(span.from, first - span.offset), endMs: last - span.offset };
+    if (ms < span.from - span.entered && ms >= again.startMs && ms < again.endMs) return again;
+  }
+  return null;
+}
+
+const wordsOf = (window: BlackoutWindow) =>
+  "fromMs" in window
+    ? `blackout ${new Date(window.fromMs).toISOString()} to ${new Date(window.toMs).toISOString()}`
+    : `blackout ${window.from} to ${window.to} ${window.zone}`;
+
+/** Windows that delay lead from one to the next: what comes of an instant, to be looked at once in a long row of them. */
+export type Steps = Map<number, Step>;
+
+interface Step {
+  /** The last window that holds the instant, the first that says skip before all; undefined: none. */
+  window: BlackoutWindow | undefined;
+  endMs: number;
+}
+
+/** A row of windows longer than this is remembered: where they leave no gap, each judgement would follow it for a year. */
+const shortRow = 16;
+const stepsKept = 2_000;
+
+function stepFrom(windows: readonly BlackoutWindow[], at: number): Step {
+  const step: Step = { window: undefined, endMs: at };
+  for (const window of windows) {
+    const held = occurrenceAt(window, at);
+    if (held === null) continue;
+    if (window.then === "skip") return { window, endMs: held.endMs };
+    step.endMs = Math.max(step.endMs, held.endMs);
+    step.window = window;
+  }
+  return step;
+}
+
+function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: number): Step {
+  let step = steps.get(at);
+  if (!step) {
+    step = stepFrom(windows, at);
+    if (steps.size >= stepsKept) steps.clear();
+    steps.set(at, step);
+  }
+  return step;
+}
+
+/** How long what is due later is held by the same windows. Others that begin and end meanwhile only add to them. */
+function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
+  const held = windows.map((window) => occurrenceAt(window, dueMs));
+  const endMs = Math.min(...held.map((one) => one?.endMs ?? Number.POSITIVE_INFINITY));
+  const begun = windows.map((window, at) => (held[at] ? endMs : (occurrenceAt(window, endMs - 1)?.startMs ?? endMs)));
+  return Math.min(...begun);
+}
+
+/**
+ * What the windows make of a run due then; undefined: nothing. One that says skip holds over those that delay. With a skip,
+ * what becomes due before `untilMs` is skipped as well.
+ */
+export function blackedOut(
+  windows: readonly BlackoutWindow[],
+  dueMs: number,
+  steps: Steps = new Map(),
+): Judgement | undefined {
+  let at = dueMs;
+  let last: BlackoutWindow | undefined;
+  for (let passed = 0; at - dueMs <= delayedMaxMs; passed++) {
+    const { window, endMs } = passed < shortRow ? stepFrom(windows, at) : rememberedStep(steps, windows, at);
+    if (window?.then === "skip")
+      return { dueMs, skipped: wordsOf(window), untilMs: passed === 0 ? endMs : heldAlike(windows, dueMs) };
+    if (!window) return last && { dueMs: at, note: `${wordsOf(last)}: delayed` };
+    last = window;
+    at = endMs;
+  }
+  const skipped = `${last ? wordsOf(last) : "blackout"}: it would be delayed by more than a year`;
+  return { dueMs, skipped, untilMs: at - delayedMaxMs };
+}

@@ -1,0 +1,378 @@
+/**
+ * Business calendars: which days are worked, in one zone, and what that makes of a task's slots. A slot on a day that the
+ * task does not run on is skipped, or moved to the next or the last day before that it does run on, at the same local time.
+ * Pure: the store keeps calendars (see calendar-store.ts), every node computes alike. See docs/calendars.md.
+ */
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { judgedSchedule } from "./judged-schedule.ts";
+import type { Judgement, Schedule } from "./schedule.ts";
+import { endOfTime, type Zone, zoneOf } from "./zone.ts";
+
+export interface CalendarContent {
+  /** Its days, and the local times of slots that are moved, are this zone's. */
+  zone: string;
+  /** 0 (Sunday) to 6; ascending. */
+  weekend: number[];
+  /** "2026-12-25", ascending. */
+  holidays: string[];
+}
+
+export interface Calendar extends CalendarContent {
+  name: string;
+  version: number;
+}
+
+/** A task's own rule, part of its definition. */
+export interface CalendarRule {
+  name: string;
+  /** A holiday here is any day that is not worked: weekends too. */
+  on: "working-days" | "holidays";
+  otherwise: "skip" | "next" | "previous";
+}
+
+export const dayMs = 86_400_000;
+/** No slot is moved further than this; one that would have to be is skipped. */
+export const movedDaysMax = 400;
+const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+
+export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
+
+/** The number of days since 1970-01-01 of a text such as 2026-12-25. @throws CALENDAR_INVALID */
+export function dayOfText(text: string): number {
+  if (typeof text !== "string") throw invalid(`${shownValue(text)} is no date`, "Write dates as 2026-12-25.");
+  const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  if (Number.isNaN(ms) || dayText(ms / dayMs) !== text)
+    throw invalid(`${JSON.stringify(text.slice(0, 40))} is no date`, "Write dates as 2026-12-25.");
+  return ms / dayMs;
+}
+
+/** "sat" or "Saturday" → 6. @throws CALENDAR_INVALID */
+export function weekdayOf(text: string): number {
+  const day = weekdays.indexOf(text.trim().slice(0, 3).toLowerCase() as (typeof weekdays)[number]);
+  if (day < 0) throw invalid(`${JSON.stringify(text.slice(0, 40))} is no day of the week`, "Write sun, mon, … sat.");
+  return day;
+}
+
+/** @throws CALENDAR_INVALID, ZONE_UNKNOWN */
+export function calendarContent(given: { zone: string; weekend: number[]; holidays: string[] }): CalendarContent {
+  const zone = zoneOf(given.zone).name;
+  for (const name of ["weekend", "holidays"] as const)
+    if (!Array.isArray(given[name])) throw invalid(`${name} is ${shownValue(given[name])}`, "Give a list.");
+  if (!Array.from(given.weekend).every((day) => Number.isInteger(day) && day >= 0 && day <= 6))
+    throw invalid(`${shownValue(given.weekend)} are no days of the week`, "Give numbers from 0 (Sunday) to 6.");
+  const weekend = [...new Set(given.weekend)].sort((a, b) => a - b);
+  if (weekend.length === 7) throw invalid("every day is weekend, so no day is worked", "Leave at least one.");
+  const days = [...new Set(Array.from(given.holidays, dayOfText))].sort((a, b) => a - b);
+  if (days.length > limits.calendarDays)
+    throw invalid(`has ${days.length} holidays; the limit is ${limits.calendarDays}`, "Leave out what is long past.");
+  return { zone, weekend, holidays: days.map(dayText) };
+}
+
+/** The instant at which clocks in the zone show this local time: the first of two, and later by the gap in a gap. */
+export function instantAt(zone: Zone, local: number): number {
+  const early = local - zone.at(local - dayMs).offset;
+  if (early + zone.at(early).offset === local) return early;
+  const late = local - zone.at(local + dayMs).offset;
+  return late + zone.at(late).offset === local ? late : early;
+}
+
+/** The first instant at which clocks in the zone show this local time or a later one: in a gap, the gap's end. */
+export function beginOf(zone: Zone, local: number): number {
+  const instant = instantAt(zone, local);
+  const span = zone.at(instant);
+  return instant + span.offset === local ? instant : span.from;
+}
+
+const localOf = (zone: Zone, ms: number) => ms + zone.at(ms).offset;
+export const localDayOf = (zone: Zone, ms: number): number => Math.floor(localOf(zone, ms) / dayMs);
+
+/** When a day begins; one that no schedule reaches, at the end of time. */
+const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? beginOf(zone, day * dayMs) : endOfTime);
+
+/** Which days a task runs on. */
+export interface RunDays {
+  zone: Zone;
+  allows(day: number): boolean;
+  /** The first such day from a day on, or with −1 the last up to it; infinitely far where there is none. */
+  nearest(day: number, way: 1 | -1): number;
+}
+
+interface CompiledDays {
+  zone: Zone;
+  free: Set<number>;
+  /** The same, ascending. */
+  holidays: number[];
+  weekend: Set<number>;
+  /** From a holiday to the nearest day that is worked: a calendar may have years of holidays in a row. */
+  worked: Record<1 | -1, Map<number, number>>;
+}
+
+const compiled = new WeakMap<Calendar, CompiledDays>();
+
+function compile(calendar: Calendar): CompiledDays {
+  let known = compiled.get(calendar);
+  if (!known) {
+    const holidays = calendar.holidays.map((text) => Date.parse(`${text}T00:00:00Z`) / dayMs).sort((a, b) => a - b);
+    const weekend = new Set(calendar.weekend);
+    const worked = { 1: new Map<number, number>(), [-1]: new Map<number, number>() };
+    known = { zone: zoneOf(calendar.zone), free: new Set(holidays), holidays, weekend, worked };
+    compiled.set(calendar, known);
+  }
+  return known;
+}
+
+/** The first of January 1970 was a Thursday. */
+const weekdayOfDay = (day: number) => (((day + 4) % 7) + 7) % 7;
+
+export function runDays(calendar: Calendar, on: CalendarRule["on"]): RunDays {
+  const days = compile(calendar);
+  const { zone, free, weekend } = days;
+  const works = (day: number) => !free.has(day) && !weekend.has(weekdayOfDay(day));
+  if (on === "working-days") return { zone, allows: works, nearest: (day, way) => nearestWorked(days, day, way) };
+  return { zone, allows: (day) => !works(day), nearest: (day, way) => nearestFree(days, day, way) };
+}
+
+function nearestWorked({ free, weekend, worked }: CompiledDays, day: number, way: 1 | -1): number {
+  if (weekend.size === 7) return way * Number.POSITIVE_INFINITY;
+  const passed: number[] = [];
+  let at = day;
+  for (;;) {
+    if (free.has(at)) {
+      const known = worked[way].get(at);
+      if (known !== undefined) {
+        at = known;
+        break;
+      }
+      passed.push(at);
+    } else if (!weekend.has(weekdayOfDay(at))) break;
+    at += way;
+  }
+  for (const one of passed) worked[way].set(one, at);
+  return at;
+}
+
+function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | -1): number {
+  // How many lie before the day; on the way back it counts as one of them.
+  const before = way === 1 ? day : day + 1;
+  let [low, high] = [0, holidays.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((holidays[middle] as number) < before) low = middle + 1;
+    else high = middle;
+  }
+  let nearest = (way === 1 ? holidays[low] : holidays[low - 1]) ?? way * Number.POSITIVE_INFINITY;
+  for (let away = 0; away < 7; away++) {
+    const weekendDay = day + away * way;
+    if (!weekend.has(weekdayOfDay(weekendDay))) continue;
+    nearest = way === 1 ? Math.min(nearest, weekendDay) : Math.max(nearest, weekendDay);
+    break;
+  }
+  return nearest;
+}
+
+/** Why a day is not one that a task runs on, in a few words. */
+function whyNot(calendar: Calendar, day: number): string {
+  const { free, weekend } = compile(calendar);
+  const name = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][weekdayOfDay(day)];
+  const what = free.has(day) ? "a holiday" : weekend.has(weekdayOfDay(day)) ? `weekend (${name})` : "a working day";
+  return `calendar ${calendar.name}: ${dayText(day)} is ${what}`;
+}
+
+/** When the next day begins on which it runs; undefined where clocks are about to go back into the day before. */
+function untilAllowed({ zone, nearest }: RunDays, slotMs: number, day: number): number | undefined {
+  const { to, left } = zone.at(slotMs);
+  // Only where clocks go back: a span without a change ends where the zone's search has ended, and to look there extends it.
+  return left < 0 && localDayOf(zone, to) < day ? undefined : startOf(zone, nearest(day, 1));
+}
+
+/** A schedule whose slots on other days are told to be skipped, each at its own time. */
+const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
+  judgedSchedule(base, (slotMs, dueMs) => {
+    const day = localDayOf(days.zone, slotMs);
+    if (days.allows(day)) return undefined;
+    return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
+  });
+
+/** A part of a day whose slots are all moved by the same span; elsewhere than where clocks change it is the whole day. */
+interface Move {
+  day: number;
+  fromMs: number;
+  toMs: number;
+  byMs: number;
+}
+
+/** The spans of constant offset around a day. */
+function* spansAround(zone: Zone, day: number) {
+  const end = (day + 2) * dayMs;
+  for (let at = (day - 1) * dayMs; at < end; ) {
+    const { offset, left, to } = zone.at(at);
+    yield { fromMs: at, toMs: Math.min(to, end), offset, left };
+    at = to;
+  }
+}
+
+/** How the slots of one day come to lie on another. Moved times ascend within a part, and not always from one to the next. */
+function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
+  for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
+    const end = Math.min(toMs, (day + 1) * dayMs - offset);
+    let at = Math.max(fromMs, day * dayMs - offset);
+    for (const there of spansAround(zone, target)) {
+      const byMs = day === target ? 0 : (target - day) * dayMs + offset - there.offset;
+      // As `instantAt`: an offset holds on for local times in a gap after it, and for the first of two passes.
+      const last = Math.min(end, there.toMs + Math.max(there.left, 0) - byMs);
+      if (at >= last) continue;
+      yield { day, fromMs: at, toMs: last, byMs };
+      at = last;
+    }
+  }
+}
+
+/**
+ * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
+ * slot. Worked out a day at a time: what a day has is its own slots, and those of the days without work that are moved to it.
+ */
+export class MovingSchedule implements Schedule {
+  readonly #base: Schedule;
+  readonly #calendar: Calendar;
+  readonly #days: RunDays;
+  /** 1: to the next day, −1: to the last before. */
+  readonly #way: 1 | -1;
+  /** Of the day asked for last: consecutive slots mostly share it. */
+  #held: { target: number; moves: Move[] } | undefined;
+  constructor(base: Schedule, calendar: Calendar, days: RunDays, way: 1 | -1) {
+    this.#base = base;
+    this.#calendar = calendar;
+    this.#days = days;
+    this.#way = way;
+  }
+
+  words(): string {
+    return this.#base.words();
+  }
+
+  next(afterMs: number): number | null {
+    const { zone } = this.#days;
+    // From the day before: where clocks leave a day out, what lies on it comes on the next.
+    let start = localDayOf(zone, Math.max(afterMs, 0)) - 1;
+    if (this.#way === 1) start = this.#sources(this.#target(start))[0];
+    for (;;) {
+      const nominal = this.#base.next(startOf(zone, start) - 1);
+      if (nominal === null) return null;
+      const target = this.#target(localDayOf(zone, nominal));
+      const first = this.#firstOn(target, afterMs);
+      if (first !== null) return first;
+      start = this.#sources(target)[1] + 1;
+    }
+  }
+
+  previous(beforeMs: number): number | null {
+    const { zone } = this.#days;
+    let end = localDayOf(zone, Math.max(beforeMs, 0)) + 1;
+    if (this.#way === -1) end = this.#sources(this.#target(end))[1];
+    for (;;) {
+      const nominal = this.#base.previous(startOf(zone, end + 1));
+      if (nominal === null) return null;
+      const target = this.#target(localDayOf(zone, nominal));
+      const last = this.#lastOn(target, beforeMs);
+      if (last !== null) return last;
+      end = this.#sources(target)[0] - 1;
+    }
+  }
+
+  judge(slotMs: number, dueMs: number): Judgement | undefined {
+    const { zone, allows } = this.#days;
+    const day = localDayOf(zone, slotMs);
+    if (!allows(day)) {
+      const why = `${whyNot(this.#calendar, day)}, and no other day is within ${movedDaysMax} days`;
+      return { dueMs, skipped: why, untilMs: untilAllowed(this.#days, slotMs, day) };
+    }
+    const moved = new Set<number>();
+    for (const move of this.#movesTo(day)) {
+      const nominal = slotMs - move.byMs;
+      if (move.day === day || nominal < move.fromMs || nominal >= move.toMs) continue;
+      if (this.#base.next(nominal - 1) === nominal) moved.add(move.day);
+    }
+    if (moved.size === 0) return undefined;
+    return { dueMs, note: `calendar ${this.#calendar.name}: moved from ${[...moved].map(dayText).join(", ")}` };
+  }
+
+  /** Slots of days still to come whose moved time is not after `nowMs`: a new calendar or task finds them past already. */
+  passedBy(nowMs: number, most: number): number[] {
+    const target = this.#target(localDayOf(this.#days.zone, nowMs));
+    const passed = new Set<number>();
+    if (this.#way === 1 || !this.#days.allows(target)) return [];
+    for (const { day, fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (day === target) continue;
+      let nominal = this.#base.next(Math.max(nowMs, fromMs - 1));
+      while (nominal !== null && nominal < toMs && nominal + byMs <= nowMs && passed.size < most) {
+        passed.add(nominal + byMs);
+        nominal = this.#base.next(nominal);
+      }
+    }
+    return [...passed];
+  }
+
+  /** Where the slots of a day go; the day itself when there is no other near enough. */
+  #target(day: number): number {
+    const target = this.#days.nearest(day, this.#way);
+    return Math.abs(target - day) <= movedDaysMax ? target : day;
+  }
+
+  /** The first and the last of the days whose slots lie on this one, itself included. */
+  #sources(target: number): [number, number] {
+    const { allows, nearest } = this.#days;
+    if (!allows(target)) return [target, target];
+    return this.#way === 1
+      ? [Math.max(nearest(target - 1, -1) + 1, target - movedDaysMax), target]
+      : [target, Math.min(nearest(target + 1, 1) - 1, target + movedDaysMax)];
+  }
+
+  /** Of all of them, the nearest day first. */
+  #movesTo(target: number): readonly Move[] {
+    if (this.#held?.target !== target) {
+      const [first, last] = this.#sources(target);
+      const moves: Move[] = [];
+      for (let away = 0; away <= last - first; away++)
+        moves.push(...movesOf(this.#days.zone, target - away * this.#way, target));
+      this.#held = { target, moves };
+    }
+    return this.#held.moves;
+  }
+
+  /** The first slot after an instant that comes to lie on a day. */
+  #firstOn(target: number, afterMs: number): number | null {
+    if (startOf(this.#days.zone, target + 2) <= afterMs) return null;
+    let first = Number.POSITIVE_INFINITY;
+    for (const { fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (toMs + byMs <= afterMs || fromMs + byMs >= first) continue;
+      const nominal = this.#base.next(Math.max(fromMs - 1, afterMs - byMs));
+      if (nominal !== null && nominal < toMs) first = Math.min(first, nominal + byMs);
+    }
+    return first === Number.POSITIVE_INFINITY ? null : first;
+  }
+
+  /** The last one before an instant. */
+  #lastOn(target: number, beforeMs: number): number | null {
+    if (startOf(this.#days.zone, target) >= beforeMs) return null;
+    let last = Number.NEGATIVE_INFINITY;
+    for (const { fromMs, toMs, byMs } of this.#movesTo(target)) {
+      if (fromMs + byMs >= beforeMs || toMs + byMs <= last) continue;
+      const nominal = this.#base.previous(Math.min(toMs, beforeMs - byMs));
+      if (nominal !== null && nominal >= fromMs) last = Math.max(last, nominal + byMs);
+    }
+    return last === Number.NEGATIVE_INFINITY ? null : last;
+  }
+}
+
+/** What a task's rule makes of its schedule. */
+export function calendarSchedule(base: Schedule, rule: CalendarRule, calendar: Calendar): Schedule {
+  const days = runDays(calendar, rule.on);
+  if (rule.otherwise === "skip") return skipping(base, calendar, days);
+  return new MovingSchedule(base, calendar, days, rule.otherwise === "next" ? 1 : -1);
+}
+
+function invalid(what: string, hint: string): CarillonError {
+  return new CarillonError("CALENDAR_INVALID", `calendar: ${what}`, { hint });
+}

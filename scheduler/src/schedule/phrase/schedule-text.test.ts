@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest";
+import { caught } from "../../../test/support/caught.ts";
+import { readSchedule } from "../../task/kinds/schedule.ts";
+import { compileSchedule, cron, every, nextSlots, rrule } from "../schedule.ts";
+import { scheduleOfText } from "./schedule-text.ts";
+import { spreadCron } from "./spread-cron.ts";
+
+const zone = "Europe/Berlin";
+
+describe("a schedule in one text", () => {
+  it.each([
+    ["0 9 * * *", cron("0 9 * * *", { zone })],
+    ["@daily", cron("@daily", { zone })],
+    ["TZ=Asia/Tokyo 0 9 * * *", cron("0 9 * * *", { zone: "Asia/Tokyo" })],
+    ["CRON_TZ=Asia/Tokyo @daily", cron("@daily", { zone: "Asia/Tokyo" })],
+    ["@every 1h30m", every("90m")],
+    ["TZ=Asia/Tokyo @every 5m", every("5m")],
+    ["every weekday at 9:30", cron("30 9 * * MON-FRI", { zone })],
+    ["every weekday at 9:30, Asia/Tokyo", cron("30 9 * * MON-FRI", { zone: "Asia/Tokyo" })],
+    ["RRULE:FREQ=DAILY;COUNT=3\nDTSTART:20260106T090000Z", rrule("FREQ=DAILY;COUNT=3", { start: "2026-01-06T09:00" })],
+    ["H H * * *", cron(spreadCron("H H * * *", "nightly"), { zone })],
+  ])("%j", (text, spec) => {
+    expect(scheduleOfText(text, { zone, name: "nightly" })).toEqual(spec);
+  });
+
+  it("is a file's schedule as well, in UTC where it names no zone", () => {
+    expect(readSchedule("CRON_TZ=Asia/Tokyo 0 9 * * *")).toEqual(cron("0 9 * * *", { zone: "Asia/Tokyo" }));
+    expect(readSchedule("@every 1h")).toEqual(every("1h"));
+    expect(caught(() => readSchedule("FREQ=DAILY"))).toMatchObject({ code: "RRULE_INVALID", path: "start" });
+  });
+
+  it.each([
+    every("2 weeks", { on: "MON", at: "09:00", zone, anchor: "2026-03-16" }),
+    every("3 days", { at: ["06:30", "18:00:15"], zone, anchor: "2026-01-10" }),
+    every("3 months", { on: [1, 15, "last"], at: "09:00", zone, anchor: "2026-01-31" }),
+    every("2 months", { on: ["TUE#2", "FRIL"], anchor: "2026-01-31" }),
+    every("2 months", { on: 31, monthEnd: "skip", anchor: "2026-01-31" }),
+    every("4 years", { on: "11-03", at: "12:00", anchor: "2028-01-01" }),
+  ])("reads back what a period of the calendar is told as: %#", (spec) => {
+    expect(scheduleOfText(compileSchedule(spec).words())).toEqual(spec);
+  });
+
+  it.each([
+    [
+      "every other week on monday at noon, counted from 2026-03-16",
+      "every 2 weeks on Mondays at 12:00, UTC, counted from 2026-03-16",
+    ],
+    ["every third day at 9am starting on 2026-03-16", "every 3 days at 09:00, UTC, counted from 2026-03-16"],
+    [
+      "every two quarters on day 5 at 8:00, counted from 2026-03-16",
+      "every 6 months on the 5th at 08:00, UTC, counted from 2026-03-16",
+    ],
+  ])("%s", (text, words) => {
+    expect(compileSchedule(scheduleOfText(text)).words()).toBe(words);
+  });
+
+  it.each([
+    ["every 2 weeks on Mondays at 9:00", "it does not say which week is the first"],
+    ["every other day at 9:00", "it does not say which day is the first"],
+    ["every 2 weeks at 9:00, counted from 2026-03-16", "its days or times are not of a week"],
+    ["every 2 weeks on the last day at 9:00, counted from 2026-03-16", "its days or times are not of a week"],
+    ["every 2 months on Mondays at 9:00, counted from 2026-03-16", "its days or times are not of a month"],
+    ["every 2 months on day 1 of June at 9:00, counted from 2026-03-16", "its days or times are not of a month"],
+    ["every 2 days every minute, counted from 2026-03-16", "its days or times are not of a day"],
+    ["H * * * *", "H is a value of each task's own"],
+    ["TZ=Berlin 0 9 * * *", '"Berlin" is not a zone'],
+  ])("%s is refused", (text, message) => {
+    const error = caught(() => scheduleOfText(text));
+    expect(["CRON_INVALID", "ZONE_UNKNOWN"]).toContain(error.code);
+    expect(error.message).toContain(message);
+    expect(error.hint).not.toBe("" as never);
+  });
+});
+
+describe("H in a cron", () => {
+  it("is the same for a name, within its field, and spread over names", () => {
+    expect(spreadCron("H H(0-7) * * *", "nightly")).toBe(spreadCron("H H(0-7) * * *", "nightly"));
+    const minutes = new Set<number>();
+    for (let at = 0; at < 2_000; at++) {
+      const [minute, hour, day, month, weekday] = spreadCron("H H(20-23) H H H", `task ${at}`).split(" ").map(Number);
+      minutes.add(minute as number);
+      expect(minute).toBeLessThan(60);
+      expect([20, 21, 22, 23]).toContain(hour);
+      expect(day).toBeLessThan(29);
+      expect(day).toBeGreaterThan(0);
+      expect(month).toBeGreaterThan(0);
+      expect(month).toBeLessThan(13);
+      expect(weekday).toBeLessThan(7);
+    }
+    expect(minutes.size).toBe(60);
+  });
+
+  it("repeats by its step, and leaves a cron without H as it is", () => {
+    for (let at = 0; at < 200; at++) {
+      const quarters = cron(spreadCron("H/15 * * * *", `task ${at}`));
+      expect(nextSlots(quarters, 0, 9)).toHaveLength(9);
+      expect(nextSlots(quarters, 3_600_000 - 1, 8).map((slot) => slot % 900_000)).toEqual(
+        Array(8).fill((nextSlots(quarters, 0, 1)[0] as number) % 900_000),
+      );
+      cron(spreadCron("H(0-29)/10 H/25 H(1-3)/2 H,6 1,H(5-6)", `task ${at}`));
+    }
+    expect(spreadCron("0 9 * * MON-FRI", "nightly")).toBe("0 9 * * MON-FRI");
+    expect(spreadCron("0 0 9 * * *", "nightly")).toBe("0 0 9 * * *");
+  });
+
+  it.each(["H(30-10) * * * *", "H(0-60) * * * *", "H/0 * * * *", "H- * * * *", "* * H(1-29) * *"])(
+    "%s is refused",
+    (text) => {
+      expect(caught(() => spreadCron(text, "a"))).toMatchObject({
+        code: "CRON_INVALID",
+        message: expect.stringContaining("has no value"),
+      });
+    },
+  );
+});

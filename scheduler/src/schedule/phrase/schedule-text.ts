@@ -1,0 +1,54 @@
+/** A schedule in one text, as people and other programs write it. */
+import { CarillonError } from "../../base/errors.ts";
+import { cron, every, rrule, type ScheduleSpec } from "../schedule.ts";
+import { periodOfPhrase } from "./calendar-phrase.ts";
+import { cronOfPhrase } from "./phrase.ts";
+import { hasSpread, spreadCron } from "./spread-cron.ts";
+
+export interface TextOptions {
+  /** Where the text names none. */
+  zone?: string;
+  /** The task's, which an H in a cron depends on. */
+  name?: string | undefined;
+}
+
+/**
+ * @param text a cron, with "TZ=" and a zone before it or without; "@every 1h30m"; a cron with Jenkins' H; a recurrence rule; or a
+ * phrase in English
+ * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID, DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
+ */
+export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
+  const given = text.trim();
+  const [, own, rest = ""] = /^(?:CRON_)?TZ=(\S+)\s+(.+)$/is.exec(given) ?? [];
+  if (own !== undefined) return scheduleOfText(rest, { zone: own, name });
+  const [, period] = /^@every\s+(.+)$/i.exec(given) ?? [];
+  if (period !== undefined) return every(period);
+  if (/^(?:RRULE:|DTSTART\b|FREQ=)/i.test(given)) return rrule(given, /DTSTART/i.test(given) ? {} : { zone });
+  if (hasSpread(given)) {
+    if (name === undefined)
+      throw new CarillonError("CRON_INVALID", `cron ${JSON.stringify(given)}: H is a value of each task's own`, {
+        hint: "Give the name of the task, or write a value in its place.",
+      });
+    return cron(spreadCron(given, name), { zone });
+  }
+  if (isCron(given)) return cron(given, { zone });
+  const said = periodOfPhrase(given);
+  if (said !== null) {
+    const { period: length, zone: named, ...days } = said;
+    return every(length, { ...days, zone: named ?? zone });
+  }
+  const found = cronOfPhrase(given);
+  return cron(found.expression, { zone: found.zone ?? zone });
+}
+
+/** "@daily", or five to seven fields of what stands in fields: no word of English is a month or a day in all of them. */
+const isCron = (text: string): boolean => {
+  const fields = text.split(/\s+/);
+  return (
+    text.startsWith("@") ||
+    (fields.length >= 5 &&
+      fields.length <= 7 &&
+      /^[\d*?]/.test(text) &&
+      !/\b(?:at|on|of|in|every|and|to)\b/i.test(text))
+  );
+};

@@ -1,0 +1,467 @@
+/**
+ * When a task is due: a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, one moment, or never
+ * by itself.
+ *
+ * A `ScheduleSpec` is plain JSON, kept in the store and compared as such. A `Schedule` is its compiled form; equal specs
+ * share one, and it is collected when nobody holds it. All times are epoch milliseconds.
+ */
+
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { mix } from "../base/random.ts";
+import {
+  BoundedSchedule,
+  type BoundOptions,
+  type Bounds,
+  boundNames,
+  boundsIn,
+  boundsKey,
+  boundsOf,
+  givenBounds,
+  lastOf,
+  mostTimes,
+  mostTimesOfCron,
+  shortIso,
+} from "./bounds.ts";
+import {
+  calendarEvery,
+  calendarOptionNames,
+  calendarPeriodOf,
+  IntervalSchedule,
+  type IntervalSpec,
+  intervalSpec,
+} from "./calendar-interval.ts";
+import type { Cron } from "./cron.ts";
+import { parseCron, tidyCron } from "./cron-parse.ts";
+import { instant, instantOf, jitterOf, oneOf, only, show, time, tooFar, whole, wrong } from "./given.ts";
+import { cronWords, everyWords } from "./in-words.ts";
+import { nextAfterDelay, nextAtRate, previousAtRate } from "./interval.ts";
+import { type RuleOptions, RuleSchedule, type RuleSpec, ruleSpec } from "./rrule/rrule.ts";
+import { endOfTime, type Zone, zoneOf } from "./zone.ts";
+import {
+  type FoldPolicy,
+  foldPolicies,
+  type GapPolicy,
+  gapPolicies,
+  nextInZone,
+  previousInZone,
+} from "./zoned-cron.ts";
+
+export type { BoundOptions, Bounds } from "./bounds.ts";
+export type { RuleDate, RuleOptions } from "./rrule/rrule.ts";
+export type { FoldPolicy, GapPolicy } from "./zoned-cron.ts";
+
+export type ScheduleSpec =
+  | ({
+      type: "cron";
+      expression: string;
+      /** A name of the IANA time zone database. */
+      zone: string;
+      /** For a local time that does not exist: no slot, or one later by the gap's length. */
+      gap: GapPolicy;
+      /** For a local time that exists twice. */
+      overlap: FoldPolicy;
+      jitterMs?: number;
+    } & Bounds)
+  | ({
+      type: "every";
+      everyMs: number;
+      /** rate: slots at anchor + k × period. delay: one period after the end of the last run. */
+      mode: "rate" | "delay";
+      /** Any slot of a fixed rate; without it, the epoch. */
+      anchorMs?: number;
+      jitterMs?: number;
+    } & Bounds)
+  | IntervalSpec
+  | RuleSpec
+  | { type: "at"; atMs: number }
+  | { type: "manual" };
+
+export interface CronOptions extends BoundOptions {
+  /** Default "UTC". */
+  zone?: string;
+  /** Default: "skip" when the cron covers all 24 hours (it is about elapsed time), else "shift". */
+  gap?: GapPolicy;
+  /** Default: "both" when the cron covers all 24 hours, else "first". */
+  overlap?: FoldPolicy;
+  /** Each slot is due up to this much later, by an amount that every node computes alike. */
+  jitter?: Duration;
+}
+
+export interface EveryOptions extends BoundOptions {
+  /** Default "rate". */
+  mode?: "rate" | "delay";
+  /**
+   * Any one slot of a fixed rate; sets the phase, not a beginning. Default: the epoch. For a period of the calendar a local
+   * date, whose day, week, month or year has slots. Default: that of `from`, else Monday, 5 January 1970.
+   */
+  anchor?: Date | number | string;
+  /** At most the period. */
+  jitter?: Duration;
+  /**
+   * Days of a period of the calendar. Of a week "MON"; of a month 15, "last", "TUE#2", "FRIL"; of a year "04-15". Default:
+   * the anchor's. This option and those below go with periods such as "2 weeks" and "3 months" alone.
+   */
+  on?: number | string | (number | string)[];
+  /** Times of day. Default: that of `from`, else "00:00". */
+  at?: string | string[];
+  /** Default "UTC". */
+  zone?: string;
+  /** For a month that lacks the day: its last day (the default), or none. */
+  monthEnd?: "last" | "skip";
+  /** For a local time that does not exist. Default "shift". */
+  gap?: GapPolicy;
+  /** For a local time that exists twice. Default "first". */
+  overlap?: FoldPolicy;
+}
+
+/** @throws CRON_INVALID, CRON_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN, SCHEDULE_INVALID, DURATION_INVALID */
+export function cron(expression: string, options: CronOptions = {}): ScheduleSpec {
+  const names = ["zone", "gap", "overlap", "jitter", "from", "until", "times"] as const;
+  const { zone, gap, overlap, jitter, ...bounds } = only(options, "cron options", names);
+  return validateSchedule({
+    type: "cron",
+    expression,
+    zone,
+    gap,
+    overlap,
+    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenBounds(bounds),
+  });
+}
+
+/**
+ * @param period elapsed time such as "10m" and "14d", or a period of the calendar in words: "2 weeks", "3 months", "1 year"
+ * @throws SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID, ZONE_UNKNOWN
+ */
+export function every(period: Duration, options: EveryOptions = {}): ScheduleSpec {
+  const calendarPeriod = calendarPeriodOf(period);
+  if (calendarPeriod !== null) return withSlots(calendarEvery(calendarPeriod, options));
+  const names = ["mode", "anchor", "jitter", "from", "until", "times"] as const;
+  const stranger = calendarOptionNames.find((name) => name in options);
+  if (stranger !== undefined)
+    throw wrong(
+      `${stranger}: does not go with every ${show(period)}, which is elapsed time`,
+      'Say a period of the calendar in words: "3 days", "2 weeks", "1 month", "1 year".',
+      stranger,
+    );
+  const { mode, anchor, jitter, ...bounds } = only(options, "every options", names);
+  return validateSchedule({
+    type: "every",
+    everyMs: parseDuration(period, "every"),
+    mode,
+    anchorMs: anchor === undefined ? undefined : instantOf(anchor, "anchor"),
+    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenBounds(bounds),
+  });
+}
+
+/**
+ * A recurrence rule (RFC 5545).
+ * @param rule "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", or lines with DTSTART, RRULE, RDATE and EXDATE
+ * @throws RRULE_INVALID, RRULE_NEVER, ZONE_UNKNOWN, SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID
+ */
+export function rrule(rule: string, options: RuleOptions = {}): ScheduleSpec {
+  const own = ["zone", "start", "rdate", "exdate", "gap", "overlap"] as const;
+  const names = [...own, "jitter", "from", "until", "times"] as const;
+  const { jitter, from, until, times, ...parts } = only(options, "rrule options", names);
+  return validateSchedule({
+    type: "rrule",
+    rule,
+    ...parts,
+    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenBounds({ from, until, times }),
+  });
+}
+
+/** @param time a text is ISO 8601 with an offset or Z. @throws SCHEDULE_INVALID, SLOT_TOO_FAR */
+export function at(time: Date | number | string): ScheduleSpec {
+  return validateSchedule({ type: "at", atMs: instantOf(time, "at") });
+}
+
+export const manual: ScheduleSpec = Object.freeze({ type: "manual" });
+
+/**
+ * Anything from JSON, the store or a file → a spec with all policies resolved and nothing else in it.
+ * @throws SCHEDULE_INVALID, CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN
+ */
+export function validateSchedule(value: unknown): ScheduleSpec {
+  const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
+  switch (type) {
+    case "cron": {
+      const spec = only(value, "cron", ["type", "expression", "zone", "gap", "overlap", "jitterMs", ...boundNames]);
+      const parsed = parseCron(spec.expression as string);
+      const elapsed = parsed.fields.hours === allHours;
+      const zone = zoneOf(spec.zone ?? "UTC").name;
+      const gap = oneOf("gap", spec.gap ?? (elapsed ? "skip" : "shift"), gapPolicies);
+      const overlap = oneOf("overlap", spec.overlap ?? (elapsed ? "both" : "first"), foldPolicies);
+      refuseNever(parsed, spec.expression as string, zone, gap, overlap);
+      const expression = tidyCron(spec.expression as string);
+      const bounds = boundsOf(spec, mostTimesOfCron);
+      return withSlots({ type, expression, zone, gap, overlap, ...jitterOf(spec.jitterMs), ...bounds });
+    }
+    case "every": {
+      const spec = only(value, "every", ["type", "everyMs", "mode", "anchorMs", "jitterMs", ...boundNames]);
+      const everyMs = whole("everyMs", spec.everyMs, 1);
+      const mode = oneOf("mode", spec.mode ?? "rate", ["rate", "delay"] as const);
+      if (mode === "delay" && spec.anchorMs !== undefined) {
+        throw wrong(
+          "anchor: a fixed delay has none",
+          "It counts from the end of the last run. Leave the anchor out, or use the mode rate.",
+        );
+      }
+      const anchor = spec.anchorMs === undefined ? {} : { anchorMs: instant("anchorMs", spec.anchorMs) };
+      if (mode === "rate" && everyMs < limits.shortestPeriodMs) {
+        throw wrong(
+          `every: a period of ${everyMs} ms is too short`,
+          `Each slot is accounted for by itself; the shortest period is ${limits.shortestPeriodMs} ms.`,
+        );
+      }
+      if (everyMs >= endOfTime) throw tooFar(`every ${everyMs} ms`);
+      const jitter = jitterOf(spec.jitterMs);
+      if ((jitter.jitterMs ?? 0) > everyMs) {
+        throw wrong("jitter: is longer than the period", "Slots would overtake each other. Give at most the period.");
+      }
+      const bounds = boundsOf(spec, mostTimes);
+      if (mode === "delay" && Object.keys(bounds).length > 0) {
+        throw wrong(
+          "from, until, times: a fixed delay has none",
+          "Its slots follow from its runs. Use the mode rate, or pause the task when it is to end.",
+        );
+      }
+      return withSlots({ type, everyMs, mode, ...anchor, ...jitter, ...bounds });
+    }
+    case "interval":
+      return withSlots(intervalSpec(value));
+    case "rrule":
+      return withSlots(ruleSpec(value));
+    case "at":
+      return { type, atMs: instant("atMs", only(value, "at", ["type", "atMs"]).atMs) };
+    case "manual":
+      only(value, "manual", ["type"]);
+      return manual;
+    default:
+      throw wrong(
+        `schedule: ${show(value)} has no type that is known`,
+        'Use cron("0 9 * * *"), every("5m"), rrule("FREQ=DAILY"), at("2030-01-01T00:00:00Z") or manual.',
+      );
+  }
+}
+
+export interface Schedule {
+  /** The first slot strictly after, or null: never again. */
+  next(afterMs: number): number | null;
+  /** The last slot strictly before, or null: none since 1970. A fixed delay has none, its slots depend on runs. */
+  previous(beforeMs: number): number | null;
+  /** "at 00:00 on weekdays, Asia/Shanghai" */
+  words(): string;
+  /** What a calendar or a blackout makes of a slot that would be due then; undefined, or without it: it runs then. */
+  judge?(slotMs: number, dueMs: number): Judgement | undefined;
+}
+
+export interface Judgement {
+  dueMs: number;
+  /** Why it does not run at all. */
+  skipped?: string;
+  /** No slot between it and this instant runs either; undefined: nothing is known of those that follow. */
+  untilMs?: number;
+  /** Why it runs when it does. */
+  note?: string;
+}
+
+class CronSchedule implements Schedule {
+  readonly #cron: Cron;
+  readonly #zone: Zone;
+  readonly #gap: GapPolicy;
+  readonly #overlap: FoldPolicy;
+  constructor(spec: ScheduleSpec & { type: "cron" }) {
+    this.#cron = parseCron(spec.expression);
+    this.#zone = zoneOf(spec.zone);
+    this.#gap = spec.gap;
+    this.#overlap = spec.overlap;
+  }
+  next(afterMs: number): number | null {
+    return nextInZone(this.#cron, this.#zone, this.#gap, this.#overlap, time(afterMs));
+  }
+  previous(beforeMs: number): number | null {
+    return previousInZone(this.#cron, this.#zone, this.#gap, this.#overlap, time(beforeMs));
+  }
+  words(): string {
+    return cronWords(this.#cron.fields, this.#zone.name);
+  }
+}
+
+class EverySchedule implements Schedule {
+  readonly #spec: ScheduleSpec & { type: "every" };
+  constructor(spec: ScheduleSpec & { type: "every" }) {
+    this.#spec = spec;
+  }
+  next(afterMs: number): number | null {
+    const { everyMs, mode, anchorMs } = this.#spec;
+    return mode === "rate" ? nextAtRate(everyMs, anchorMs ?? 0, time(afterMs)) : nextAfterDelay(everyMs, time(afterMs));
+  }
+  previous(beforeMs: number): number | null {
+    const { everyMs, mode, anchorMs } = this.#spec;
+    return mode === "rate" ? previousAtRate(everyMs, anchorMs ?? 0, time(beforeMs)) : null;
+  }
+  words(): string {
+    return everyWords(this.#spec.everyMs, this.#spec.mode);
+  }
+}
+
+class AtSchedule implements Schedule {
+  readonly #atMs: number;
+  constructor(atMs: number) {
+    this.#atMs = atMs;
+  }
+  next(afterMs: number): number | null {
+    return time(afterMs) < this.#atMs ? this.#atMs : null;
+  }
+  previous(beforeMs: number): number | null {
+    return time(beforeMs) > this.#atMs ? this.#atMs : null;
+  }
+  words(): string {
+    return `once, at ${shortIso(this.#atMs)}`;
+  }
+}
+
+const never: Schedule = { next: () => null, previous: () => null, words: () => "only when asked" };
+
+const compiled = new Map<string, WeakRef<Schedule>>();
+const collected = new FinalizationRegistry<string>((key) => {
+  // Another one may have been compiled under the same key since.
+  if (compiled.get(key)?.deref() === undefined) compiled.delete(key);
+});
+
+/** @param spec as `validateSchedule` returns it */
+export function compileSchedule(spec: ScheduleSpec): Schedule {
+  if (spec.type === "manual") return never;
+  const key = keyOf(spec);
+  let schedule = compiled.get(key)?.deref();
+  if (schedule === undefined) {
+    schedule = build(spec);
+    compiled.set(key, new WeakRef(schedule));
+    collected.register(schedule, key);
+  }
+  return schedule;
+}
+
+function build(spec: Exclude<ScheduleSpec, { type: "manual" }>): Schedule {
+  const bounds = spec.type === "at" ? {} : boundsIn(spec);
+  if (Object.keys(bounds).length === 0) return unbounded(spec);
+  const { fromMs: _, untilMs: __, times: ___, ...plain } = spec as ScheduleSpec & Bounds;
+  const base = compileSchedule(plain as ScheduleSpec);
+  return new BoundedSchedule(base, bounds, lastOf(base, spec.type === "every" ? spec.everyMs : undefined, bounds));
+}
+
+function unbounded(spec: Exclude<ScheduleSpec, { type: "manual" }>): Schedule {
+  switch (spec.type) {
+    case "cron":
+      return new CronSchedule(spec);
+    case "every":
+      return new EverySchedule(spec);
+    case "interval":
+      return new IntervalSchedule(spec);
+    case "rrule":
+      return new RuleSchedule(spec);
+    case "at":
+      return new AtSchedule(spec.atMs);
+    default:
+      throw unknownKind(spec);
+  }
+}
+
+/** What decides the slots; jitter does not. */
+function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
+  switch (spec.type) {
+    case "cron":
+      return `${spec.expression}|${spec.zone}|${spec.gap}|${spec.overlap}${boundsKey(spec)}`;
+    case "every":
+      return `${spec.everyMs}|${spec.mode}|${spec.anchorMs ?? 0}${boundsKey(spec)}`;
+    case "interval":
+    case "rrule":
+      return JSON.stringify({ ...spec, jitterMs: undefined });
+    case "at":
+      return `${spec.atMs}`;
+    default:
+      throw unknownKind(spec);
+  }
+}
+
+/** A newer Carillon may have stored it: taken for a kind that it is not, its task would never fire again. */
+const unknownKind = (spec: never): CarillonError =>
+  new CarillonError(
+    "SCHEDULE_INVALID",
+    `this Carillon has no schedule of the kind ${shownValue((spec as ScheduleSpec).type)}`,
+    {
+      hint: "A newer Carillon may have stored it: upgrade this process.",
+    },
+  );
+
+/** The next `count` slots, ascending; fewer when there are no more, one for a fixed delay: the rest depend on its runs. */
+export function nextSlots(spec: ScheduleSpec, afterMs: number, count: number): number[] {
+  const schedule = compileSchedule(spec);
+  const most = spec.type === "every" && spec.mode === "delay" ? Math.min(count, 1) : count;
+  return collect((from) => schedule.next(from), afterMs, most);
+}
+
+/** The last `count` slots, latest first. */
+export function previousSlots(spec: ScheduleSpec, beforeMs: number, count: number): number[] {
+  const schedule = compileSchedule(spec);
+  return collect((from) => schedule.previous(from), beforeMs, count);
+}
+
+function collect(step: (from: number) => number | null, from: number, count: number): number[] {
+  const slots: number[] = [];
+  for (let slot = count > 0 ? step(from) : null; slot !== null; slot = slots.length < count ? step(slot) : null) {
+    slots.push(slot);
+  }
+  return slots;
+}
+
+export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? (spec.jitterMs ?? 0) : 0);
+
+/** The zone of its local times; null: it has none, such as an interval of elapsed time. */
+export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
+
+/** The slot plus its jitter: a whole number of ms in [0, jitterMs], which depends only on the arguments. */
+export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number {
+  const jitterMs = jitterMsOf(spec);
+  if (jitterMs === 0) return slotMs;
+  const chance = mix(mix(seed, slotMs), Math.floor(slotMs / 2 ** 32)) / 2 ** 32;
+  return slotMs + Math.floor(chance * (jitterMs + 1));
+}
+
+const allHours = 2 ** 24 - 1;
+
+/** What lies before it is past for every cron. Not the present day: all nodes are to decide alike. */
+const firstToCome = 2026;
+
+/**
+ * All slots of a cron may lie in gaps that its policy skips: those of the few years that it names, or in each year those of
+ * the second Sunday of March. What its zone skipped by rules long past does not help it, unless all its years are past.
+ */
+function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, overlap: FoldPolicy): void {
+  if (gap !== "skip") return;
+  const { years } = parsed.fields;
+  const isPast = years !== null && (years.at(-1) as number) < firstToCome;
+  const from = isPast ? (years[0] as number) : firstToCome;
+  if (nextInZone(parsed, zoneOf(zone), gap, overlap, Date.UTC(from, 0, 1) - 2 * 86_400_000) === null) {
+    throw new CarillonError("CRON_NEVER", `cron ${JSON.stringify(text)}: its local times are all skipped in ${zone}`, {
+      hint: 'Clocks go forward over them. Use gap: "shift", or another time.',
+    });
+  }
+}
+
+/** @throws SCHEDULE_INVALID when its bounds leave it none */
+function withSlots<Spec extends ScheduleSpec & Bounds>(spec: Spec): Spec {
+  if (spec.untilMs === undefined || compileSchedule(spec).next((spec.fromMs ?? 0) - 1) !== null) return spec;
+  throw wrong(
+    spec.fromMs === undefined
+      ? `until: there is no slot up to ${shortIso(spec.untilMs)}`
+      : `from, until: there is no slot from ${shortIso(spec.fromMs)} until ${shortIso(spec.untilMs)}`,
+    "Give a later until.",
+  );
+}

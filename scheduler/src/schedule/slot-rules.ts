@@ -1,0 +1,201 @@
+/** A task's options that say when its slots are not to run: their shape, and the schedule that they make. */
+
+import { CarillonError, within } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { meant } from "../base/nearest.ts";
+import { type BlackoutWindow, blackedOut, type Steps } from "./blackout.ts";
+import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, weekdayOf } from "./calendar.ts";
+import { judgedSchedule } from "./judged-schedule.ts";
+import { at, compileSchedule, jitterMsOf, type Schedule, type ScheduleSpec } from "./schedule.ts";
+import { zoneName } from "./zone.ts";
+
+export interface CalendarOptions {
+  /** As `carillon calendars set` stored it. */
+  name: string;
+  /** Default "working-days". */
+  on?: "working-days" | "holidays";
+  /** What becomes of a slot on another day; default "skip". */
+  otherwise?: "skip" | "next" | "previous";
+}
+
+export type BlackoutOptions = {
+  /** "22:00", or a moment with an offset such as "2026-12-24T12:00:00Z". */
+  from: string;
+  to: string;
+  /** Of local times; default UTC. */
+  zone?: string;
+  /** On which a window of local times begins, such as ["fri", "sat"]; default: every day. */
+  days?: string[];
+  /** Default "skip". */
+  then?: "skip" | "delay";
+};
+
+export interface SlotRuleOptions {
+  /** The days that it runs on, by a stored calendar; null: none. */
+  calendar?: CalendarOptions | null;
+  /** Times in which its slots do not start. */
+  blackout?: BlackoutOptions[] | null;
+}
+
+/** Absent where a task has none, so that the text of definitions without them stays what it was. */
+export interface SlotRules {
+  calendar?: CalendarRule;
+  blackout?: BlackoutWindow[];
+}
+
+/** Days of the calendar that a task runs on, and what becomes of a slot on another day; the first of each is the usual one. */
+export const calendarDays = ["working-days", "holidays"] as const;
+export const calendarMoves = ["skip", "next", "previous"] as const;
+/** What becomes of a slot in a blackout; the first is the usual one. */
+export const blackoutEnds = ["skip", "delay"] as const;
+
+/** @throws TASK_INVALID, ZONE_UNKNOWN */
+export function slotRules(task: string, { calendar, blackout }: SlotRuleOptions, schedule: ScheduleSpec): SlotRules {
+  const rules: SlotRules = {};
+  if (calendar !== undefined && calendar !== null) rules.calendar = calendarRule(task, calendar);
+  const windows = blackoutWindows(task, blackout ?? []);
+  if (windows.length > 0) rules.blackout = windows;
+  checkRules(task, rules, schedule);
+  return rules;
+}
+
+/** What cannot go with a fixed delay. @throws TASK_INVALID */
+export function checkRules(task: string | undefined, { calendar, blackout }: SlotRules, schedule: ScheduleSpec): void {
+  if (schedule.type !== "every" || schedule.mode !== "delay") return;
+  if (calendar)
+    throw wrong(
+      task,
+      "calendar",
+      "a fixed delay has no calendar",
+      "Its slots follow from its runs. Use the mode rate, or a cron.",
+    );
+  if (blackout?.some(({ then }) => then === "skip"))
+    throw wrong(
+      task,
+      "blackout",
+      "a fixed delay cannot skip",
+      'Its next slot follows from a run. Give its blackouts then: "delay".',
+    );
+}
+
+/** @throws TASK_INVALID */
+export function calendarRule(task: string | undefined, given: unknown): CalendarRule {
+  const { name, on, otherwise } = only<CalendarOptions>(task, "calendar", given, ["name", "on", "otherwise"]);
+  if (!isCalendarName(name))
+    throw wrong(task, "calendar.name", `calendar.name cannot be ${shownValue(name)}`, calendarNameHint);
+  return {
+    name,
+    on: oneOf(task, "calendar.on", on ?? calendarDays[0], calendarDays),
+    otherwise: oneOf(task, "calendar.otherwise", otherwise ?? calendarMoves[0], calendarMoves),
+  };
+}
+
+/** @throws TASK_INVALID, ZONE_UNKNOWN */
+export function blackoutWindows(task: string | undefined, given: unknown): BlackoutWindow[] {
+  const most = limits.blackoutWindows;
+  if (!Array.isArray(given) || given.length > most)
+    throw wrong(task, "blackout", `blackout must be a list of at most ${most} windows`, "Leave out what is past.");
+  return given.map((window, at) => windowOf(task, `blackout[${at}]`, window));
+}
+
+const windowNames = ["from", "to", "zone", "days", "then"] as const;
+const clock = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
+const windowHint = 'Both are local times such as "22:00", or both moments such as "2026-12-24T12:00:00Z".';
+
+function windowOf(task: string | undefined, path: string, given: unknown): BlackoutWindow {
+  const { from, to, zone, days, then } = only<BlackoutOptions>(task, path, given, windowNames);
+  const ending = oneOf(task, `${path}.then`, then ?? blackoutEnds[0], blackoutEnds);
+  if (clock.test(String(from)) && clock.test(String(to))) {
+    if (from === to)
+      throw wrong(task, path, `blackout from ${from} to ${to} has no length`, "For whole days use a calendar.");
+    const named = within(`${path}.zone`, () => zoneName(zone ?? "UTC"));
+    // biome-ignore lint/suspicious/noThenProperty: see BlackoutWindow.
+    return { from, to, zone: named, days: daysOf(task, `${path}.days`, days), then: ending };
+  }
+  if (zone !== undefined || days !== undefined)
+    throw wrong(task, path, "blackout: moments have neither zone nor days", windowHint);
+  const [fromMs, toMs] = (["from", "to"] as const).map((name) => {
+    try {
+      const spec = at(name === "from" ? from : to);
+      return spec.type === "at" ? spec.atMs : Number.NaN;
+    } catch (cause) {
+      throw wrong(task, `${path}.${name}`, `blackout: ${(cause as Error).message}`, windowHint);
+    }
+  }) as [number, number];
+  if (fromMs >= toMs) throw wrong(task, path, `blackout: from ${from} does not lie before to ${to}`, "Change the two.");
+  // biome-ignore lint/suspicious/noThenProperty: see BlackoutWindow.
+  return { fromMs, toMs, then: ending };
+}
+
+/** Of a window of local times; null: every day. */
+function daysOf(task: string | undefined, path: string, days: unknown): number[] | null {
+  if (days === undefined) return null;
+  if (!Array.isArray(days) || days.length === 0)
+    throw wrong(task, path, `${path} must be a list of days`, 'Such as ["sat", "sun"]; leave it out for every day.');
+  try {
+    return [...new Set(days.map((day) => weekdayOf(String(day))))].sort();
+  } catch (cause) {
+    throw wrong(task, path, `${path}: ${(cause as Error).message}`, 'Such as ["sat", "sun"].');
+  }
+}
+
+const wrong = (task: string | undefined, path: string, what: string, hint: string) =>
+  new CarillonError("TASK_INVALID", task === undefined ? what : `task ${task}: ${what}`, { hint, path });
+
+function oneOf<const T extends string>(task: string | undefined, path: string, value: unknown, allowed: readonly T[]) {
+  if (allowed.includes(value as T)) return value as T;
+  throw wrong(task, path, `${path} cannot be ${shownValue(value)}`, `Give one of ${allowed.join(", ")}.`);
+}
+
+function only<Given>(task: string | undefined, path: string, given: unknown, names: readonly string[]): Given {
+  const hint = `It has ${names.join(", ")}.`;
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw wrong(task, path, `${path} must be an object`, hint);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown === undefined) return given as Given;
+  const what = `${path} has no ${JSON.stringify(unknown)}${meant(unknown, names)}`;
+  throw wrong(task, `${path}.${unknown}`, what, hint);
+}
+
+export const isCalendarName = (name: unknown): name is string =>
+  typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name);
+export const calendarNameHint = "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.";
+
+function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], jitterMs: number): Schedule {
+  const steps: Steps = new Map();
+  return judgedSchedule(base, (slotMs, dueMs) => {
+    const before = base.judge?.(slotMs, dueMs);
+    if (before?.skipped !== undefined) return before;
+    const after = blackedOut(windows, dueMs, steps);
+    if (after?.skipped !== undefined) {
+      // Later slots may be due earlier than this one, and those just before the end after it.
+      const { untilMs } = dueMs === slotMs ? after : (blackedOut(windows, slotMs, steps) ?? {});
+      return { ...after, untilMs: untilMs === undefined ? undefined : untilMs - jitterMs };
+    }
+    return after && before ? { ...after, note: `${before.note}; ${after.note}` } : (after ?? before);
+  });
+}
+
+/** The schedule of a task as it is planned: its own, under its calendar and its blackout windows. */
+export function plannedSchedule(
+  { schedule, calendar: rule, blackout }: { schedule: ScheduleSpec } & SlotRules,
+  calendar: Calendar | undefined,
+): Schedule {
+  const plain = compileSchedule(schedule);
+  const moved = rule && calendar ? calendarSchedule(plain, rule, calendar) : plain;
+  return blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
+}
+
+/** Slots that a change of the task or its calendar puts into the past, where nobody would plan them. */
+export function slotsPassed(
+  { schedule, calendar: rule }: { schedule: ScheduleSpec } & SlotRules,
+  calendar: Calendar | undefined,
+  nowMs: number,
+): number[] {
+  if (!rule || !calendar || rule.otherwise !== "previous") return [];
+  const moving = calendarSchedule(compileSchedule(schedule), rule, calendar);
+  return moving instanceof MovingSchedule ? moving.passedBy(nowMs, slotsPassedMax) : [];
+}
+
+const slotsPassedMax = 1_000;

@@ -1,0 +1,262 @@
+/**
+ * A time zone as spans of constant UTC offset. The offsets come from the runtime (Intl), which takes about 2 µs and some
+ * garbage for each question, so they are asked once: a zone's spans are found a year at a time, when first needed, kept
+ * as a few numbers, and shared by every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
+ */
+import { CarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { editDistance } from "../base/nearest.ts";
+
+/** Instants are epoch milliseconds; `offset` is what to add to one to get local time, also as if epoch milliseconds. */
+export interface Span {
+  readonly from: number;
+  /** The first instant after the span. */
+  readonly to: number;
+  readonly offset: number;
+  /** The change of offset at `from`: above 0, local time jumped over a gap; below 0, it went back; 0, not a transition. */
+  readonly entered: number;
+  /** The same at `to`. */
+  readonly left: number;
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * Offsets are asked four days apart and bisected where they differ. Two transitions within four days that cancel each
+ * other out would be overlooked; the tzdata of 1970 onwards has none: asked every two hours from 1970 to 2040, all zones
+ * show the same 21,116 transitions, the closest pair (Boa Vista's of October 2000) a week apart.
+ */
+const probeMs = 4 * dayMs;
+
+/**
+ * What is known of a span near the ends of the searched years is incomplete: a transition just outside could reach in
+ * by its length, at most a day (Samoa, Kwajalein). So more is searched than is answered for.
+ */
+const marginMs = 3 * dayMs;
+
+/** Slots lie in [0, endOfTime). */
+export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
+
+export class Zone {
+  readonly name: string;
+  #searchedFrom = 0;
+  #searchedTo = 0;
+  #starts: number[] = [];
+  #offsets: number[] = [];
+  #spans: Span[] = [];
+  #recent: Span | undefined;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** The span that holds this instant. `from` and `to` may also be where the search has ended so far. */
+  at(instant: number): Span {
+    const recent = this.#recent;
+    if (recent !== undefined && instant >= recent.from && instant < recent.to) return recent;
+    this.#search(instant);
+    let low = 0;
+    let high = this.#spans.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if ((this.#spans[middle] as Span).from <= instant) low = middle;
+      else high = middle - 1;
+    }
+    this.#recent = this.#spans[low] as Span;
+    return this.#recent;
+  }
+
+  /** The spans that begin in (from, to), each with a transition. */
+  *transitions(from: number, to: number): Generator<Span> {
+    for (let span = this.at(from); span.to < to; ) {
+      const at = span.to;
+      span = this.at(at);
+      // Where only the search had ended, the span goes on: it began long before.
+      if (span.from === at && span.entered !== 0) yield span;
+    }
+  }
+
+  #search(instant: number): void {
+    const year = new Date(instant).getUTCFullYear();
+    const from = Date.UTC(year, 0, 1) - marginMs;
+    const to = Date.UTC(year + 1, 0, 1) + marginMs;
+    const first = this.#offsets.length === 0;
+    if (!first && from >= this.#searchedFrom && to <= this.#searchedTo) return;
+    const offsetAt = offsetReader(this.name);
+    if (first) {
+      this.#starts = [from];
+      this.#offsets = [offsetAt(from)];
+      this.#searchedFrom = from;
+      this.#searchedTo = from;
+    }
+    if (from < this.#searchedFrom) {
+      const starts = [from];
+      const offsets = [offsetAt(from)];
+      findTransitions(offsetAt, from, this.#searchedFrom, starts, offsets);
+      // The old first entry was the edge of the search, not a transition; the new last one runs on through it.
+      this.#starts = starts.concat(this.#starts.slice(1));
+      this.#offsets = offsets.concat(this.#offsets.slice(1));
+      this.#searchedFrom = from;
+    }
+    if (to > this.#searchedTo) {
+      findTransitions(offsetAt, this.#searchedTo, to, this.#starts, this.#offsets);
+      this.#searchedTo = to;
+    }
+    this.#spans = this.#offsets.map((offset, i) => {
+      const before = this.#offsets[i - 1] ?? offset;
+      const after = this.#offsets[i + 1] ?? offset;
+      return {
+        from: i === 0 ? this.#searchedFrom + marginMs : (this.#starts[i] as number),
+        to: this.#starts[i + 1] ?? this.#searchedTo - marginMs,
+        offset,
+        entered: offset - before,
+        left: after - offset,
+      };
+    });
+  }
+}
+
+/** Appends to `starts` and `offsets`, whose last entry holds at `from`, every transition in (from, to]. */
+function findTransitions(
+  offsetAt: (instant: number) => number,
+  from: number,
+  to: number,
+  starts: number[],
+  offsets: number[],
+): void {
+  let offset = offsets[offsets.length - 1] as number;
+  for (let known = from; known < to; ) {
+    const probe = Math.min(known + probeMs, to);
+    const probed = offsetAt(probe);
+    while (offset !== probed) {
+      let low = known;
+      let high = probe;
+      while (high - low > 1000) {
+        const middle = Math.floor((low + high) / 2000) * 1000;
+        if (offsetAt(middle) === offset) low = middle;
+        else high = middle;
+      }
+      offset = offsetAt(high);
+      starts.push(high);
+      offsets.push(offset);
+      known = high;
+    }
+    known = probe;
+  }
+}
+
+/** Asks for few fields, because each one costs: the day of the month is enough to tell on which side of midnight it is. */
+function offsetReader(zone: string): (instant: number) => number {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone: zone,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    hourCycle: "h23",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  const parts = /^(\d+), (\d+):(\d+):(\d+)$/;
+  return (instant) => {
+    const text = format.format(instant);
+    const found = parts.exec(text);
+    if (found === null) throw new Error(`unexpected date text from Intl: ${text}`);
+    const day = Number(found[1]);
+    const localSecond = Number(found[2]) * 3600 + Number(found[3]) * 60 + Number(found[4]);
+    const utcDay = new Date(instant).getUTCDate();
+    const utcSecond = Math.floor((((instant % dayMs) + dayMs) % dayMs) / 1000);
+    let ahead = 0;
+    if (day !== utcDay) ahead = day === utcDay + 1 || (day === 1 && utcDay > 2) ? 1 : -1;
+    return (ahead * 86_400 + localSecond - utcSecond) * 1000;
+  };
+}
+
+const zones = new Map<string, Zone>();
+
+/** @throws ZONE_UNKNOWN */
+export function zoneOf(value: unknown): Zone {
+  const name = zoneName(value);
+  let zone = zones.get(name);
+  if (zone === undefined) {
+    // Only names that passed the check get here, so the map is as small as the zone database.
+    zone = new Zone(name);
+    zones.set(name, zone);
+  }
+  return zone;
+}
+
+/**
+ * The name as the zone database spells it. Links (US/Pacific) stay as given: what they are links to depends on the
+ * runtime's version, and nodes of one cluster may differ in that.
+ * @throws ZONE_UNKNOWN
+ */
+export function zoneName(value: unknown): string {
+  // Asking Intl takes 0.1 ms; thousands of tasks name few zones.
+  if (typeof value === "string" && zones.has(value)) return value;
+  if (typeof value !== "string" || !/^[A-Za-z][\w+\-/]{0,63}$/.test(value)) throw unknownZone(value);
+  let canonical: string;
+  try {
+    canonical = new Intl.DateTimeFormat("en-US", { timeZone: value }).resolvedOptions().timeZone;
+  } catch {
+    // Intl's RangeError says no more than that the name is unknown.
+    throw unknownZone(value);
+  }
+  const lower = value.toLowerCase();
+  if (lower === "utc") return "UTC";
+  if (lower === canonical.toLowerCase()) return canonical;
+  return Intl.supportedValuesOf("timeZone").find((name) => name.toLowerCase() === lower) ?? linkCase(value);
+}
+
+/** "us/pacific" and "US/Pacific" are one link: spelt alike, they share one table. */
+function linkCase(link: string): string {
+  if (!link.includes("/")) return link.toUpperCase();
+  return link
+    .toLowerCase()
+    .replace(/(?:^|[/_-])[a-z]/g, (start) => start.toUpperCase())
+    .replace(/^(?:us|gmt|utc)(?=[/+-])/i, (area) => area.toUpperCase());
+}
+
+function unknownZone(value: unknown): CarillonError {
+  const text = typeof value === "string" ? JSON.stringify(value.slice(0, 64)) : String(typeof value);
+  return new CarillonError("ZONE_UNKNOWN", `time zone: ${text} is not a zone that this runtime knows`, {
+    hint: typeof value === "string" ? hintOf(value) : zoneHint(""),
+  });
+}
+
+/** The last unknown name and its hint, which takes a millisecond to find: thousands of stored tasks may name the same zone. */
+let lastHint = { value: "", hint: "" };
+
+function hintOf(value: string): string {
+  if (lastHint.value !== value || value === "") lastHint = { value, hint: zoneHint(value) };
+  return lastHint.hint;
+}
+
+function zoneHint(value: string): string {
+  const offset = /^(?:UTC|GMT)?([+-])(\d{1,2})(?::?00)?$/i.exec(value.trim());
+  if (offset !== null && Number(offset[2]) <= 14) {
+    // POSIX counts westwards, so the sign turns around.
+    const hours = Number(offset[2]);
+    const name = hours === 0 ? "UTC" : `Etc/GMT${offset[1] === "+" ? "-" : "+"}${hours}`;
+    return `A fixed offset of whole hours has a zone of its own: "${name}".`;
+  }
+  const wanted = value.slice(0, 64).toLowerCase().replace(/\s+/g, "_");
+  const city = wanted.slice(wanted.lastIndexOf("/") + 1);
+  let best = "";
+  // A third of the letters may be wrong: "local" is no misspelt Oral.
+  let least = Math.min(3, Math.floor(city.length / 3)) + 1;
+  for (const name of Intl.supportedValuesOf("timeZone")) {
+    const lower = name.toLowerCase();
+    const distance = Math.min(
+      editDistance(wanted, lower),
+      city.length < 3 ? 9 : editDistance(city, lower.slice(lower.lastIndexOf("/") + 1)),
+    );
+    if (distance < least) {
+      least = distance;
+      best = name;
+    }
+  }
+  return best === ""
+    ? 'Give a name of the IANA time zone database, such as "Europe/Berlin", or "UTC".'
+    : `Did you mean "${best}"?`;
+}

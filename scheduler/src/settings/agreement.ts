@@ -1,0 +1,120 @@
+import { formatDuration } from "../base/duration.ts";
+import type { SessionIdentity } from "../cluster/session-store.ts";
+import { isLoopback } from "./address.ts";
+import { beatMsOf } from "./settings.ts";
+
+/** The leader plans again when less than this part of the horizon is left. */
+export const refill = 0.75;
+/** A clock further from the store's than this is told of at the start. */
+const clockBoundMs = 5_000;
+/** So is not knowing the store's time better than this. */
+const uncertainMs = 1_000;
+
+export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" | "settings">;
+
+/** Two live processes whose settings do not go together. */
+export interface Disagreement {
+  code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
+  setting: "retention" | "sessionTimeout" | "address";
+  /** Both nodes and both values. */
+  found: string;
+  advice: string;
+  /** The second must not run beside the first. */
+  refused: boolean;
+}
+
+/**
+ * Compares what a process is set to with what another that was there before is. Most settings are each process's own:
+ * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
+ *
+ * - an address leads to one process. One that leads every machine to itself (localhost) is another on each host, and is
+ *   no place to be reached by a process on another host: whoever comes with it later is refused, whoever had it is told of.
+ * - retention: whoever leads drops what is older than its own, so the shortest of the scheduler nodes' holds for all. One
+ *   that would drop what the others keep is refused, since nothing brings it back; one that keeps more is told that it
+ *   will not.
+ * - the leader's horizon must last until its death was noticed and another has planned: its own timeout and a beat of
+ *   the other. If not, every slot is still planned by a rescuer, so it is told and not refused.
+ *
+ * The latter two concern those who may lead: a worker or an observer plans ahead and drops nothing.
+ */
+export function disagreements(elder: Told, other: Told): Disagreement[] {
+  const found: Disagreement[] = addresses(elder, other);
+  // A process of a version before the settings were told: nothing is known of it.
+  if (!elder.settings || !other.settings || !mayLead(elder) || !mayLead(other)) return found;
+  const [kept, wanted] = [elder.settings.retentionMs, other.settings.retentionMs];
+  if (kept !== wanted) {
+    found.push({
+      code: "SETTINGS_DIFFER",
+      setting: "retention",
+      found: `retention is ${formatDuration(kept)} on ${elder.node} and ${formatDuration(wanted)} on ${other.node}`,
+      advice:
+        "Whichever leads drops what is older than its own. Give every scheduler node the same retention; to shorten it, stop them all first.",
+      refused: wanted < kept,
+    });
+  }
+  for (const [leader, observer] of [
+    [elder, other],
+    [other, elder],
+  ] as const) {
+    const lasts = (leader.settings?.horizonMs ?? 0) * refill;
+    const needed = leader.timeoutMs + beatMsOf(observer.timeoutMs);
+    if (lasts >= needed) continue;
+    found.push({
+      code: "SETTINGS_DIFFER",
+      setting: "sessionTimeout",
+      found:
+        `${leader.node} plans ${formatDuration(leader.settings?.horizonMs ?? 0)} ahead with a session timeout of ` +
+        `${formatDuration(leader.timeoutMs)}, and ${observer.node}'s is ${formatDuration(observer.timeoutMs)}: should ` +
+        `${leader.node} die, what it planned may end before ${observer.node} notices`,
+      advice: `Bring the session timeouts closer, or give ${leader.node} a horizon of ${formatDuration(Math.ceil(needed / refill))} or more.`,
+      refused: false,
+    });
+  }
+  return found;
+}
+
+const mayLead = ({ role, settings }: Told) => role === "node" && settings?.observer !== true;
+
+function addresses(elder: Told, other: Told): Disagreement[] {
+  const [theirs, mine] = [elder.settings?.address, other.settings?.address];
+  const apart = elder.host !== other.host;
+  if (theirs && theirs === mine && !(apart && isLoopback(theirs)))
+    return [
+      {
+        code: "NODE_ADDRESS_TAKEN",
+        setting: "address",
+        found: `${elder.node} on ${elder.host} is reached at ${theirs}, and so would ${other.node} on ${other.host} be`,
+        advice: "Give each process an address of its own; two on one machine need two ports.",
+        refused: true,
+      },
+    ];
+  const found: Disagreement[] = [];
+  for (const [own, process, witness] of [
+    [mine, other, elder],
+    [theirs, elder, other],
+  ] as const) {
+    if (!apart || !own || !isLoopback(own)) continue;
+    found.push({
+      code: "SETTINGS_DIFFER",
+      setting: "address",
+      found: `${process.node} on ${process.host} says that it is reached at ${own}, which leads ${witness.node} on ${witness.host} to itself`,
+      advice: `Give ${process.node} an address that other machines reach, or none.`,
+      refused: process === other,
+    });
+  }
+  return found;
+}
+
+/** This machine's wall clock decides nothing, but its logs are read beside those of others. @returns what to tell */
+export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {
+  const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
+  const found: string[] = [];
+  if (Math.abs(wallOffsetMs) - errorMs > clockBoundMs)
+    found.push(
+      `this machine's clock is ${seconds(wallOffsetMs)} ${wallOffsetMs > 0 ? "behind" : "ahead of"} the store's; ` +
+        "tasks fire by the store's all the same. Turn on NTP",
+    );
+  if (errorMs > uncertainMs)
+    found.push(`the store answers slowly: this process knows the store's time only to ${seconds(errorMs)}`);
+  return found;
+}

@@ -1,0 +1,38 @@
+import { hostname } from "node:os";
+import { version } from "../base/version.ts";
+import type { SessionIdentity } from "../cluster/session-store.ts";
+import { servicePlace } from "../cluster/witness.ts";
+import type { Release } from "../task/release.ts";
+import type { Settings } from "./settings.ts";
+
+/** What a process tells of itself when it joins. @param groups whose tasks its worker runs @param coordination the service's URL */
+export function identityOf(
+  settings: Settings,
+  node: string,
+  groups: readonly string[],
+  coordination: string | undefined,
+  release: Release | null,
+): SessionIdentity {
+  const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = settings;
+  const { keepMs, horizonMs, claimAheadMs, address, observer } = settings;
+  return {
+    node,
+    role: scheduler ? "node" : "worker",
+    host: hostname(),
+    pid: process.pid,
+    version,
+    timeoutMs: sessionTimeoutMs,
+    groups: worker ? groups : [],
+    labels,
+    capacity: worker ? concurrency : 0,
+    settings: {
+      retentionMs: keepMs,
+      horizonMs,
+      claimAheadMs,
+      address,
+      coordination: coordination === undefined ? null : servicePlace(coordination),
+      observer,
+      ...(release && { release: release.name }),
+    },
+  };
+}

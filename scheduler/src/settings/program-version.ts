@@ -1,0 +1,43 @@
+import { readFileSync, realpathSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+
+interface Package {
+  name?: unknown;
+  version?: unknown;
+}
+
+/**
+ * The version of the program that this process runs: of the nearest package.json above its main script, else above the working
+ * folder. A script that was installed is not it, as of a test runner or a process manager, and Carillon's own is not: its command line
+ * runs what others wrote. Where there is none it says so, by a text that is no number and so outranks nobody.
+ */
+export function programVersion(script = process.argv[1], folder = process.cwd()): string {
+  return versionAbove(scriptFolder(script)) ?? versionAbove(folder) ?? "unversioned";
+}
+
+function scriptFolder(script: string | undefined): string | undefined {
+  if (script === undefined) return undefined;
+  try {
+    const folder = dirname(realpathSync(script));
+    return folder.split(sep).includes("node_modules") ? undefined : folder;
+  } catch {
+    return undefined; // a script that is no file: `node --eval`, a bundle that was moved away
+  }
+}
+
+function versionAbove(folder: string | undefined): string | undefined {
+  for (let at = folder; at !== undefined; at = dirname(at) === at ? undefined : dirname(at)) {
+    const { name, version } = packageIn(at);
+    if (typeof version === "string" && version !== "" && name !== "carillon") return version.slice(0, 100);
+  }
+  return undefined;
+}
+
+function packageIn(folder: string): Package {
+  try {
+    const found: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    return typeof found === "object" && found !== null ? found : {};
+  } catch {
+    return {}; // none there, or none that can be read: the next folder up may have one
+  }
+}

@@ -1,0 +1,133 @@
+import { parseKey } from "../access/worker-key.ts";
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import type { Log } from "../base/log.ts";
+import { checkName } from "../task/names.ts";
+import { checkKinds, type OptionKind } from "./option-kinds.ts";
+import { Preset } from "./preset.ts";
+import { isThisMachine } from "./this-machine.ts";
+
+export interface RemoteWorkerOptions {
+  /** Where servers listen: one URL or several of one cluster; another is tried when one does not answer. */
+  server?: string | readonly string[];
+  /**
+   * Send the key to servers of other machines by http://, where anyone between can read it; default false: they must be https://. For
+   * a network that you trust.
+   */
+  plainHttp?: boolean;
+  /** A worker key, from `carillon keys create`; else CARILLON_WORKER_KEY. */
+  key?: string;
+  /** The groups whose tasks are run here; default: all that the key allows. */
+  groups?: readonly string[];
+  /** This worker's name in the cluster; default a made one. */
+  name?: string;
+  /** What to know this process by; shown by `carillon nodes`. */
+  labels?: Record<string, string>;
+  /** Handlers at work at once; default 100. */
+  concurrency?: number;
+  /** How long before its time a run may be claimed; default 1 s. */
+  claimAhead?: Duration;
+  /** Silent for this long is taken for dead; default 6 s, at most a minute. */
+  sessionTimeout?: Duration;
+  /** How long the event loop may stand still under a handler that computes before this process is taken for dead; default 1 min. */
+  standstill?: Duration;
+  /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
+  drain?: Duration;
+  /**
+   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
+   * one; where the program listens to the signal itself, it is the program that ends the process.
+   */
+  handleSignals?: boolean;
+  /** Reject when no server answers, instead of waiting for one; default false. */
+  failFast?: boolean;
+  /** Default: warnings and errors to standard error. */
+  log?: Log;
+}
+
+export interface RemoteWorkerSettings {
+  servers: string[];
+  key: string;
+  groups: string[] | null;
+  name: string | null;
+  labels: Record<string, string>;
+  concurrency: number;
+  claimAheadMs: number;
+  sessionTimeoutMs: number;
+  standstillMs: number;
+  drainMs: number;
+  handleSignals: boolean;
+  failFast: boolean;
+}
+
+/** Of every worker by HTTP. */
+export const workerPreset = new Preset<RemoteWorkerOptions>();
+
+const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
+  server: "text or texts",
+  plainHttp: "flag",
+  key: "text",
+  groups: "texts",
+  name: "text",
+  labels: "object",
+  concurrency: "number",
+  claimAhead: "duration",
+  sessionTimeout: "duration",
+  standstill: "duration",
+  drain: "duration",
+  handleSignals: "flag",
+  failFast: "flag",
+  log: "object",
+};
+
+const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
+
+/** @throws OPTION_INVALID, DURATION_INVALID, TASK_INVALID for a name, KEY_UNKNOWN for a text that is no key */
+export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSettings {
+  checkKinds(options, optionKinds);
+  const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));
+  if (servers.length === 0) throw wrong("a worker needs a server", 'Give server: "http://host:7373", or several.');
+  for (const url of servers) {
+    if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+      throw wrong(`server cannot be ${shownValue(url)}`, "Give an http:// or https:// URL.");
+    const { protocol, hostname } = new URL(url);
+    if (protocol === "http:" && !isThisMachine(hostname) && options.plainHttp !== true)
+      throw wrong(
+        `server ${shownValue(url)} would have the worker key sent unencrypted`,
+        "Give an https:// URL: a proxy before the server ends TLS. In a network that you trust: plainHttp: true, or CARILLON_PLAIN_HTTP=1 for the command.",
+      );
+  }
+  const { concurrency = 100, key = "" } = options;
+  if (!parseKey(key)) {
+    throw new CarillonError("KEY_UNKNOWN", key === "" ? "a worker needs a key" : "that is no worker key", {
+      hint: "Make one with carillon keys create NAME; give it as CARILLON_WORKER_KEY or the option key.",
+    });
+  }
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 10_000)
+    throw wrong(`concurrency cannot be ${concurrency}`, "Give 1 to 10000.");
+  const claimAheadMs = parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0);
+  if (claimAheadMs > limits.pollAheadMs)
+    throw wrong(`claimAhead cannot be ${claimAheadMs} ms`, `Give at most ${limits.pollAheadMs} ms.`);
+  const sessionTimeoutMs = parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", 1_500);
+  if (sessionTimeoutMs > limits.workerTimeoutMs)
+    throw wrong(
+      `sessionTimeout cannot be ${sessionTimeoutMs} ms`,
+      `Of a worker by HTTP give at most ${limits.workerTimeoutMs} ms.`,
+    );
+  if (options.name !== undefined) checkName("a worker's name", options.name, 100);
+  return {
+    servers,
+    key,
+    groups: options.groups ? [...options.groups] : null,
+    name: options.name ?? null,
+    labels: { ...options.labels },
+    concurrency,
+    claimAheadMs,
+    sessionTimeoutMs,
+    standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
+    drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
+    handleSignals: options.handleSignals ?? true,
+    failFast: options.failFast ?? false,
+  };
+}

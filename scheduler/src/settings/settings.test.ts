@@ -1,0 +1,89 @@
+import { describe, expect, it, vi } from "vitest";
+import { type CarillonOptions, settingsOf } from "./settings.ts";
+
+describe("options", () => {
+  it("have defaults that hold together: the horizon is longer than an election, a session outlives a beat", () => {
+    const settings = settingsOf({});
+    expect(settings).toMatchObject({
+      schema: "carillon",
+      name: null,
+      scheduler: true,
+      worker: true,
+      groups: null,
+      concurrency: 100,
+      failFast: false,
+      handleSignals: true,
+    });
+    expect(settings.horizonMs).toBeGreaterThan(2 * settings.sessionTimeoutMs);
+    expect(settings.beatMs, "what is left is enough to try again").toBeLessThanOrEqual(
+      settings.sessionTimeoutMs - 2_500,
+    );
+    expect(settings.keepMs).toBe(30 * 86_400_000);
+    expect(settings.commands).toEqual({ allow: [], allowEnv: [], shell: false, rehearse: false });
+  });
+
+  it("give no store unasked in production: a variable that is not set is told, and makes no private database", () => {
+    vi.stubEnv("NODE_ENV", "production");
+    try {
+      const refused = expect.objectContaining({
+        code: "OPTION_INVALID",
+        path: "store",
+        hint: expect.stringContaining("embedded"),
+      });
+      expect(() => settingsOf({ store: process.env.NO_SUCH_VARIABLE })).toThrow(refused);
+      expect(() => settingsOf({})).toThrow(refused);
+      for (const asked of [{ store: "embedded" }, { directory: "here" }, { store: "postgres://db/app" }])
+        expect(settingsOf(asked).schema).toBe("carillon");
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(settingsOf({}).schema, "elsewhere it is told in a line of the log").toBe("carillon");
+  });
+
+  it("a longer session timeout stretches what depends on it", () => {
+    const settings = settingsOf({ sessionTimeout: "20s" });
+    expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, horizonMs: 50_000 });
+    expect(settingsOf({ sessionTimeout: "7s" }).beatMs).toBe(4_500);
+    expect(settingsOf({ sessionTimeout: "2s" }).beatMs, "half of a short one").toBe(1_000);
+    expect(settings.beatMs, "but not how long a lost signal goes unnoticed").toBe(5_000);
+    expect(settingsOf({ sessionTimeout: "20s", horizon: "40s" }).horizonMs).toBe(40_000);
+    expect(() => settingsOf({ sessionTimeout: "20s", horizon: "39s" }), "shorter than an election").toThrow(
+      expect.objectContaining({ code: "DURATION_INVALID" }),
+    );
+  });
+
+  it.each<[string, object, string]>([
+    ["store", { store: "mysql://x" }, "OPTION_INVALID"],
+    ["schema", { schema: "a-b" }, "OPTION_INVALID"],
+    ["commands.allowEnv", { commands: { allowEnv: ["*"] } }, "OPTION_INVALID"],
+    ["commands.allowEnv", { commands: { allowEnv: ["A=b"] } }, "OPTION_INVALID"],
+    ["schema", { schema: "x".repeat(49) }, "OPTION_INVALID"],
+    ["schema", { schema: "1a" }, "OPTION_INVALID"],
+    ["concurrency", { concurrency: 0 }, "OPTION_INVALID"],
+    ["concurrency", { concurrency: 10_001 }, "OPTION_INVALID"],
+    ["connections", { connections: 1 }, "OPTION_INVALID"],
+    ["connections", { connections: 2.5 }, "OPTION_INVALID"],
+    ["labels", { labels: { "no name ": "x" } }, "OPTION_INVALID"],
+    ["labels", { labels: { zone: 7 } }, "OPTION_INVALID"],
+    ["labels", { labels: { zone: "x".repeat(201) } }, "OPTION_INVALID"],
+    ["labels", { labels: ["zone"] }, "OPTION_INVALID"],
+    ["labels", { labels: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`l${i}`, ""])) }, "OPTION_INVALID"],
+    ["stroe", { stroe: "x" }, "OPTION_INVALID"],
+    ["name", { name: "a b" }, "TASK_INVALID"],
+    ["sessionTimeout", { sessionTimeout: "1s" }, "DURATION_INVALID"],
+    ["retention", { retention: "1m" }, "DURATION_INVALID"],
+    ["horizon", { horizon: "10ms" }, "DURATION_INVALID"],
+    ["claimAhead", { claimAhead: -1 }, "DURATION_INVALID"],
+    ["drain", { drain: "long" }, "DURATION_INVALID"],
+  ])("refuses a wrong %s: %j", (part, options, code) => {
+    expect(() => settingsOf(options as CarillonOptions)).toThrow(
+      expect.objectContaining({ code, message: expect.stringContaining(part) }),
+    );
+  });
+
+  it("a URL's password is not repeated in the refusal", () => {
+    expect(() => settingsOf({ store: "mysql://me:secret@x" })).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining("secret") }),
+    );
+  });
+});

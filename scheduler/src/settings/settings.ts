@@ -1,0 +1,351 @@
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import type { Log } from "../base/log.ts";
+import { parseStoreUrl } from "../store/store-url.ts";
+import { isEnvPattern } from "../task/command-rules.ts";
+import { checkName } from "../task/names.ts";
+import { parseAddress } from "./address.ts";
+import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms.ts";
+import { checkListen, checkProxies, loopback } from "./listen.ts";
+import { checkKinds, type OptionKind } from "./option-kinds.ts";
+import { Preset } from "./preset.ts";
+import { programVersion } from "./program-version.ts";
+import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
+
+export interface CommandOptions {
+  /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
+  allow?: string[];
+  /** Variables that tasks may set for them beside LANG, LC_*, TZ, SHELL and PATH: names, or beginnings such as "APP_*". Default: none. */
+  allowEnv?: string[];
+  /** Lets an allowed shell take a command line. */
+  shell?: boolean;
+  /** Writes what would be run to the run's log, and runs nothing. */
+  rehearse?: boolean;
+}
+
+export interface HttpTaskOptions {
+  /**
+   * Where HTTP tasks may go: "api.example.com", "*.example.com", "10.1.0.0/16", each with or without ":port". Private and
+   * local addresses only where they are listed as addresses. Default: nowhere.
+   */
+  allow?: string[];
+  /** What requests are signed with, for all hosts or by host: who can verify can also sign. Default: unsigned. */
+  secret?: string | Record<string, string>;
+}
+
+export interface CarillonOptions {
+  /**
+   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one; where NODE_ENV is "production"
+   * this or `directory` must be given.
+   */
+  store?: string;
+  /**
+   * Where signals are heard by LISTEN: a postgres:// URL that leads to the server itself. For a store behind a pooler in transaction
+   * mode, where they are polled otherwise, up to 150 ms late. Default: `store`.
+   */
+  listenUrl?: string;
+  /** Connections to the store at most, 2 to 200, beside the one that listens; default 8. */
+  connections?: number;
+  /**
+   * What else to coordinate by: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster gives
+   * the same. Default: the store alone.
+   */
+  coordination?: string;
+  /** Of the embedded store; default ".carillon". */
+  directory?: string;
+  /** The PostgreSQL schema that holds everything; default "carillon". */
+  schema?: string;
+  /** This process's name in the cluster; default a made one. */
+  name?: string;
+  /**
+   * Where the others reach this process: "host:port", an IPv6 address in brackets. Two live processes with one address
+   * are refused. Default: nowhere.
+   */
+  address?: string;
+  /** Plan slots and look after the cluster; default true. */
+  scheduler?: boolean;
+  /** As a scheduler never lead, only step in where the leader left something out; default false. */
+  observer?: boolean;
+  /** Run tasks; default true. */
+  worker?: boolean;
+  /** The groups whose tasks are run here; default: those of the tasks defined here. */
+  groups?: string[];
+  /** What to know this process by, such as { zone: "eu-1" }; shown by `carillon nodes`, decides nothing. */
+  labels?: Record<string, string>;
+  /** Handlers at work at once; default 100. */
+  concurrency?: number;
+  /** How long ended runs, slots and logs are kept; default 30 days. */
+  retention?: Duration;
+  /** How far ahead slots are accepted; default 15 s, at least two session timeouts. */
+  horizon?: Duration;
+  /** How long before its time a run may be claimed; default 1 s. */
+  claimAhead?: Duration;
+  /** A process silent for this long is taken for dead; default 6 s. */
+  sessionTimeout?: Duration;
+  /** How long the event loop may stand still under a handler that computes before this process is taken for dead; default 1 min. */
+  standstill?: Duration;
+  /** How long `stop` waits for running handlers before it aborts them; it is over 500 ms later, whatever hangs. Default 30 s. */
+  drain?: Duration;
+  /**
+   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
+   * one; where the program listens to the signal itself, it is the program that ends the process.
+   */
+  handleSignals?: boolean;
+  /**
+   * Which release of your program this is: "2026-11-26.3", a build's number, a commit. A process that restarts in a roll-out does not
+   * put back the definitions of an older one; a whole number decides by itself which is newer. Default: the version in your package.json.
+   */
+  release?: string;
+  /** So long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/deploying.md. */
+  releaseGrace?: Duration;
+  /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
+  migrate?: boolean;
+  /** Reject when the store is away, instead of waiting for it; default false. */
+  failFast?: boolean;
+  commands?: CommandOptions;
+  httpTasks?: HttpTaskOptions;
+  /**
+   * What seals and opens tasks' secrets: base64 of 32 bytes, or "file:PATH" of a file with one a line. The first seals, the
+   * others still open. Default: those of the variable CARILLON_SECRET_KEYS, comma-separated; without any, there are no secrets.
+   */
+  secretKeys?: string | string[];
+  /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
+  listen?: string;
+  /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
+  behindProxy?: boolean;
+  /** Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Host` count: "10.0.3.7", "10.0.3.0/24". Default: this machine's own. */
+  trustedProxies?: string[];
+  /** Count and time what this process does, for `metrics()`; default: where it listens. */
+  metrics?: boolean;
+  /** Whom to tell of what goes wrong; see docs/alarms.md. Default: nobody but the log. */
+  alarms?: AlarmOptions;
+  /**
+   * The password of the first user, `admin`, or "file:PATH": used while there are no users. Default: one of chance, told on the terminal
+   * that the process was started from; without a terminal no user is made. See docs/access.md.
+   */
+  adminPassword?: string;
+  /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
+  provider?: ProviderOptions;
+  /** Default: warnings and errors to standard error. */
+  log?: Log;
+}
+
+export interface Settings {
+  schema: string;
+  name: string | null;
+  address: string | null;
+  scheduler: boolean;
+  observer: boolean;
+  worker: boolean;
+  groups: string[] | null;
+  labels: Record<string, string>;
+  concurrency: number;
+  connections: number;
+  keepMs: number;
+  horizonMs: number;
+  claimAheadMs: number;
+  sessionTimeoutMs: number;
+  beatMs: number;
+  rescueGraceMs: number;
+  standstillMs: number;
+  drainMs: number;
+  handleSignals: boolean;
+  release: string;
+  releaseGraceMs: number;
+  migrate: boolean;
+  failFast: boolean;
+  commands: Required<CommandOptions>;
+  httpTasks: HttpTaskOptions;
+  listen: string | null;
+  behindProxy: boolean;
+  adminPassword: string | null;
+  trustedProxies: readonly string[];
+  metrics: boolean;
+  alarms: AlarmSettings | null;
+  provider: ProviderSettings | null;
+}
+
+/** Of every Carillon. */
+export const carillonPreset = new Preset<CarillonOptions>();
+
+/** The `store` that asks for a private PostgreSQL. */
+export const embeddedStore = "embedded";
+
+const shortestTimeoutMs = 1_500;
+/** However long the timeout: a pulse also tells what a lost signal would have told. */
+export const longestBeatMs = 5_000;
+/** From a beat until trust ends there are two seconds: time enough to try again when it fails. */
+const spareMs = 2_500;
+
+/** How often a process beats: each half of its timeout, or less often if enough of it is left. */
+export const beatMsOf = (sessionTimeoutMs: number): number =>
+  Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
+
+/** @throws OPTION_INVALID, DURATION_INVALID */
+export function settingsOf(options: CarillonOptions): Settings {
+  checkKinds(options, optionKinds);
+  checkStoreGiven(options);
+  checkStoreUrl("store", options.store, 'or give "embedded"');
+  checkStoreUrl("listenUrl", options.listenUrl, "leave it out to listen where the store is");
+  if (options.name !== undefined) checkName("a node's name", options.name, 100);
+  const sessionTimeoutMs = parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", shortestTimeoutMs);
+  const settings: Settings = {
+    schema: options.schema ?? "carillon",
+    name: options.name ?? null,
+    address: options.address === undefined ? null : parseAddress(options.address),
+    scheduler: options.scheduler ?? true,
+    observer: options.observer ?? false,
+    worker: options.worker ?? true,
+    groups: options.groups ?? null,
+    labels: checkedLabels(options.labels ?? {}),
+    concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
+    connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
+    keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
+    // An election takes up to a beat and a timeout, below 1.6 timeouts; the leader fills up when a quarter is used.
+    horizonMs: parseDuration(
+      options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
+      "horizon",
+      2 * sessionTimeoutMs,
+    ),
+    claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
+    sessionTimeoutMs,
+    beatMs: beatMsOf(sessionTimeoutMs),
+    // A leader that lives plans what a signal tells of within some ten milliseconds. Several at once do no harm.
+    rescueGraceMs: 50,
+    standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
+    drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
+    handleSignals: options.handleSignals ?? true,
+    release: checkedRelease(options.release ?? programVersion()),
+    releaseGraceMs: parseDuration(options.releaseGrace ?? "1m", "releaseGrace", 1_000),
+    migrate: options.migrate ?? true,
+    failFast: options.failFast ?? false,
+    commands: { allow: [], allowEnv: [], shell: false, rehearse: false, ...options.commands },
+    httpTasks: { ...options.httpTasks },
+    listen: options.listen ?? null,
+    behindProxy: options.behindProxy ?? false,
+    adminPassword: options.adminPassword ?? null,
+    trustedProxies: options.trustedProxies ?? loopback,
+    metrics: options.metrics ?? options.listen !== undefined,
+    alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
+    provider: options.provider === undefined ? null : providerSettings(options.provider),
+  };
+  const wrongEnv = settings.commands.allowEnv.find((one) => !isEnvPattern(one));
+  if (wrongEnv !== undefined) {
+    throw new CarillonError("OPTION_INVALID", `commands.allowEnv cannot have ${shownValue(wrongEnv)}`, {
+      hint: 'Give names of variables, such as "TARGET", or what names begin with, such as "APP_*".',
+      path: "commands.allowEnv",
+    });
+  }
+  checkProxies(options.trustedProxies, settings.behindProxy);
+  if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
+    throw new CarillonError("OPTION_INVALID", `schema cannot be ${shownValue(settings.schema)}`, {
+      hint: "Use letters, digits and _, at most 48, not a digit first.",
+    });
+  }
+  if (settings.observer && !settings.scheduler) {
+    throw new CarillonError("OPTION_INVALID", "observer without scheduler: what does not schedule cannot lead anyway", {
+      hint: "Leave one of the two out.",
+    });
+  }
+  return settings;
+}
+
+/** It is in each session's row, and shown beside each process. @throws OPTION_INVALID */
+function checkedRelease(release: string): string {
+  if (/^[\x21-\x7e]{1,100}$/.test(release)) return release;
+  throw new CarillonError("OPTION_INVALID", `release cannot be ${shownValue(release)}`, {
+    hint: 'Give 1 to 100 letters, digits and signs without a space, such as "2026-11-26.3".',
+    path: "release",
+  });
+}
+
+/** @throws OPTION_INVALID */
+function wholeNumber(option: "concurrency" | "connections", given: number, least: number, most: number): number {
+  if (Number.isInteger(given) && given >= least && given <= most) return given;
+  throw new CarillonError("OPTION_INVALID", `${option} cannot be ${given}`, {
+    hint: `Give ${least} to ${most}.`,
+    path: option,
+  });
+}
+
+/** A variable that is not set would be a private database otherwise, one on each machine. @throws OPTION_INVALID */
+function checkStoreGiven({ store, directory }: CarillonOptions): void {
+  if (store !== undefined || directory !== undefined || process.env.NODE_ENV !== "production") return;
+  throw new CarillonError("OPTION_INVALID", "no store was given, and in production (NODE_ENV) none is made unasked", {
+    hint: 'Give a postgres:// URL, and look whether the variable it comes from is set. store: "embedded" asks for a private PostgreSQL in this folder.',
+    path: "store",
+  });
+}
+
+/** @throws OPTION_INVALID */
+function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, otherwise: string): void {
+  if (text === undefined || (option === "store" && text === embeddedStore)) return;
+  // libpq allows a user without a host, and several hosts, which the URL standard does not.
+  const url = parseStoreUrl(text, option).url.replace("@/", "@localhost/");
+  if (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
+  throw new CarillonError("OPTION_INVALID", `${option} must be a postgres:// URL`, {
+    hint: `For example postgres://user:password@host:5432/database; ${otherwise}.`,
+    path: option,
+  });
+}
+
+const mostLabels = 32;
+const longestLabel = 200;
+
+/** They are in each session's row, so they stay small. */
+function checkedLabels(labels: Record<string, string>): Record<string, string> {
+  const wrong = (what: string) =>
+    new CarillonError("OPTION_INVALID", `labels cannot be so: ${what}`, {
+      hint: `Give at most ${mostLabels} texts of at most ${longestLabel} characters by name, such as { zone: "eu-1" }.`,
+    });
+  if (typeof labels !== "object" || labels === null || Array.isArray(labels)) throw wrong("they are no object");
+  const entries = Object.entries(labels);
+  if (entries.length > mostLabels) throw wrong(`there are ${entries.length}`);
+  for (const [name, value] of entries) {
+    if (!/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/.test(name)) throw wrong(`a name is ${JSON.stringify(name)}`);
+    if (typeof value !== "string" || value.length > longestLabel || value.includes("\0"))
+      throw wrong(`${name} is no text, or too long`);
+  }
+  return { ...labels };
+}
+
+const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
+  store: "text",
+  listenUrl: "text",
+  connections: "number",
+  coordination: "text",
+  directory: "text",
+  schema: "text",
+  name: "text",
+  address: "text",
+  scheduler: "flag",
+  observer: "flag",
+  worker: "flag",
+  groups: "texts",
+  labels: "object",
+  concurrency: "number",
+  retention: "duration",
+  horizon: "duration",
+  claimAhead: "duration",
+  sessionTimeout: "duration",
+  standstill: "duration",
+  drain: "duration",
+  handleSignals: "flag",
+  release: "text",
+  releaseGrace: "duration",
+  migrate: "flag",
+  failFast: "flag",
+  commands: "object",
+  httpTasks: "object",
+  secretKeys: "text or texts",
+  listen: "text",
+  behindProxy: "flag",
+  trustedProxies: "texts",
+  metrics: "flag",
+  alarms: "object",
+  provider: "object",
+  adminPassword: "text",
+  log: "object",
+};

@@ -1,0 +1,36 @@
+import type { Authority } from "../base/change.ts";
+import type { MissedRange, PlannedSlot } from "./plan.ts";
+
+export interface DuePlan {
+  taskId: number;
+  version: number;
+  nextSlotMs: number;
+}
+
+/** A task that a process does not look at, in the version in which it could not read it. */
+export type SetAside = Pick<DuePlan, "taskId" | "version">;
+
+export interface PlanWrite extends DuePlan {
+  /** What the plan's next slot becomes. */
+  newNextSlotMs: number | null;
+  slots: PlannedSlot[];
+  missed: MissedRange[];
+  /** The task counts its places, so its runs start out held. */
+  gated: boolean;
+}
+
+export interface PlanStore {
+  /** Plans whose next slot is at or before `untilMs`, earliest first. @param setAside left out, each in this version */
+  due(untilMs: number, limit: number, setAside?: readonly SetAside[]): Promise<DuePlan[]>;
+  /**
+   * Accepts slots: per task a compare-and-set of its next slot, and only where that succeeds ledger rows, runs and
+   * ranges. One statement for thousands. Repeatable: a second try finds the next slot moved on.
+   * @returns the tasks whose step was taken @throws FENCE_STALE when the authority is over
+   */
+  accept(authority: Authority, writes: PlanWrite[], nowMs: number): Promise<{ taken: Set<number>; accepted: number }>;
+  /**
+   * Judges the runs due by then that wait for a place, under each task's gate.
+   * @returns when the next held run that must be judged is due
+   */
+  admitHeld(untilMs: number, nowMs: number): Promise<number | null>;
+}

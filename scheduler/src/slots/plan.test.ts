@@ -1,0 +1,182 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { at, compileSchedule, cron, every, type ScheduleSpec } from "../schedule/schedule.ts";
+import { defineTask, type TaskOptions } from "../task/task.ts";
+import { countSlots, type PlanStep, planTask, slotsPerStep } from "./plan.ts";
+
+const start = Date.UTC(2030, 0, 1);
+const minute = 60_000;
+
+/** Plans a task whose next slot is the first after `fromMs`. */
+function plan(schedule: ScheduleSpec, options: TaskOptions, fromMs: number, nowMs: number, untilMs: number): PlanStep {
+  const compiled = compileSchedule(schedule);
+  const definition = defineTask("t", { schedule, ...options });
+  return planTask(definition, compiled, 7, { nextSlotMs: compiled.next(fromMs) as number, nowMs, untilMs });
+}
+const slots = (step: PlanStep) => step.slots.map(({ slotMs }) => slotMs);
+
+describe("planning", () => {
+  it("takes what comes up to the horizon, and leaves the next open", () => {
+    const step = plan(every("1s"), {}, start, start, start + 3_500);
+    expect(slots(step)).toEqual([start + 1_000, start + 2_000, start + 3_000]);
+    expect(step).toMatchObject({ missed: [], nextSlotMs: start + 4_000 });
+    expect(step.slots.every(({ slotMs, dueMs }) => slotMs === dueMs)).toBe(true);
+  });
+
+  it("takes nothing when nothing is due by then", () => {
+    expect(plan(every("1h"), {}, start, start, start + minute)).toEqual({
+      slots: [],
+      missed: [],
+      nextSlotMs: start + 60 * minute,
+    });
+  });
+
+  it("one moment comes once", () => {
+    expect(plan(at(start + 5), {}, start, start, start + minute)).toEqual({
+      slots: [{ slotMs: start + 5, dueMs: start + 5 }],
+      missed: [],
+      nextSlotMs: null,
+    });
+  });
+
+  it("a fixed delay has one slot, never missed, and the next only when a run has ended", () => {
+    const schedule = every("1m", { mode: "delay" });
+    expect(plan(schedule, { misfire: "skip" }, start, start + 90 * minute, start + 91 * minute)).toEqual({
+      slots: [{ slotMs: start + minute, dueMs: start + minute }],
+      missed: [],
+      nextSlotMs: null,
+    });
+    expect(plan(schedule, {}, start, start, start + 1).slots).toEqual([]);
+  });
+
+  it("jitter moves the due time, not the slot, alike for all who compute it", () => {
+    const schedule = every("1m", { jitter: "30s" });
+    const step = plan(schedule, {}, start, start, start + 10 * minute);
+    for (const { slotMs, dueMs } of step.slots) {
+      expect(dueMs).toBeGreaterThanOrEqual(slotMs);
+      expect(dueMs).toBeLessThanOrEqual(slotMs + 30_000);
+    }
+    expect(new Set(step.slots.map(({ slotMs, dueMs }) => dueMs - slotMs)).size).toBeGreaterThan(3);
+    expect(plan(schedule, {}, start, start, start + 10 * minute)).toEqual(step);
+  });
+
+  it("bounds a step; the rest follows in the next", () => {
+    const step = plan(every("1s"), {}, start, start, start + 60 * minute);
+    expect(step.slots).toHaveLength(slotsPerStep);
+    expect(step.nextSlotMs).toBe(start + (slotsPerStep + 1) * 1_000);
+  });
+
+  describe("misfire", () => {
+    // Ten minutes away, half a minute past a slot.
+    const nowMs = start + 10 * minute + 30_000;
+    const away = (misfire: TaskOptions["misfire"], now = nowMs) =>
+      plan(every("1m"), { misfire }, start, now, now + 1_000);
+
+    it("what is late by less than the misfire time is run, not missed", () => {
+      const step = plan(
+        every("1s"),
+        { misfire: { policy: "skip", after: "10s" } },
+        start,
+        start + 10_500,
+        start + 11_000,
+      );
+      expect(slots(step)).toHaveLength(11);
+      expect(step.missed).toEqual([]);
+    });
+
+    it("fire_once runs the newest and tells the others as one range", () => {
+      const step = away("fire_once");
+      expect(slots(step)).toEqual([start + 10 * minute]);
+      expect(step.missed).toEqual([
+        { fromMs: start + minute, toMs: start + 9 * minute, count: 9, reason: "misfire: fire_once" },
+      ]);
+      expect(step.nextSlotMs).toBe(start + 11 * minute);
+    });
+
+    it("fire_once of a single late slot misses nothing", () => {
+      const step = plan(every("1h"), { misfire: "fire_once" }, start, start + 61 * minute, start + 61 * minute);
+      expect(step).toEqual({
+        slots: [{ slotMs: start + 60 * minute, dueMs: start + 60 * minute }],
+        missed: [],
+        nextSlotMs: start + 120 * minute,
+      });
+    });
+
+    it("skip gives up what is late, and runs what is not yet", () => {
+      const step = away({ policy: "skip", after: "35s" });
+      expect(slots(step)).toEqual([start + 10 * minute]);
+      expect(step.missed).toEqual([
+        { fromMs: start + minute, toMs: start + 9 * minute, count: 9, reason: "misfire: skip" },
+      ]);
+      expect(away("skip").missed).toMatchObject([{ toMs: start + 10 * minute, count: 10 }]);
+    });
+
+    it("all runs every slot, up to its cap the newest, at its rate", () => {
+      expect(slots(away("all"))).toHaveLength(10);
+      const capped = away({ policy: "all", cap: 3, perSecond: 2 });
+      expect(slots(capped)).toEqual([8, 9, 10].map((n) => start + n * minute));
+      expect(capped.slots.map(({ dueMs }) => dueMs)).toEqual([nowMs, nowMs + 500, nowMs + 1_000]);
+      expect(capped.missed).toEqual([
+        { fromMs: start + minute, toMs: start + 7 * minute, count: 7, reason: "misfire: all, over its cap" },
+      ]);
+    });
+
+    it("years of a per-second task end quickly, the newest counted", () => {
+      const began = performance.now();
+      const step = plan(cron("* * * * * *"), {}, start, start + 3 * 365 * 86_400_000, start + 3 * 365 * 86_400_000);
+      expect(step.slots).toHaveLength(1);
+      const [runs] = slots(step) as [number];
+      const first = runs - 10_000 * 1_000;
+      expect(step.missed).toMatchObject([
+        { fromMs: start + 1_000, toMs: first - 1_000, count: null },
+        { fromMs: first, toMs: runs - 1_000, count: 10_000 },
+      ]);
+      expect(performance.now() - began).toBeLessThan(2_000);
+    });
+
+    it("loses and invents no slot, whatever the policy and however often it is asked", () => {
+      const policies = fc.record({
+        policy: fc.constantFrom("fire_once" as const, "skip" as const, "all" as const),
+        after: fc.integer({ min: 1_000, max: 120_000 }),
+        cap: fc.integer({ min: 1, max: 20 }),
+      });
+      const waits = fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1, maxLength: 12 });
+      fc.assert(
+        fc.property(policies, waits, fc.integer({ min: 1_000, max: 90_000 }), (misfire, pauses, period) => {
+          const schedule = every(period);
+          const compiled = compileSchedule(schedule);
+          const definition = defineTask("t", { schedule, misfire });
+          let next = compiled.next(start) as number;
+          let nowMs = start;
+          const seen: number[] = [];
+          for (const pause of pauses) {
+            nowMs += pause;
+            const step = planTask(definition, compiled, 1, { nextSlotMs: next, nowMs, untilMs: nowMs + 15_000 });
+            for (const { fromMs, toMs, count } of step.missed) {
+              expect(count).toBe(countSlots(compiled, fromMs, toMs));
+              for (let slot: number = fromMs; slot <= toMs; slot = compiled.next(slot) as number) seen.push(slot);
+            }
+            seen.push(...slots(step));
+            next = step.nextSlotMs as number;
+          }
+          const due: number[] = [];
+          for (let slot = compiled.next(start) as number; slot < next; slot = compiled.next(slot) as number)
+            due.push(slot);
+          expect(seen.sort((a, b) => a - b)).toEqual(due);
+          expect(next).toBeGreaterThan(nowMs);
+        }),
+      );
+    });
+  });
+});
+
+describe("counting slots", () => {
+  it("counts both ends, and gives up on too many", () => {
+    const schedule = compileSchedule(every("1m"));
+    expect(countSlots(schedule, start, start + 5 * minute)).toBe(6);
+    expect(countSlots(schedule, start + 1, start + 5 * minute)).toBe(5);
+    expect(countSlots(schedule, start, start + 5 * minute, 6)).toBe(6);
+    expect(countSlots(schedule, start, start + 5 * minute, 5)).toBeNull();
+    expect(countSlots(compileSchedule(at(start)), start, start)).toBe(1);
+  });
+});

@@ -1,0 +1,182 @@
+import { dueOf, type Schedule } from "../schedule/schedule.ts";
+import type { TaskDefinition } from "../task/task.ts";
+
+/** A slot to accept: its nominal time and when its run is due (later by jitter, or by a catch-up rate). */
+export interface PlannedSlot {
+  slotMs: number;
+  dueMs: number;
+  /** Why it is recorded and not run: its calendar, or a blackout. */
+  skipped?: string;
+  /** Why it runs when it does. */
+  note?: string;
+}
+
+/**
+ * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set;
+ * `count` is null of what lies before the newest so many that were worth counting at the time.
+ */
+export interface MissedRange {
+  fromMs: number;
+  toMs: number;
+  count: number | null;
+  reason: string;
+  /** Of a task with a calendar or blackouts: the range tells of those slots in it that they take out. Default: missed. */
+  outcome?: "skipped";
+}
+
+export interface PlanStep {
+  slots: PlannedSlot[];
+  missed: MissedRange[];
+  /** The first slot this step leaves open; null when none will ever come, or only after a run has ended. */
+  nextSlotMs: number | null;
+}
+
+/** What a step decides of: slots from `nextSlotMs` up to `untilMs`, at `nowMs`. */
+export interface PlanSpan {
+  nextSlotMs: number;
+  nowMs: number;
+  untilMs: number;
+}
+
+/** A step accepts at most this many slots of one task; the rest follows in the next step. */
+export const slotsPerStep = 1_000;
+const countLimit = 10_000;
+
+/**
+ * Decides what becomes of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a rescuer and a
+ * test that asks "what would have been" agree. A slot not accepted within the misfire time of its nominal time falls to
+ * the misfire policy; every other one is accepted.
+ */
+export function planTask(
+  definition: TaskDefinition,
+  schedule: Schedule,
+  seed: number,
+  { nextSlotMs, nowMs, untilMs }: PlanSpan,
+): PlanStep {
+  const step: PlanStep = { slots: [], missed: [], nextSlotMs };
+  if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
+    if (nextSlotMs > untilMs) return step;
+    // The slot exists only because the last run ended, so there is one and it is never missed, only late.
+    const slot = planned(nextSlotMs);
+    // One that is skipped has no end for the next to follow, so that follows from the slot itself.
+    return { slots: [slot], missed: [], nextSlotMs: slot.skipped === undefined ? null : schedule.next(nextSlotMs) };
+  }
+  let cursor: number | null = nextSlotMs;
+  const lateBefore = nowMs - definition.misfire.afterMs;
+  if (nextSlotMs < lateBefore) cursor = catchUp(nextSlotMs);
+  while (cursor !== null && cursor <= untilMs && step.slots.length < slotsPerStep) {
+    step.slots.push(planned(cursor));
+    cursor = schedule.next(cursor);
+  }
+  step.nextSlotMs = cursor;
+  return step;
+
+  function planned(slotMs: number, dueMs = dueOf(definition.schedule, seed, slotMs)): PlannedSlot {
+    const { untilMs: _, ...judged } = schedule.judge?.(slotMs, dueMs) ?? { dueMs };
+    return { slotMs, ...judged };
+  }
+
+  /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
+  function catchUp(firstMs: number): number | null {
+    const { policy, cap, perSecond } = definition.misfire;
+    // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
+    const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
+    const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
+    if (schedule.judge) {
+      const told = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
+      const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
+      const late = catchUpJudged(schedule, { firstMs, lastMs, keep, reason: told }, judge);
+      late.kept.forEach((slot, place) => {
+        // Judged again for when it starts: the last of many may come due in a blackout.
+        if (perSecond === null) step.slots.push(slot);
+        else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
+      });
+      step.slots.push(...late.skipped);
+      step.missed.push(...late.missed);
+      return schedule.next(lastMs);
+    }
+    const kept: number[] = [];
+    let before: number | null = lastMs;
+    while (before !== null && before >= firstMs && kept.length < keep) {
+      kept.unshift(before);
+      before = schedule.previous(before);
+    }
+    if (before !== null && before >= firstMs) {
+      const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
+      step.missed.push(...missedRanges(schedule, firstMs, before, reason));
+    }
+    kept.forEach((slotMs, place) => {
+      const spread = perSecond === null ? 0 : nowMs + (place * 1_000) / perSecond;
+      step.slots.push({ slotMs, dueMs: Math.max(slotMs, Math.round(spread)) });
+    });
+    return schedule.next(lastMs);
+  }
+}
+
+/** One catch-up looks at so many slots; what lies before them is told as one range, uncounted. */
+const judgedMost = 10_000;
+/** More skipped slots than this are told as a range. */
+const skippedSingly = 500;
+
+/**
+ * The catch-up of a task whose calendar or blackouts take slots out: those are no candidates, and are told as skipped. The
+ * newest `keep` of the others are kept, the rest is missed.
+ */
+function catchUpJudged(
+  schedule: Schedule,
+  { firstMs, lastMs, keep, reason }: { firstMs: number; lastMs: number; keep: number; reason: string },
+  judge: (slotMs: number) => PlannedSlot,
+): { kept: PlannedSlot[]; skipped: PlannedSlot[]; missed: MissedRange[] } {
+  const kept: PlannedSlot[] = [];
+  let skipped: PlannedSlot[] = [];
+  const given: number[] = [];
+  let before: number | null = lastMs;
+  for (let seen = 0; before !== null && before >= firstMs && seen < judgedMost; seen++) {
+    const slot = judge(before);
+    if (slot.skipped !== undefined) skipped.unshift(slot);
+    else if (kept.length < keep) kept.unshift(slot);
+    else given.unshift(before);
+    before = schedule.previous(before);
+  }
+  const missed: MissedRange[] = [];
+  const uncounted = before !== null && before >= firstMs;
+  if (uncounted) missed.push({ fromMs: firstMs, toMs: before as number, count: null, reason });
+  if (given.length > 0)
+    missed.push({ fromMs: given[0] as number, toMs: given.at(-1) as number, count: given.length, reason });
+  if (skipped.length > skippedSingly) {
+    const [first, last] = [skipped[0] as PlannedSlot, skipped.at(-1) as PlannedSlot];
+    const range = { fromMs: first.slotMs, toMs: last.slotMs, count: skipped.length, reason: last.skipped as string };
+    missed.push({ ...range, outcome: "skipped" });
+    skipped = [];
+  }
+  return { kept, skipped, missed };
+}
+
+/**
+ * Slots that were missed, from one to another. Of more than are counted the newest are, as a range of their own: counters and
+ * alarms know of what has a count alone.
+ */
+export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, reason: string): MissedRange[] {
+  const count = countSlots(schedule, fromMs, toMs);
+  if (count !== null) return [{ fromMs, toMs, count, reason }];
+  let [first, before] = [toMs, schedule.previous(toMs)];
+  for (let counted = 1; before !== null && counted < countLimit; counted++) {
+    first = before;
+    before = schedule.previous(first);
+  }
+  return [
+    { fromMs, toMs: before ?? fromMs, count: null, reason },
+    { fromMs: first, toMs, count: countLimit, reason },
+  ];
+}
+
+/** How many slots lie in [fromMs, toMs], or null when they are too many to count here. */
+export function countSlots(schedule: Schedule, fromMs: number, toMs: number, most = countLimit): number | null {
+  let count = 0;
+  let slot = schedule.next(fromMs - 1);
+  while (slot !== null && slot <= toMs) {
+    if (++count > most) return null;
+    slot = schedule.next(slot);
+  }
+  return count;
+}

@@ -1,0 +1,154 @@
+/**
+ * A better spread of what a fleet fires: which crons to set later by how many minutes, so that the fullest minutes become less
+ * full; and what jitter on all of them would come to instead. Greedy, minute by minute from the fullest: no move makes another
+ * minute as full as the one that it empties.
+ */
+import { parseCron } from "../schedule/cron-parse.ts";
+import type { Timeline, TimelineTask } from "./timeline.ts";
+
+export interface Move {
+  task: TimelineTask;
+  /** Later. */
+  minutes: number;
+  expression: string;
+  becomes: string;
+}
+
+export interface Spread {
+  /** The most that becomes due in one minute. */
+  peak: { before: number; after: number };
+  /** Minutes that are fuller now than the fullest would be then. */
+  fuller: number;
+  moves: Move[];
+  /** Where every cron that could be moved drew its delay from as many minutes instead: the most of one minute, on average. */
+  jitter: { minutes: number; peak: number }[];
+}
+
+/** One that fires more often than this on average has no minute of its own to be moved from. */
+const oftenMinutes = 15;
+const candidatesMost = 60;
+/** Full minutes of which nothing can be moved. */
+const givenMost = 50;
+const jitters = [2, 5, 10, 15];
+
+interface Movable {
+  task: TimelineTask;
+  minutes: readonly number[];
+}
+
+/** @param within how many minutes later a task may be set */
+export function suggestSpread(line: Timeline, { within, most }: { within: number; most: number }): Spread {
+  const load = [...line.fires];
+  const movable = new Map<number, Movable[]>();
+  const still = [...line.fires];
+  for (const { tasks: alike, minutes } of line.rhythms) {
+    if (minutes.length * oftenMinutes > load.length) continue;
+    for (const task of alike) {
+      if (!isMovable(task)) continue;
+      for (const minute of minutes) {
+        const others = movable.get(minute);
+        if (others) others.push({ task, minutes });
+        else movable.set(minute, [{ task, minutes }]);
+        (still[minute] as number)--;
+      }
+    }
+  }
+  const jitter = jitters.map((minutes) => ({ minutes, peak: jittered(line.fires, still, minutes) }));
+  const moved = new Set<TimelineTask>();
+  const given = new Set<number>();
+  const moves: Move[] = [];
+  while (moves.length < most && given.size < givenMost) {
+    const peak = fullest(load, given);
+    if (peak === null || (load[peak] as number) < 2) break;
+    const candidates = (movable.get(peak) ?? []).filter(({ task }) => !moved.has(task)).slice(0, candidatesMost);
+    const best = bestOf(candidates, load, peak, within);
+    if (!best) {
+      // Nothing of this minute can be moved to where it is better: the next fullest.
+      given.add(peak);
+      continue;
+    }
+    for (const minute of best.minutes) {
+      (load[minute] as number)--;
+      if (minute + best.move.minutes < load.length) (load[minute + best.move.minutes] as number)++;
+    }
+    moved.add(best.move.task);
+    moves.push(best.move);
+  }
+  const peak = { before: highest(line.fires), after: highest(load) };
+  return { peak, fuller: line.fires.filter((fires) => fires > peak.after).length, moves, jitter };
+}
+
+const isMovable = ({ definition: { schedule } }: TimelineTask) =>
+  schedule.type === "cron" && (schedule.jitterMs ?? 0) === 0;
+
+function bestOf(candidates: Movable[], load: number[], peak: number, within: number) {
+  let best: { fullest: number; minutes: readonly number[]; move: Move } | undefined;
+  for (const { task, minutes } of candidates) {
+    const { schedule } = task.definition;
+    if (schedule.type !== "cron") continue;
+    for (let later = 1; later <= within; later++) {
+      let full = 0;
+      for (const minute of minutes) full = Math.max(full, (load[minute + later] ?? 0) + 1);
+      if (full >= (best?.fullest ?? (load[peak] as number))) continue;
+      const becomes = shifted(schedule.expression, later);
+      if (becomes === null) continue;
+      best = { fullest: full, minutes, move: { task, minutes: later, expression: schedule.expression, becomes } };
+    }
+  }
+  return best;
+}
+
+/** Not Math.max over all of them: there are more than may be arguments. */
+const highest = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
+
+function fullest(load: readonly number[], given: ReadonlySet<number>): number | null {
+  let at: number | null = null;
+  for (const [minute, fires] of load.entries())
+    if (!given.has(minute) && (at === null || fires > (load[at] as number))) at = minute;
+  return at;
+}
+
+function jittered(fires: readonly number[], still: readonly number[], minutes: number): number {
+  let peak = 0;
+  let window = 0;
+  for (const [minute, all] of fires.entries()) {
+    window += all - (still[minute] as number);
+    if (minute >= minutes) window -= (fires[minute - minutes] as number) - (still[minute - minutes] as number);
+    peak = Math.max(peak, (still[minute] as number) + window / minutes);
+  }
+  return Math.round(peak * 10) / 10;
+}
+
+/**
+ * The same cron so many minutes later; null: its text cannot say that within the same hours. "0,30 8 * * *" by 5 is
+ * "5,35 8 * * *", and 0/15 is 5/15: each value of the minutes' field moves, none past the hour.
+ */
+export function shifted(expression: string, minutes: number): string | null {
+  const fields = expression.trim().split(/\s+/);
+  const at = fields.length >= 6 ? 1 : 0;
+  const field = fields[at];
+  if (fields.length < 5 || field === undefined) return null;
+  const parts = field.split(",").map((part) => shiftedPart(part, minutes));
+  if (parts.includes(null)) return null;
+  const text = fields.with(at, parts.join(",")).join(" ");
+  // Whatever the text says: it must be the old minutes, each so much later.
+  return minutesOf(expression) << BigInt(minutes) === minutesOf(text) ? text : null;
+}
+
+/** Bit n: minute n. */
+function minutesOf(expression: string): bigint {
+  const { minutesLow, minutesHigh } = parseCron(expression).fields;
+  return BigInt(minutesLow) | (BigInt(minutesHigh) << 30n);
+}
+
+function shiftedPart(part: string, minutes: number): string | null {
+  const [, from = "", to, step] = /^(\*|\d+)(?:-(\d+))?(?:\/(\d+))?$/.exec(part) ?? [];
+  if (from === "" || (from === "*" && (step === undefined || to !== undefined))) return null;
+  const first = (from === "*" ? 0 : Number(from)) + minutes;
+  if (step === undefined) {
+    const last = to === undefined ? undefined : Number(to) + minutes;
+    return first > 59 || (last ?? 0) > 59 ? null : last === undefined ? String(first) : `${first}-${last}`;
+  }
+  const last = Math.min(59, (to === undefined ? 59 : Number(to)) + minutes);
+  return first > last ? null : `${first}-${last}/${step}`;
+}

@@ -1,0 +1,151 @@
+import { describe, expect, test } from "vitest";
+import { cron, every, manual } from "../schedule/schedule.ts";
+import { defineTask, type TaskOptions } from "../task/task.ts";
+import { shifted, suggestSpread } from "./spread.ts";
+import { firingIn, foretell, type TimelineTask } from "./timeline.ts";
+
+const fromMs = Date.parse("2026-10-24T00:00:00Z");
+const dayMinutes = 1_440;
+const at = (hour: number, minute: number, day = 0) => day * dayMinutes + hour * 60 + minute;
+let breaths = 0;
+const breathe = async () => {
+  breaths++;
+};
+const taskOf = (name: string, options: TaskOptions, more: Partial<TimelineTask> = {}): TimelineTask => ({
+  name,
+  version: 3,
+  seed: 7,
+  paused: false,
+  definition: defineTask(name, options),
+  ...more,
+});
+const lineOf = (tasks: TimelineTask[], days = 3) => foretell(tasks, fromMs, days * dayMinutes, breathe);
+
+describe("a timeline", () => {
+  test("counts what becomes due in each minute, and of how many tasks", async () => {
+    const line = await lineOf([
+      taskOf("a", { schedule: cron("0 3 * * *") }),
+      taskOf("b", { schedule: cron("0 3 * * *") }),
+      taskOf("c", { schedule: cron("0,30 0 3 * * *") }),
+      taskOf("beat", { schedule: every("7s") }),
+      taskOf("hand", { schedule: manual }),
+      taskOf("chain", { schedule: every("1h", { mode: "delay" }) }),
+      taskOf("off", { schedule: cron("0 3 * * *") }, { paused: true }),
+    ]);
+    expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 2, left: 0 });
+    for (const day of [0, 1, 2]) expect(line.tasks[at(3, 0, day)]).toBe(4);
+    expect(line.tasks[at(3, 1)]).toBe(1);
+    // Two of c, one of a and b each, and every 7 s of the epoch.
+    const beats = Array.from({ length: 60 }, (_, s) => (fromMs / 1_000 + at(3, 0) * 60 + s) % 7).filter((s) => s === 0);
+    expect(line.fires[at(3, 0)]).toBe(4 + beats.length);
+    expect(line.fires.reduce((a, b) => a + b)).toBe(
+      3 * 4 + Math.ceil((3 * 86_400 - ((7 - ((fromMs / 1_000) % 7)) % 7)) / 7),
+    );
+    expect(firingIn(line, at(3, 0), at(3, 1)).map(({ task, fires }) => [task.name, fires])).toEqual([
+      ...[
+        ["a", 1],
+        ["b", 1],
+        ["c", 2],
+        ["beat", beats.length],
+      ].sort(([, a], [, b]) => Number(a) - Number(b)),
+    ]);
+    expect(firingIn(line, at(4, 0), at(4, 1)).map(({ task }) => task.name)).toEqual(["beat"]);
+  });
+
+  test("tells when clocks change, and fires by them", async () => {
+    const line = await lineOf([
+      taskOf("night", { schedule: cron("30 2 * * *", { zone: "Europe/Berlin", overlap: "both" }) }),
+    ]);
+    expect(line.clockChanges).toEqual([
+      { atMs: Date.parse("2026-10-25T01:00:00Z"), zone: "Europe/Berlin", byMinutes: -60, tasks: 1 },
+    ]);
+    const minutes = line.fires.flatMap((fires, minute) => (fires > 0 ? minute : []));
+    expect(minutes).toEqual([at(0, 30), at(0, 30, 1), at(1, 30, 1), at(1, 30, 2)]);
+  });
+
+  test("tells no change of clocks that is past, where it goes on into a year that nothing was looked at of", async () => {
+    const options = { schedule: cron("* * * * * *", { zone: "Africa/Cairo" }) };
+    const beginMs = Date.parse("2041-12-25T00:00:00Z");
+    const { clockChanges, counted } = await foretell([taskOf("left", options)], beginMs, 14 * dayMinutes, breathe);
+    expect([clockChanges, counted.left]).toEqual([[], 1]);
+  });
+
+  test("leaves out what calendar and blackout skip, and counts jitter where it is due", async () => {
+    const weekdays = { name: "bank", version: 1, zone: "UTC", weekend: [0, 6], holidays: [] };
+    const line = await lineOf([
+      taskOf("bank", { schedule: cron("0 9 * * *"), calendar: { name: "bank" } }, { calendar: weekdays }),
+      taskOf("late", { schedule: cron("0 12 * * *", { jitter: "30m" }) }),
+    ]);
+    // The 24th is a Saturday.
+    expect([0, 1, 2].map((day) => line.fires[at(9, 0, day)])).toEqual([0, 0, 1]);
+    const late = line.fires.slice(at(12, 0), at(12, 31));
+    expect(late.reduce((a, b) => a + b)).toBe(1);
+    expect(line.fires.slice(at(12, 0, 1), at(12, 31, 1)).indexOf(1)).not.toBe(late.indexOf(1));
+  });
+
+  test("leaves out what this process cannot read, and foretells the rest", async () => {
+    const newer = taskOf("newer", { schedule: cron("0 3 * * *", { zone: "Asia/Shanghai" }) });
+    Object.assign(newer.definition.schedule, { zone: "Mars/Olympus" });
+    const line = await lineOf([newer, taskOf("a", { schedule: cron("0 3 * * *") })]);
+    expect(line.counted).toEqual({ foretold: 1, paused: 0, unforeseen: 1, left: 0 });
+  });
+
+  test("looks once at tasks of one schedule, gives others their turn, and leaves out what is too much", async () => {
+    breaths = 0;
+    const minutely = { schedule: cron("* * * * *") };
+    const many = Array.from({ length: 10_000 }, (_, n) => taskOf(`m${n}`, minutely, { seed: n }));
+    const line = await lineOf(many, 14);
+    expect([line.counted.left, line.fires[5], breaths > 10 && breaths < 100]).toEqual([0, 10_000, true]);
+    const seconds = ["0", "1", "2"].map((second) => taskOf(`s${second}`, { schedule: cron(`${second}-59 * * * * *`) }));
+    const { left, foretold } = (await lineOf([...many, ...seconds], 14)).counted;
+    expect([left, foretold]).toEqual([3, 10_000]);
+  });
+});
+
+describe("a spread", () => {
+  test("moves later what meets, within its hour, and tells what it comes to", async () => {
+    const tasks = Array.from({ length: 12 }, (_, n) => taskOf(`t${n}`, { schedule: cron("0 3 * * *") }));
+    const line = await lineOf([...tasks, taskOf("fixed", { schedule: every("1h") })]);
+    const { peak, fuller, moves, jitter } = suggestSpread(line, { within: 6, most: 20 });
+    // Thirteen at one minute; seven minutes to be in.
+    expect(peak).toEqual({ before: 13, after: 2 });
+    expect(fuller).toBe(3);
+    expect(new Set(moves.map(({ task }) => task.name)).size).toBe(moves.length);
+    for (const { minutes, becomes } of moves) expect(becomes).toBe(`${minutes} 3 * * *`);
+    expect(Math.max(...moves.map(({ minutes }) => minutes))).toBeLessThanOrEqual(6);
+    // And it is true: with the moves made, the timeline says the same.
+    const moved = tasks.map((task) => {
+      const move = moves.find((one) => one.task === task);
+      return move ? taskOf(task.name, { schedule: cron(move.becomes) }) : task;
+    });
+    const after = await lineOf([...moved, taskOf("fixed", { schedule: every("1h") })]);
+    expect(Math.max(...after.fires)).toBe(peak.after);
+    expect(jitter).toEqual([
+      { minutes: 2, peak: 7 },
+      { minutes: 5, peak: 3.4 },
+      { minutes: 10, peak: 2.2 },
+      { minutes: 15, peak: 1.8 },
+    ]);
+  });
+
+  test("moves nothing that fires all the time, nor what nothing would become better by", async () => {
+    const busy = ["a", "b"].map((name) => taskOf(name, { schedule: cron("*/5 * * * *") }));
+    expect(suggestSpread(await lineOf(busy), { within: 10, most: 20 }).moves).toEqual([]);
+    const alone = await lineOf([taskOf("one", { schedule: cron("0 3 * * *") })]);
+    expect(suggestSpread(alone, { within: 10, most: 20 })).toMatchObject({ moves: [], peak: { before: 1, after: 1 } });
+  });
+
+  test.each([
+    ["0 3 * * *", 5, "5 3 * * *"],
+    ["0,30 8 * * 1-5", 5, "5,35 8 * * 1-5"],
+    ["*/15 * * * *", 5, "5-59/15 * * * *"],
+    ["10-20/5 * * * *", 3, "13-23/5 * * * *"],
+    ["15 0 3 * * *", 4, "15 4 3 * * *"],
+    ["*/15 * * * *", 20, null],
+    ["58 3 * * *", 5, null],
+    ["* 3 * * *", 1, null],
+    ["@daily", 1, null],
+  ])("%s set %i minutes later is %s", (expression, minutes, becomes) => {
+    expect(shifted(expression, minutes)).toBe(becomes);
+  });
+});

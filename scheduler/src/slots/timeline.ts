@@ -1,0 +1,235 @@
+/**
+ * What a whole fleet fires, minute by minute, over days to come: told from the definitions, as its planner will judge them.
+ *
+ * The work is bounded: tasks with one schedule are looked at once however many they are, a period below a minute is counted
+ * without its slots, and a task is left out, and told to be, that fires more often than twice a minute by a cron, or once
+ * limits.timelineSlots were looked at. What nobody can foretell (a fixed delay, a task after others, one by hand) is told as a
+ * number.
+ */
+
+import { limits } from "../base/limits.ts";
+import type { Calendar } from "../schedule/calendar.ts";
+import { dueOf, jitterMsOf, type Schedule, zoneNameOf } from "../schedule/schedule.ts";
+import { plannedSchedule } from "../schedule/slot-rules.ts";
+import { zoneOf } from "../schedule/zone.ts";
+import type { TaskDefinition } from "../task/task.ts";
+
+export const minuteMs = 60_000;
+
+export interface TimelineTask {
+  name: string;
+  version: number;
+  /** By which jitter is drawn: the task's number. */
+  seed: number;
+  paused: boolean;
+  definition: TaskDefinition;
+  calendar?: Calendar | undefined;
+}
+
+/** Tasks that fire at the same times. */
+export interface Rhythm {
+  tasks: TimelineTask[];
+  /** From the timeline's begin, ascending; one as often as it fires in it. */
+  minutes: number[];
+}
+
+/** It fires in every minute. */
+interface Steady {
+  task: TimelineTask;
+  everyMs: number;
+  anchorMs: number;
+}
+
+export interface ClockChange {
+  atMs: number;
+  zone: string;
+  /** Above 0: clocks go forward. */
+  byMinutes: number;
+  /** Whose times are meant in this zone. */
+  tasks: number;
+}
+
+export interface Timeline {
+  fromMs: number;
+  /** Runs that become due, of each minute. */
+  fires: number[];
+  /** Tasks that they are of. */
+  tasks: number[];
+  rhythms: Rhythm[];
+  steady: Steady[];
+  clockChanges: ClockChange[];
+  counted: { foretold: number; paused: number; unforeseen: number; left: number };
+}
+
+/** Slots that are looked at before others have their turn. */
+const stride = 500;
+/** Of one schedule, on average; so that it takes nothing from the others. */
+const mostAMinute = 2;
+
+/** @param fromMs a whole minute @param breathe lets others have their turn */
+export async function foretell(
+  tasks: readonly TimelineTask[],
+  fromMs: number,
+  minutes: number,
+  breathe: () => Promise<void>,
+): Promise<Timeline> {
+  const toMs = fromMs + minutes * minuteMs;
+  const line: Timeline = {
+    fromMs,
+    fires: Array(minutes).fill(0),
+    tasks: Array(minutes).fill(0),
+    rhythms: [],
+    steady: [],
+    clockChanges: [],
+    counted: { foretold: 0, paused: 0, unforeseen: 0, left: 0 },
+  };
+  const alike = new Map<string, TimelineTask[]>();
+  const zones = new Map<string, number>();
+  for (const task of tasks) {
+    const { schedule } = task.definition;
+    const isUnforeseen = schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay");
+    if (task.paused) line.counted.paused++;
+    else if (isUnforeseen) line.counted.unforeseen++;
+    else {
+      const key = rhythmKey(task);
+      const others = alike.get(key);
+      if (others) others.push(task);
+      else alike.set(key, [task]);
+    }
+  }
+  let looked = 0;
+  for (const group of alike.values()) {
+    const [first] = group as [TimelineTask];
+    const planned = readable(first);
+    if (planned === null) {
+      line.counted.unforeseen += group.length;
+      continue;
+    }
+    const { schedule } = first.definition;
+    const zone = zoneNameOf(schedule);
+    if (zone !== null) zones.set(zone, (zones.get(zone) ?? 0) + group.length);
+    const steady = steadyOf(first, planned);
+    if (steady) {
+      for (const task of group) addSteady(line, { ...steady, task });
+      continue;
+    }
+    const found: number[] = [];
+    const most = Math.min(limits.timelineSlots, looked + mostAMinute * minutes);
+    let slot = planned.next(fromMs - 1 - jitterMsOf(first.definition.schedule));
+    while (slot !== null && slot < toMs && looked <= most) {
+      const judged = judge(first, planned, slot);
+      const minute = judged === null ? -1 : Math.floor((judged - fromMs) / minuteMs);
+      if (minute >= 0 && minute < minutes) found.push(minute);
+      if (++looked % stride === 0) await breathe();
+      slot = planned.next(slot);
+    }
+    if (looked > most) {
+      line.counted.left += group.length;
+      continue;
+    }
+    // Jitter and calendars may put a later slot before an earlier one.
+    found.sort((a, b) => a - b);
+    add(line, { tasks: group, minutes: found });
+  }
+  for (const [zone, count] of zones) line.clockChanges.push(...changesOf(zone, count, fromMs, toMs));
+  line.clockChanges.sort((a, b) => a.atMs - b.atMs || b.tasks - a.tasks);
+  return line;
+}
+
+/** null: this process cannot read it, and others may. */
+function readable({ definition, calendar }: TimelineTask): Schedule | null {
+  try {
+    return plannedSchedule(definition, calendar);
+  } catch {
+    return null; // the node that leads has an alarm for it
+  }
+}
+
+/** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
+function rhythmKey(task: TimelineTask): string {
+  const { schedule, calendar, blackout } = task.definition;
+  const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
+  return JSON.stringify([schedule, calendar ?? null, task.calendar?.version ?? null, blackout ?? null, own]);
+}
+
+/** When it is due; null: it will be skipped. */
+function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: number): number | null {
+  const dueMs = dueOf(definition.schedule, seed, slotMs);
+  const judged = schedule.judge?.(slotMs, dueMs);
+  if (judged?.skipped !== undefined) return null;
+  return judged?.dueMs ?? dueMs;
+}
+
+function steadyOf({ definition: { schedule } }: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
+  if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
+  // It fires in some minutes and in others not.
+  if (schedule.fromMs !== undefined || schedule.untilMs !== undefined || schedule.times !== undefined) return null;
+  return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0 };
+}
+
+function addSteady(line: Timeline, steady: Steady): void {
+  line.steady.push(steady);
+  line.counted.foretold++;
+  for (let minute = 0; minute < line.fires.length; minute++) {
+    (line.fires[minute] as number) += firesOf(steady, line.fromMs + minute * minuteMs, minuteMs);
+    (line.tasks[minute] as number)++;
+  }
+}
+
+/** Slots in [atMs, atMs + spanMs). */
+const firesOf = ({ everyMs, anchorMs }: Steady, atMs: number, spanMs: number): number =>
+  Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((atMs - anchorMs) / everyMs);
+
+function add(line: Timeline, rhythm: Rhythm): void {
+  const { tasks, minutes } = rhythm;
+  line.counted.foretold += tasks.length;
+  if (minutes.length === 0) return;
+  line.rhythms.push(rhythm);
+  for (const [at, minute] of minutes.entries()) {
+    (line.fires[minute] as number) += tasks.length;
+    if (minutes[at - 1] !== minute) (line.tasks[minute] as number) += tasks.length;
+  }
+}
+
+const changesOf = (zone: string, tasks: number, fromMs: number, toMs: number): ClockChange[] =>
+  Array.from(zoneOf(zone).transitions(fromMs, toMs), ({ from, entered }) => ({
+    atMs: from,
+    zone,
+    byMinutes: entered / minuteMs,
+    tasks,
+  }));
+
+export interface FiringTask {
+  task: TimelineTask;
+  fires: number;
+  /** The minute of its first. */
+  firstMs: number;
+}
+
+/** What fires in [from, to), minutes from the timeline's begin; the first to fire first. */
+export function firingIn(line: Timeline, from: number, to: number): FiringTask[] {
+  const firing: FiringTask[] = [];
+  for (const { tasks, minutes } of line.rhythms) {
+    const first = lowest(minutes, from);
+    const fires = lowest(minutes, to) - first;
+    if (fires <= 0) continue;
+    const firstMs = line.fromMs + (minutes[first] as number) * minuteMs;
+    for (const task of tasks) firing.push({ task, fires, firstMs });
+  }
+  const fromMs = line.fromMs + from * minuteMs;
+  for (const steady of line.steady)
+    firing.push({ task: steady.task, fires: firesOf(steady, fromMs, (to - from) * minuteMs), firstMs: fromMs });
+  return firing.sort((a, b) => a.firstMs - b.firstMs || a.fires - b.fires || (a.task.name < b.task.name ? -1 : 1));
+}
+
+/** Of an ascending list, the first place whose value is not below. */
+function lowest(values: readonly number[], least: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((values[middle] as number) < least) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,41 @@
+/** When a task fires next, worked out from its record. */
+
+import { plannedSchedule } from "../schedule/slot-rules.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import { type ComingTask, comingSlots, judgedSlot } from "./coming-slots.ts";
+
+export const scheduleOf = ({ definition, calendar }: TaskRecord) => plannedSchedule(definition, calendar);
+
+export const coming = (record: TaskRecord): ComingTask => ({
+  definition: record.definition,
+  schedule: scheduleOf(record),
+  seed: record.taskId,
+});
+
+/** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
+export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
+  const schedule = scheduleOf(record);
+  const slots: number[] = [];
+  for (let slot = schedule.next(afterMs); slot !== null && slots.length < count; slot = schedule.next(slot))
+    slots.push(slot);
+  return slots;
+}
+
+/** The next slot that its calendar and blackouts let run; what is planned already still counts, until its time. */
+export function nextOf(record: TaskRecord, nowMs: number): number | null {
+  const {
+    definition: { schedule },
+    paused,
+    nextSlotMs,
+  } = record;
+  if (paused) return null;
+  // Only the store knows when the last run ended, and with it a fixed delay's next slot.
+  if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
+  return comingSlots(coming(record), nowMs, 1)[0] ?? null;
+}
+
+/** When that slot runs: later by jitter, or at a blackout's end. */
+export function nextDue(record: TaskRecord, nowMs: number): number | null {
+  const slotMs = nextOf(record, nowMs);
+  return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;
+}

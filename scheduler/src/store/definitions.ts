@@ -1,0 +1,99 @@
+import { limits } from "../base/limits.ts";
+import type { Calendar } from "../schedule/calendar.ts";
+import type { Schedule } from "../schedule/schedule.ts";
+import { plannedSchedule } from "../schedule/slot-rules.ts";
+import type { TaskDefinition } from "../task/task.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import type { TaskStore } from "../task/task-store.ts";
+
+export interface KnownTask {
+  readonly taskId: number;
+  readonly version: number;
+  readonly definition: TaskDefinition;
+  /** @throws ZONE_UNKNOWN and the like, where another process knows more than this one */
+  readonly schedule: Schedule;
+}
+
+/** A schedule is read when it is first asked for: one that this process cannot read is no reason not to run what it is given. */
+class Known implements KnownTask {
+  readonly taskId: number;
+  readonly version: number;
+  readonly definition: TaskDefinition;
+  readonly #calendar: Calendar | undefined;
+  #schedule: Schedule | undefined;
+
+  constructor({ taskId, version, definition, calendar }: TaskRecord) {
+    this.taskId = taskId;
+    this.version = version;
+    this.definition = definition;
+    this.#calendar = calendar;
+  }
+
+  get schedule(): Schedule {
+    this.#schedule ??= plannedSchedule(this.definition, this.#calendar);
+    return this.#schedule;
+  }
+}
+
+/**
+ * Definitions by task and version, read from the store when first wanted. A version never changes, so what is here is
+ * right for as long as it is asked for by version; only the newest of each task is kept, and of a million tasks those
+ * that were asked for last: what has not been for as long as half of `limits.definitionsKept` others is read anew.
+ */
+export class Definitions {
+  readonly #tasks: Pick<TaskStore, "byIds">;
+  /** Asked for since the last change of generations, and in the one before. */
+  #young = new Map<number, KnownTask>();
+  #old = new Map<number, KnownTask>();
+
+  readonly #kept: number;
+
+  constructor(tasks: Pick<TaskStore, "byIds">, kept: number = limits.definitionsKept) {
+    this.#tasks = tasks;
+    this.#kept = kept;
+  }
+
+  /** Reads those that are not here, or are older than the version wanted, in one statement. */
+  async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
+    const missing = new Set<number>();
+    for (const { taskId, version } of wanted) {
+      if ((this.get(taskId)?.version ?? 0) < version) missing.add(taskId);
+    }
+    if (missing.size === 0) return;
+    for (const record of await this.#tasks.byIds([...missing])) this.remember(record);
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  /** Reads anew those of the changed tasks that are here in an older version; the others are read when first wanted. */
+  async follow(changed: { taskId: number; version: number }[]): Promise<void> {
+    await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
+  }
+
+  remember(record: TaskRecord): KnownTask {
+    const present = this.get(record.taskId);
+    if (present && present.version >= record.version) return present;
+    const known = new Known(record);
+    this.#keep(known);
+    return known;
+  }
+
+  /** The newest known version; undefined before `ensure`, and long after it. */
+  get(taskId: number): KnownTask | undefined {
+    const young = this.#young.get(taskId);
+    if (young) return young;
+    const old = this.#old.get(taskId);
+    if (old) this.#keep(old);
+    return old;
+  }
+
+  #keep(known: KnownTask): void {
+    this.#old.delete(known.taskId);
+    this.#young.set(known.taskId, known);
+    if (this.#young.size < this.#kept / 2) return;
+    this.#old = this.#young;
+    this.#young = new Map();
+  }
+}

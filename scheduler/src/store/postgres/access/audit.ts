@@ -1,0 +1,107 @@
+import type { AuditEntry, AuditStore } from "../../../access/audit.ts";
+import type { Change, SqlClient } from "../../../base/change.ts";
+import type { Json } from "../../../base/json.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import type { Database } from "../database.ts";
+import type { TaskRow } from "../tasks/task-rows.ts";
+
+type Entry = Omit<AuditEntry, "entryId">;
+
+const insertSql = (s: string) => `insert into ${s}.audit (at_ms, who, act, about, named, before, after, why)
+  values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+
+const values = ({ atMs, who, act, about, named, before, after, why }: Entry): unknown[] => [
+  Math.round(atMs),
+  who,
+  act,
+  about,
+  named,
+  ...[before, after].map((part) => (part === null ? null : JSON.stringify(part))),
+  why,
+];
+
+/** Puts a change down in the transaction that makes it, so that neither is without the other. */
+export async function audited(client: SqlClient, s: string, entry: Entry): Promise<void> {
+  await client.query(insertSql(s), values(entry));
+}
+
+/** A new version of a task. One that only follows from its calendar is told by the calendar's entry. */
+export async function auditedEdit(
+  client: SqlClient,
+  s: string,
+  row: TaskRow,
+  { definition, text }: { definition: TaskDefinition; text: string },
+  { author, reason, nowMs }: Change,
+): Promise<void> {
+  const there = row.version > 0 && row.deleted_ms === null;
+  if (there && row.definition_text === text) return;
+  const entry = { atMs: nowMs, who: author, about: "task" as const, named: row.name, why: reason };
+  const [before, after] = [row.definition, definition] as unknown as [Json, Json];
+  await audited(client, s, { ...entry, act: there ? "edit" : "create", before: there ? before : null, after });
+}
+
+/** A task that is as a bundle's files say becomes the bundle's. Of one that changes, too, its new version's entry tells. */
+export async function auditedAdoption(
+  client: SqlClient,
+  s: string,
+  { name, bundle: before }: TaskRow,
+  { author, reason, nowMs, bundle }: Change,
+): Promise<void> {
+  if (bundle === undefined || bundle === before) return;
+  const entry = { atMs: nowMs, who: author, about: "task" as const, named: name, why: reason, act: "adopt" };
+  await audited(client, s, { ...entry, before: { bundle: before }, after: { bundle } });
+}
+
+/** A pause, a resume or a removal of a task. */
+export async function auditedTask(
+  client: SqlClient,
+  s: string,
+  act: "pause" | "resume" | "remove",
+  row: TaskRow,
+  { author, reason, nowMs }: Change,
+): Promise<void> {
+  const entry = { atMs: nowMs, who: author, about: "task" as const, named: row.name, why: reason, act };
+  const { paused_by: by, paused_why: why } = row;
+  const before: Json =
+    act === "remove" ? (row.definition as unknown as Json) : { paused: act === "resume" ? { by, why } : null };
+  const after: Json = act === "remove" ? null : { paused: act === "pause" ? { by: author, why: reason } : null };
+  await audited(client, s, { ...entry, before, after });
+}
+
+export function auditStore(database: Database): AuditStore {
+  const s = database.schema;
+  return {
+    list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
+      // Without a name it is planned anew each time, so that what is not asked for is left out of the plan.
+      return database.query<AuditEntry>(
+        "",
+        `select id as "entryId", at_ms as "atMs", who, act, about, named, before, after, why from ${s}.audit
+         where id < $1 and ($3::text is null or about = $3) and ($4::text is null or named = $4) and ($5::text is null or who = $5)
+           and ($6::text is null or act = $6) and ($7::bigint is null or at_ms >= $7) and ($8::bigint is null or at_ms < $8)
+           and ($9::bigint is null or id = $9)
+         order by id desc limit $2`,
+        [
+          beforeId,
+          limit,
+          about ?? null,
+          named ?? null,
+          who ?? null,
+          act ?? null,
+          sinceMs ?? null,
+          untilMs ?? null,
+          entryId ?? null,
+        ],
+      );
+    },
+
+    async record(entries) {
+      const columns = entries.map(values);
+      await database.query(
+        "audit-record",
+        `insert into ${s}.audit (at_ms, who, act, about, named, before, after, why)
+         select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::jsonb[], $8::text[])`,
+        [0, 1, 2, 3, 4, 5, 6, 7].map((at) => columns.map((column) => column[at])),
+      );
+    },
+  };
+}

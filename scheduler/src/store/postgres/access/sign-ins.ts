@@ -1,0 +1,94 @@
+import type { Credential, NewSignIn, SignIn, User } from "../../../access/access-store.ts";
+import type { Change } from "../../../base/change.ts";
+import type { Database } from "../database.ts";
+import { audited } from "./audit.ts";
+import { userFields } from "./users.ts";
+
+/** When a sign-in ends without a further use. @param idle an SQL expression, in ms */
+const endsSql = (idle: string) => `least(i.expires_ms, coalesce(i.seen_ms, i.created_ms) + ${idle}::bigint)`;
+
+export async function signIn(
+  database: Database,
+  { userId, hash, expiresMs, password, address, agent }: NewSignIn,
+  nowMs: number,
+): Promise<boolean> {
+  const s = database.schema;
+  // Locked: a change that ends the user's sign-ins comes before this one, which then is none, or after it, and ends it.
+  const made = await database.query(
+    "access-sign-in",
+    `with who as (
+       select id from ${s}.user_account
+       where id = $2 and removed_ms is null and disabled_ms is null and ($5::text is null or hash = $5) for share)
+     insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms, address, agent) select $1, id, $3, $4, $6, $7 from who returning user_id`,
+    [hash, userId, Math.round(nowMs), Math.round(expiresMs), password ?? null, address, agent],
+  );
+  return made.length > 0;
+}
+
+export async function signOut(database: Database, hash: Buffer): Promise<void> {
+  const s = database.schema;
+  await database.query("access-sign-out", `delete from ${s}.sign_in where hash = $1`, [hash]);
+}
+
+export async function signInsOf(database: Database, hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]> {
+  const s = database.schema;
+  const rows = await database.query<User & { expiresMs: number; hash: Buffer }>(
+    "access-sign-ins-of",
+    `select ${userFields("u")}, ${endsSql("$2")} as "expiresMs", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
+     where i.hash = any($1) and u.removed_ms is null`,
+    [hashes, idleMs],
+  );
+  return hashes.map((wanted): Credential | null => {
+    const row = rows.find(({ hash }) => hash.equals(wanted));
+    if (!row) return null;
+    const { expiresMs, hash: _, ...user } = row;
+    return { user, expiresMs, token: null };
+  });
+}
+
+export async function signInsSeen(database: Database, hashes: Buffer[], nowMs: number, apartMs: number): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "access-sign-ins-seen",
+    `update ${s}.sign_in set seen_ms = $2 where hash = any($1) and coalesce(seen_ms, created_ms) <= $3`,
+    [hashes, Math.round(nowMs), Math.round(nowMs - apartMs)],
+  );
+}
+
+export function signIns(
+  database: Database,
+  userId: number,
+  { beforeId, limit }: { beforeId: number; limit: number },
+  idleMs: number,
+  nowMs: number,
+): Promise<SignIn[]> {
+  const s = database.schema;
+  return database.query<SignIn>(
+    "access-sign-ins",
+    `select i.id as "signInId", i.created_ms as "begunMs", coalesce(i.seen_ms, i.created_ms) as "seenMs",
+            ${endsSql("$2")} as "expiresMs", i.address, i.agent, i.hash
+     from ${s}.sign_in i where i.user_id = $1 and ${endsSql("$2")} > $3 and i.id < $4 order by i.id desc limit $5`,
+    [userId, idleMs, Math.round(nowMs), beforeId, limit],
+  );
+}
+
+export function endSignIns(
+  database: Database,
+  { userId, name }: Pick<User, "userId" | "name">,
+  signInId: number | null,
+  { author, reason, nowMs }: Change,
+): Promise<number> {
+  const s = database.schema;
+  return database.transaction(async (client) => {
+    const { rows } = await client.query(
+      `delete from ${s}.sign_in where user_id = $1 and ($2::bigint is null or id = $2) returning id`,
+      [userId, signInId],
+    );
+    if (rows.length > 0) {
+      const before = { signIns: rows.map(({ id }) => Number(id)) };
+      const entry = { atMs: nowMs, who: author, act: "end sign-ins", about: "user" as const, named: name };
+      await audited(client, s, { ...entry, before, after: null, why: reason });
+    }
+    return rows.length;
+  });
+}

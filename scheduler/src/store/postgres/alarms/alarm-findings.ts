@@ -1,0 +1,230 @@
+import type { Thresholds } from "../../../alarms/alarm-store.ts";
+import type { AlarmRule, Finding } from "../../../alarms/alarms.ts";
+import type { SqlClient } from "../../../base/change.ts";
+import type { Json } from "../../../base/json.ts";
+import { reasonOf } from "../../../run/error-fingerprint.ts";
+import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
+import type { Database } from "../database.ts";
+import { inDoubtSql } from "../recovery/recovery.ts";
+import { runOutcome, runState } from "../states.ts";
+
+/** Of one rule, in one look; the rest is found by the next. */
+const most = 1_000;
+/** Tasks whose newest failure is read, for its words. */
+const worded = 100;
+const longestText = 300;
+/** A recovery that is over is an alarm for so long. */
+export const recoveryShownMs = 86_400_000;
+/** A recovery takes as long as the longest session timeout of a node that died; usually a second. */
+const recoveryLongMs = 10_000;
+/** Results are put back when work goes on again, so they are counted a moment after a recovery's end. */
+const recoveryCountedMs = 5_000;
+/** That are found by the store's counters: failures, and slots that the misfire policy gave up. */
+const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
+
+/** Exact: what is folded and what is not yet. */
+const totals = (
+  s: string,
+  column: string,
+  taskId: string,
+) => `(select coalesce(sum(${column}), 0) from (select ${column} from ${s}.tally where task_id = ${taskId}
+    union all select ${column} from ${s}.tally_delta where task_id = ${taskId}) x)`;
+
+/** How often the task of this name has succeeded. */
+export const succeededOf = (s: string, subject: string) =>
+  totals(s, "succeeded", `(select id from ${s}.task where name = ${subject})`);
+
+async function counted(client: SqlClient, s: string, now: number): Promise<Finding[]> {
+  const { rows: first } = await client.query(
+    `insert into ${s}.alarm_seen (task_id, failed, missed) values (0, 0, 0) on conflict do nothing returning task_id`,
+  );
+  const { rows } = await client.query(
+    `with totals as (
+       select task_id, sum(failed)::bigint as failed, sum(missed)::bigint as missed
+       from (select task_id, failed, missed from ${s}.tally where failed > 0 or missed > 0
+             union all select task_id, failed, missed from ${s}.tally_delta where failed > 0 or missed > 0) x group by task_id),
+     news as materialized (
+       select t.task_id, t.failed, t.missed, t.failed - coalesce(k.failed, 0) as more_failed, t.missed - coalesce(k.missed, 0) as more_missed
+       from totals t left join ${s}.alarm_seen k using (task_id)
+       where t.failed > coalesce(k.failed, 0) or t.missed > coalesce(k.missed, 0)),
+     kept as (
+       insert into ${s}.alarm_seen (task_id, failed, missed) select task_id, failed, missed from news
+       on conflict (task_id) do update set failed = excluded.failed, missed = excluded.missed)
+     select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
+     from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
+  );
+  // What had failed before anybody looked is known.
+  if (first.length > 0) return [];
+  const failing = rows.filter(({ failed }) => Number(failed) > 0);
+  const { rows: newest } = await client.query(
+    `select i.task_id as "taskId", h.id::float8 as run, h.attempt, h.error from unnest($1::int[]) as i (task_id)
+     cross join lateral (select id, attempt, error from ${s}.run_history where task_id = i.task_id and outcome = ${runOutcome.failed} and ended_ms > $2
+                         order by ended_ms desc limit 1) h`,
+    [failing.slice(0, worded).map(({ taskId }) => taskId), now - 86_400_000],
+  );
+  const wordsOf = new Map(newest.map((row) => [row.taskId, row]));
+  return [
+    ...failing.map(({ taskId, name, failed }): Finding => {
+      const known = wordsOf.get(taskId);
+      const rule = Number(known?.attempt ?? 1) > 1 ? "exhausted" : "failed";
+      const text = known ? reasonOf(known.error as Json).words : "see carillon dead list";
+      return {
+        rule,
+        subject: String(name),
+        count: Number(failed),
+        text: text.slice(0, longestText),
+        runId: known ? Number(known.run) : null,
+      };
+    }),
+    ...rows
+      .filter(({ missed }) => Number(missed) > 0)
+      .map(
+        ({ name, missed }): Finding => ({
+          rule: "unfired",
+          subject: String(name),
+          count: Number(missed),
+          runId: null,
+          text: "slots were given up by the task's misfire policy",
+        }),
+      ),
+  ];
+}
+
+/**
+ * How often the task of this name had succeeded when it failed last. Counters have no order: history shows a success after
+ * that failure. Failures are kept always; a success that is not is counted as before. @param since a time: not looked for before it
+ */
+export function succeededAtFailure(s: string, subject: string, since: string) {
+  return `(${succeededOf(s, subject)} - coalesce((
+   select (h.outcome = ${runOutcome.succeeded})::int from unnest(array[${runOutcome.succeeded}, ${runOutcome.failed}]::smallint[]) as o (outcome) cross join lateral (
+     select outcome, ended_ms, id from ${s}.run_history
+     where task_id = (select id from ${s}.task where name = ${subject}) and outcome = o.outcome and ended_ms > ${since}
+     order by ended_ms desc, id desc limit 1) h
+   order by h.ended_ms desc, h.id desc limit 1), 0))`;
+}
+
+/** Groups that are at their limit now: room that is there when it is looked for may be a moment old. */
+export async function markFull(database: Database, nowMs: number): Promise<void> {
+  const s = database.schema;
+  // By itself, and not of those that somebody claims of just now: whoever claims never waits for a look.
+  await database.query(
+    "alarm-groups",
+    `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(
+       select g.group_id from ${s}.group_limit g where g.most <= (
+         select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = g.group_id)
+       for update of g skip locked))`,
+    [Math.round(nowMs)],
+  );
+}
+
+export async function findAll(
+  client: SqlClient,
+  s: string,
+  rules: readonly AlarmRule[],
+  thresholds: Thresholds,
+  now: number,
+): Promise<Finding[]> {
+  const found: Finding[] = rules.some((rule) => countedRules.has(rule)) ? await counted(client, s, now) : [];
+  if (rules.includes("late")) {
+    const { rows } = await client.query(
+      `with told as (delete from ${s}.alarm_report returning *)
+       select rule, subject, sum(count)::float8 as count,
+              (array_agg(text order by substring(text from '[0-9]+')::bigint desc nulls last))[1] as text, max(run_id)::float8 as run from told group by rule, subject`,
+    );
+    found.push(...rows.map((row) => findingOf(row.rule as AlarmRule, row)));
+  }
+  for (const rule of rules) {
+    const question = askedOf(s)[rule];
+    if (!question) continue;
+    const { rows } = await client.query(question.sql, question.valueOf(thresholds, now));
+    found.push(...rows.map((row) => findingOf(rule, row)));
+  }
+  return found;
+}
+
+interface Question {
+  sql: string;
+  valueOf: (thresholds: Thresholds, now: number) => number[];
+}
+
+/** @param ms epoch milliseconds, an SQL expression */
+const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+
+const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
+  // Also of those that have an addressee, or wait for one: by the index that claims use. A task that was edited or resumed has
+  // waited since then.
+  overdue: {
+    sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
+               'the oldest is due since ' || ${utcSql("min(o.due_ms)")} as text
+        from ${waitingSql(s, "$1", 100)} o join ${s}.task t on t.id = o.task_id
+        where greatest(o.since_ms, t.changed_ms) < $1 and ${waitsForWorkerSql(s)}
+          and not exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1)
+        group by t.name order by min(o.due_ms) limit ${most}`,
+    valueOf: ({ overdueMs }, now) => [now - overdueMs],
+  },
+  stuck: {
+    sql: `select t.name as subject, count(*)::float8 as count, min(r.id)::float8 as run,
+               case when bool_or(o.ended_ms is not null) then 'its worker is gone, and it was not taken back'
+                    when bool_or(r.started_ms is null) then 'claimed, and never started' else 'past its timeout' end as text
+        from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
+        where r.state = ${runState.claimed} and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
+              or r.started_ms + (t.definition->>'timeoutMs')::bigint < $1)
+        group by t.name order by t.name limit ${most}`,
+    valueOf: ({ stuckMs }, now) => [now - stuckMs],
+  },
+  unfired: {
+    // Counted once, however often it is looked at.
+    sql: `select t.name as subject, 0::float8 as count, null::float8 as run,
+               'a slot came due and was not planned: ' || ${utcSql("p.next_slot_ms")} as text
+        from ${s}.plan p join ${s}.task t on t.id = p.task_id
+        where p.next_slot_ms < $1 and not p.paused and t.deleted_ms is null order by p.next_slot_ms limit ${most}`,
+    valueOf: ({ unfiredMs }, now) => [now - unfiredMs],
+  },
+  leaderless: {
+    sql: `select '' as subject, 1::float8 as count, null::float8 as run,
+               'slots are planned a moment ahead only, by whoever is left; see carillon nodes' as text
+        from ${s}.leadership l left join ${s}.session x on x.id = l.session_id
+        where x.id is null or x.ended_ms < $1`,
+    valueOf: ({ leaderlessMs }, now) => [now - leaderlessMs],
+  },
+  clock: {
+    sql: `select '' as subject, 1::float8 as count, null::float8 as run,
+               format('it is %s s %s cluster time, which goes on without it since %s; set the clock of the store''s machine right (NTP), or run carillon clock adopt if it is right',
+                 round(abs(clock_shift_ms / 1000)::numeric, 1), case when clock_shift_ms < 0 then 'ahead of' else 'behind' end,
+                 ${utcSql("clock_since_ms")}) as text
+        from ${s}.cluster where clock_shift_ms <> 0`,
+    valueOf: () => [],
+  },
+  // Each once: what is over is found until the alarm knows it, so that a second one is news. One that takes long is an alarm by itself.
+  recovery: {
+    sql: `select '' as subject, count(*) filter (where ended_ms is not null)::float8 as count, null::float8 as run,
+               (array_agg(${recoveryText(s)} order by number desc))[1] as text
+        from ${s}.recovery r left join ${s}.alarm a on a.rule = 'recovery' and a.subject = ''
+        where (r.ended_ms > greatest($1::bigint - ${recoveryShownMs}, coalesce(a.last_ms, 0) - ${recoveryCountedMs})
+               and r.ended_ms <= $1::bigint - ${recoveryCountedMs})
+           or (r.ended_ms is null and r.began_ms < $1::bigint - ${recoveryLongMs}
+               and r.number = (select recovery from ${s}.cluster where recovering_since_ms is not null))
+        having count(*) > 0`,
+    valueOf: (_, now) => [now],
+  },
+});
+
+const recoveryText = (s: string) => `case when r.ended_ms is null
+  then format('since %s a recovery is under way, and no work is done until the processes that were at work have told what they remember',
+              ${utcSql("r.began_ms")})
+  else format('at %s: %s; %s runs and %s results were put back',
+              ${utcSql("r.began_ms")},
+              case when r.back_ms is null then 'it was promoted or restored, and by how much it went back is not known'
+                   when r.back_ms = 0 then 'it was promoted or restored, and went back by less than a beat'
+                   else format('it went back %s s', round(r.back_ms / 1000.0, 1)) end, r.runs, r.verdicts)
+       || case when r.missing = '{}' then ''
+               else format('; what these nodes did last is not known, for they did not come: %s; %s runs at most may have run twice',
+                           array_to_string(r.missing, ', '), ${inDoubtSql(s, "r")}) end end`;
+
+const findingOf = (rule: AlarmRule, { subject, count, text, run }: Record<string, unknown>): Finding => ({
+  rule,
+  subject: String(subject),
+  count: Number(count),
+  text: String(text),
+  runId: run === null ? null : Number(run),
+});

@@ -1,0 +1,307 @@
+import type { AlarmStore, OutboxMessage, Thresholds, Try } from "../../../alarms/alarm-store.ts";
+import {
+  type AlarmMessage,
+  type AlarmRule,
+  alarmRules,
+  conditions,
+  type Finding,
+  giveUpAfterMs,
+  type Incident,
+  ruleWords,
+  stepIncident,
+} from "../../../alarms/alarms.ts";
+import type { SqlClient } from "../../../base/change.ts";
+import type { Database } from "../database.ts";
+import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf } from "./alarm-findings.ts";
+import { saidStore, silencedSql } from "./alarms-said.ts";
+
+const subjectsTold = 10;
+/** Over when the task has succeeded. */
+const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
+const sentKeptMs = 7 * 86_400_000;
+/** Longer than between any two tries. */
+const untriedMs = 2 * 3_600_000;
+
+/** One look's transaction and time. */
+interface Looking {
+  client: SqlClient;
+  s: string;
+  now: number;
+  summaryMs: number;
+}
+
+export function alarmStore(database: Database): AlarmStore {
+  return {
+    look: (rules, thresholds, channels, nowMs, found = []) =>
+      look(database, { rules, thresholds, channels, nowMs, found }),
+    report: (findings, nowMs) => report(database, findings, nowMs),
+    take: (channels, nowMs, untilMs, limit) => take(database, channels, nowMs, untilMs, limit),
+    sent: (id, nowMs, by) => sent(database, id, nowMs, by),
+    unsent: (id, error, nextMs, by) => unsent(database, id, error, nextMs, by),
+    ...saidStore(database),
+  };
+}
+
+interface Look {
+  rules: readonly AlarmRule[];
+  thresholds: Thresholds;
+  channels: Partial<Record<AlarmRule, string[]>>;
+  nowMs: number;
+  /** By the looking process. */
+  found: readonly Finding[];
+}
+
+async function look(database: Database, { rules, thresholds, channels, nowMs, found: own }: Look): Promise<number> {
+  const s = database.schema;
+  if (rules.includes("overdue")) await markFull(database, nowMs);
+  return database.transaction(async (client) => {
+    // Two that look at once would each write the same messages.
+    const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
+    if (!rows[0]?.mine) return 0;
+    const now = Math.round(nowMs);
+    const looking: Looking = { client, s, now, summaryMs: thresholds.summaryMs };
+    const all = [...(await findAll(client, s, rules, thresholds, now)), ...own];
+    let written = 0;
+    for (const rule of rules) {
+      const findings = all.filter((finding) => finding.rule === rule);
+      const found = await raise(looking, rule, findings);
+      await close(looking, rule, findings);
+      const news = found + (await free(looking, rule));
+      written += await tell(looking, rule, news, channels[rule] ?? []);
+    }
+    await endUntold(looking, channels);
+    await forget(looking);
+    await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
+    return written;
+  });
+}
+
+async function report(database: Database, findings: readonly Finding[], nowMs: number): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "alarm-report",
+    `insert into ${s}.alarm_report (rule, subject, count, text, run_id, at_ms)
+     select rule, subject, count, text, run_id, $6
+     from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (rule, subject, count, text, run_id)`,
+    [
+      findings.map(({ rule }) => rule),
+      findings.map(({ subject }) => subject),
+      findings.map(({ count }) => count),
+      findings.map(({ text }) => text),
+      findings.map(({ runId }) => runId),
+      Math.round(nowMs),
+    ],
+  );
+}
+
+function take(
+  database: Database,
+  channels: readonly string[],
+  nowMs: number,
+  untilMs: number,
+  limit: number,
+): Promise<OutboxMessage[]> {
+  const s = database.schema;
+  return database.query(
+    "alarm-take",
+    `update ${s}.alarm_outbox o set attempts = attempts + 1, next_ms = $3
+     where id = any(array(select id from ${s}.alarm_outbox n where sent_ms is null and next_ms <= $2 and channel = any($1)
+                          and not exists (select from ${s}.alarm_outbox e where e.sent_ms is null and e.next_ms is not null
+                                          and e.channel = n.channel and e.rule = n.rule and e.id < n.id)
+                          order by id limit $4 for update skip locked))
+     returning id, channel, attempts, created_ms::float8 as "createdMs", body as message`,
+    [channels, Math.round(nowMs), Math.round(untilMs), limit],
+  );
+}
+
+async function sent(database: Database, id: number, nowMs: number, by?: Try): Promise<void> {
+  const s = database.schema;
+  await database.query("alarm-sent", `update ${s}.alarm_outbox set sent_ms = $2, error = null where id = $1`, [
+    id,
+    Math.round(nowMs),
+  ]);
+  if (by) await tried(database, id, null, by);
+}
+
+async function unsent(database: Database, id: number, error: string, nextMs: number | null, by?: Try): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "alarm-unsent",
+    `update ${s}.alarm_outbox set next_ms = $2, error = $3 where id = $1 and sent_ms is null`,
+    [id, nextMs === null ? null : Math.round(nextMs), error],
+  );
+  if (by) await tried(database, id, error, by);
+}
+
+/** What nobody sends, for its channel is no more, is given up like what is not taken; who sends does so a try later. */
+async function forget({ client, s, now }: Looking): Promise<void> {
+  await client.query(
+    `update ${s}.alarm_outbox set next_ms = null, error = coalesce(error, 'no node has such a channel')
+     where sent_ms is null and next_ms < $2 and created_ms < $1`,
+    [now - giveUpAfterMs - untriedMs, now],
+  );
+  await client.query(
+    `delete from ${s}.alarm_outbox where sent_ms < $1 or (sent_ms is null and next_ms is null and created_ms < $1)`,
+    [now - sentKeptMs],
+  );
+}
+
+async function tried(
+  database: Database,
+  id: number,
+  error: string | null,
+  { attempt, atMs, node }: Try,
+): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "alarm-try",
+    `insert into ${s}.alarm_try (message_id, attempt, at_ms, node, error) select id, $2, $3, $4, $5 from ${s}.alarm_outbox
+     where id = $1 on conflict do nothing`,
+    [id, attempt, Math.round(atMs), node, error],
+  );
+}
+
+/**
+ * @returns how much is new: of a condition that goes on, and of what somebody knows, nothing; of what is silenced nothing
+ * yet: that is kept beside it; of what was not open before at least one, also where it was found without a count
+ */
+async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: readonly Finding[]): Promise<number> {
+  if (findings.length === 0) return 0;
+  // Of one subject there is one row; a rule may have found it in two ways.
+  const bySubject = new Map<string, Finding>();
+  for (const finding of findings) {
+    const before = bySubject.get(finding.subject);
+    bySubject.set(finding.subject, before ? { ...before, count: before.count + finding.count } : finding);
+  }
+  const some = [...bySubject.values()].sort((a, b) => (a.subject < b.subject ? -1 : 1));
+  const succeeded = afterSuccess.has(rule) ? succeededAtFailure(s, "f.subject", "$6 - 3600000") : "0";
+  const { rows } = await client.query(
+    `with before as (
+       select subject, seen_ms from ${s}.alarm where rule = $1 and cleared_ms is null),
+     found as materialized (
+       select f.*, case when b.seen_ms is not null or ($7 and b.subject is not null) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
+              ${silencedSql(s, "$1", "f.subject", "$6")} as silenced
+       from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id) left join before b using (subject)),
+     kept as (
+       insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded, held)
+       select $1, f.subject, $6, $6, f.count, f.text, f.run_id, ${succeeded}, case when f.silenced then f.news else 0 end
+       from found f order by f.subject
+       on conflict (rule, subject) do update set
+         opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
+         count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
+         last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
+         held = case when a.cleared_ms is null then a.held else 0 end + excluded.held,
+         seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
+     select coalesce(sum(news) filter (where not silenced), 0)::float8 as news from found`,
+    [
+      rule,
+      some.map(({ subject }) => subject),
+      some.map(({ count }) => count),
+      some.map(({ text }) => text),
+      some.map(({ runId }) => runId),
+      now,
+      conditions.has(rule),
+    ],
+  );
+  return Number(rows[0]?.news ?? 0);
+}
+
+/** A condition ends when it is not found; a failure when the task has succeeded since; else what has not happened for a while; a recovery a day later. */
+async function close(
+  { client, s, now, summaryMs }: Looking,
+  rule: AlarmRule,
+  findings: readonly Finding[],
+): Promise<void> {
+  const over = conditions.has(rule)
+    ? "not (a.subject = any($3))"
+    : afterSuccess.has(rule)
+      ? `not (a.subject = any($3)) and (${succeededOf(s, "a.subject")} > a.succeeded
+           or not exists (select from ${s}.task t where t.name = a.subject and t.deleted_ms is null and t.paused_ms is null))`
+      : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${rule === "recovery" ? recoveryShownMs : Math.round(summaryMs)}`;
+  await client.query(
+    `update ${s}.alarm a set cleared_ms = $2::bigint where a.rule = $1 and a.cleared_ms is null and ${over}`,
+    [rule, now, findings.map(({ subject }) => subject)],
+  );
+}
+
+/** Rules without a channel are turned off: nobody looks for their end, so what is open of them would stay so. */
+async function endUntold({ client, s, now }: Looking, channels: Partial<Record<AlarmRule, string[]>>): Promise<void> {
+  await client.query(
+    `with over as (delete from ${s}.alarm_incident where rule = any($1))
+     update ${s}.alarm set cleared_ms = $2 where rule = any($1) and cleared_ms is null`,
+    [alarmRules.filter((rule) => !channels[rule]?.length), now],
+  );
+}
+
+/**
+ * What was silenced is free to be told once no silence holds over it: what a silence held back and, where no incident
+ * is on, also what was told before it and went on under it. @returns how much
+ */
+async function free({ client, s, now }: Looking, rule: AlarmRule): Promise<number> {
+  const { rows } = await client.query(
+    `with was as materialized (
+       select a.subject, a.held from ${s}.alarm a where a.rule = $1 and a.cleared_ms is null and a.seen_ms is null
+       and (a.held > 0 or case when $3 then a.opened_ms else a.last_ms end < $2::bigint
+            and not exists (select from ${s}.alarm_incident where rule = $1))
+       and not ${silencedSql(s, "$1", "a.subject", "$2")}),
+     freed as (
+       update ${s}.alarm a set held = 0, freed_ms = $2::bigint from was where a.rule = $1 and a.subject = was.subject)
+     select coalesce(sum(greatest(held, 1)), 0)::float8 as news from was`,
+    [rule, now, conditions.has(rule)],
+  );
+  return Number(rows[0]?.news ?? 0);
+}
+
+async function tell(
+  { client, s, now, summaryMs }: Looking,
+  rule: AlarmRule,
+  news: number,
+  channels: readonly string[],
+): Promise<number> {
+  const { rows } = await client.query(
+    `select (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null and (i.rule is not null or seen_ms is null)
+               and not ${silencedSql(s, "$1", "a.subject", "$2")})::int as open,
+            (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null
+               and ${silencedSql(s, "$1", "a.subject", "$2")})::int as silenced, i.opened_ms::float8 as "openedMs",
+            i.told_ms::float8 as "toldMs", i.window_ms::float8 as "windowMs", i.total::float8 as total, i.told::float8 as told,
+            i.quiet_ms::float8 as "quietMs"
+     from (select 1) one left join ${s}.alarm_incident i on i.rule = $1`,
+    [rule, now],
+  );
+  const { open, silenced, ...row } = rows[0] as unknown as Incident & { open: number; silenced: number };
+  const before = (row.openedMs as number | null) === null ? null : row;
+  const { incident, message } = stepIncident(before, news, open, now, summaryMs);
+  if (incident === null) {
+    if (before) await client.query(`delete from ${s}.alarm_incident where rule = $1`, [rule]);
+  } else
+    await client.query(
+      `insert into ${s}.alarm_incident (rule, opened_ms, told_ms, window_ms, total, told, quiet_ms) values ($1, $2, $3, $4, $5, $6, $7)
+       on conflict (rule) do update set told_ms = $3, window_ms = $4, total = $5, told = $6, quiet_ms = $7`,
+      [rule, incident.openedMs, incident.toldMs, incident.windowMs, incident.total, incident.told, incident.quietMs],
+    );
+  if (message === null || channels.length === 0) return 0;
+  const since = before?.openedMs ?? now;
+  const { rows: subjects } = await client.query(
+    `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
+     from ${s}.alarm a where rule = $1 and greatest(last_ms, freed_ms) >= $2 and not ${silencedSql(s, "$1", "a.subject", "$3")} order by count desc, subject limit ${subjectsTold}`,
+    [rule, since, now],
+  );
+  const total = before ? before.total + news : Math.max(1, news);
+  const body: AlarmMessage = {
+    kind: message,
+    rule,
+    words: ruleWords[rule],
+    atMs: now,
+    sinceMs: since,
+    total,
+    news: total - (before?.told ?? 0),
+    subjects: subjects.map(({ all: _, ...one }) => one) as unknown as AlarmMessage["subjects"],
+    moreSubjects: Math.max(0, Number(subjects[0]?.all ?? 0) - subjects.length),
+    ...(silenced > 0 ? { silenced } : {}),
+  };
+  await client.query(
+    `insert into ${s}.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) select c, $2, $3, $4, $5, $5 from unnest($1::text[]) c`,
+    [channels, rule, message, JSON.stringify(body), now],
+  );
+  return channels.length;
+}

@@ -1,0 +1,49 @@
+import pg from "pg";
+
+/** What pg knows of a connection, and its types leave out. */
+interface Known {
+  host: string;
+  port: number;
+  ssl: unknown;
+  sslNegotiation: string;
+  processID: number | null;
+  secretKey: number | null;
+  readyForQuery: boolean;
+}
+interface Line {
+  stream: { destroy(): void };
+  connect(port: number | string, host?: string): void;
+  requestSsl(): void;
+  cancel(processID: number, secretKey: number): void;
+  on(event: string, listener: () => void): void;
+}
+
+const knownOf = (client: pg.ClientBase) => client as unknown as Known;
+
+export const isAtWork = (client: pg.ClientBase): boolean => !knownOf(client).readyForQuery;
+
+/**
+ * Asks the server to end the statement that this client waits for, on a connection of its own, as PostgreSQL's protocol has it.
+ * A pooler passes it on. The statement then fails with SQL state 57014, or has ended already.
+ * @returns resolves once the request was taken, or could not be delivered
+ */
+export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; drop: () => void } {
+  const { host, port, ssl, sslNegotiation, processID, secretKey } = knownOf(client);
+  if (processID === null || secretKey === null) return { taken: Promise.resolve(), drop: () => undefined };
+  const Connection = (pg as unknown as { Connection: new (config: object) => Line }).Connection;
+  const line = new Connection({ ssl, sslNegotiation });
+  const taken = new Promise<void>((resolve) => {
+    const send = () => line.cancel(processID, secretKey);
+    line.on("connect", () => {
+      if (!ssl) send();
+      else if (sslNegotiation !== "direct") line.requestSsl();
+    });
+    line.on("sslconnect", send);
+    // What cannot be delivered changes nothing: the caller gives its connection up all the same.
+    line.on("error", resolve);
+    line.on("end", resolve);
+  });
+  if (host.startsWith("/")) line.connect(`${host}/.s.PGSQL.${port}`);
+  else line.connect(port, host);
+  return { taken, drop: () => line.stream.destroy() };
+}

@@ -1,0 +1,105 @@
+import type { ClaimAnswer, ClaimRequest } from "../../../run/claim-store.ts";
+import type { Database } from "../database.ts";
+import { runRecall, runState } from "../states.ts";
+import { type ClaimedColumns, claimedFields, claimedRuns, columnsSql } from "./claimed-columns.ts";
+import { LimitedClaims, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
+import { nextDueOf } from "./next-due.ts";
+import { earliest, prioritiesSql } from "./ready.ts";
+import { toStart } from "./to-start.ts";
+
+/** What claims and turns of one store share: their texts, made once, and the limits that this process has cached. */
+export interface Claiming {
+  database: Database;
+  claimSql: string;
+  /** Claims what is `picked`, by place: $1 session, $6 time. */
+  takeSql: string;
+  limited: LimitedClaims;
+  askNext: ReturnType<typeof nextDueOf>;
+}
+
+export function claimingOf(database: Database): Claiming {
+  const s = database.schema;
+  const take = takeSql(s, "plan.followed");
+  return {
+    database,
+    claimSql: claimSql(s, take),
+    takeSql: take,
+    // Of a group with a limit others wait for every end.
+    limited: new LimitedClaims(database, takeSql(s, "true")),
+    askNext: nextDueOf(database),
+  };
+}
+
+/*
+ * By the rows' places, which their locks hold fast: joined by number, the planner read the whole table for 2,000 of
+ * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
+ * next claim. `followed`: whether anything waits for the end of it.
+ */
+const takeSql = (
+  s: string,
+  followed: string,
+) => `update ${s}.run r set state = case when plan.paused then ${runState.paused} else ${runState.claimed} end, version = plan.version, session_id = $1, claimed_ms = $6, recall = ${runRecall.none},
+           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
+    from ${s}.plan where r.ctid = any (array(select place from picked)) and plan.task_id = r.task_id
+    returning ${claimedFields(followed)}, plan.paused`;
+
+/*
+ * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
+ * at however many they are. A run whose task was paused after the run was read into this statement, or enqueued by
+ * a transaction older than the pause, is put aside here instead of claimed. A claim takes the task's version of this
+ * moment, whatever was known when the run was made: no worker's memory can be too old for what it claims.
+ */
+const claimSql = (s: string, take: string) => `
+    with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+    picked as materialized (
+      select r.place from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority)
+      cross join lateral (
+        select ctid as place from ${s}.run
+        where state = ${runState.ready} and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
+          and ${unlimitedRunSql(s, "g.group_id", "task_id")}
+        order by due_ms limit $5 for update skip locked) r
+      where exists (select from alive) limit $5
+    ), taken as (${take})${columnsSql("$6")}`;
+
+export async function claim(
+  { database, claimSql, limited, askNext }: Claiming,
+  request: ClaimRequest,
+): Promise<ClaimAnswer> {
+  const { groupIds, limit, nowMs } = request;
+  const until = Math.round(request.untilMs);
+  const known = limited.of(groupIds);
+  // First, for they take no more than their limits, and not all, for these may be large.
+  const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
+  const left = limit - first.runs.length;
+  const now = Math.round(nowMs);
+  const [columns] = await database.query<ClaimedColumns>("claim", claimSql, [
+    request.sessionId,
+    groupIds,
+    request.exceptTaskIds,
+    until,
+    left,
+    now,
+  ]);
+  const rows = claimedRuns(columns, now);
+  const runs = [...first.runs, ...(await toStart(database, rows, nowMs))];
+  // A full batch says that there is more; asking when would be a wasted question.
+  if (rows.length >= left) {
+    await limited.refresh(groupIds);
+    return { runs, nextDue: async () => until };
+  }
+  const learn = async () => {
+    const { next, limited: found } = await askNext(groupIds, request.exceptTaskIds);
+    return { next, unknown: limited.learn(groupIds, found) };
+  };
+  if (runs.length > 0) {
+    const nextDue = async () => {
+      const { next, unknown } = await learn();
+      // Of limits that were not known until now: the next claim looks there.
+      return earliest([next, first.nextDueMs, unknown.length > 0 ? nowMs : null]);
+    };
+    return { runs, nextDue };
+  }
+  const { next, unknown } = await learn();
+  const more = await limited.claim(request, unknown, limit);
+  return { runs: more.runs, nextDue: async () => earliest([next, first.nextDueMs, more.nextDueMs]) };
+}

@@ -1,0 +1,87 @@
+import type { Json } from "../../../base/json.ts";
+import type { ClaimedRun } from "../../../run/claim-store.ts";
+
+/** One row: what every run has as columns, what few have with its fence before it. */
+export interface ClaimedColumns {
+  runIds: number[] | null;
+  fences: number[];
+  /** From the time of the claim. */
+  dueInMs: number[];
+  /** Their common task and so on, where all have the same and none a slot; else as columns. */
+  alike: [taskId: number, version: number, attempt: number, priority: number] | null;
+  taskIds: number[] | null;
+  versions: number[] | null;
+  attempts: number[] | null;
+  slotMs: (number | null)[] | null;
+  priorities: number[] | null;
+  linked: number[] | null;
+  paused: number[] | null;
+  /** With commas between them; null where no run has one. */
+  payloads: string | null;
+  more: [fence: number, key: string | null, shard: [number, number] | null, state: Json, losses: number][] | null;
+}
+
+/**
+ * A run `r` as a worker claims it. `state` is what an attempt before this one has left.
+ * @param followed whether anything waits for the run's end, beside what its own row says
+ */
+export const claimedFields = (
+  followed: string,
+) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.losses, r.due_ms as "dueMs", r.slot_ms as "slotMs",
+    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
+
+/**
+ * What a claim returns, `taken`, in one row. A backlog is mostly of one task: whether it is, is quicker asked than five columns of
+ * the same are written and read. Payloads as one text, since a JSON made of each run's took longer than all the columns.
+ * @param now when the claim was made; times from there are short
+ */
+export const columnsSql = (now: string) => `
+  , one as materialized (select "taskId", version, attempt, priority from taken limit 1
+  ), various as materialized (
+    select exists (select from taken, one where taken."taskId" <> one."taskId" or taken.version <> one.version or taken.attempt <> one.attempt
+      or taken.priority <> one.priority or taken."slotMs" is not null) as yes
+  )
+  select array_agg("runId") as "runIds", array_agg(fence) as fences, array_agg("dueMs" - ${now}::bigint) as "dueInMs",
+         (select array["taskId", version, attempt, priority] from one, various where not various.yes) as alike,
+         array_agg("taskId") filter (where (select yes from various)) as "taskIds",
+         array_agg(version) filter (where (select yes from various)) as versions,
+         array_agg(attempt) filter (where (select yes from various)) as attempts,
+         array_agg("slotMs") filter (where (select yes from various)) as "slotMs",
+         array_agg(priority) filter (where (select yes from various)) as priorities,
+         array_agg(fence) filter (where linked) as linked, array_agg(fence) filter (where paused) as paused,
+         case when count(payload) > 0 then string_agg(coalesce(payload::text, 'null'), ',') end as payloads,
+         json_agg(json_build_array(fence, key, shard, state, losses)) filter (where key is not null or shard is not null or state is not null or losses > 0) as more
+  from taken`;
+
+export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number): (ClaimedRun & { paused: boolean })[] {
+  if (!columns?.runIds) return [];
+  const { alike, fences, dueInMs, taskIds, versions, attempts, slotMs, priorities } = columns;
+  const linked = new Set(columns.linked);
+  const paused = new Set(columns.paused);
+  const more = new Map(columns.more?.map((row) => [row[0], row]));
+  const payloads = columns.payloads === null ? null : (JSON.parse(`[${columns.payloads}]`) as Json[]);
+  const [taskId, version, attempt, priority] = alike ?? [];
+  return columns.runIds.map((runId, i) => {
+    const fence = fences[i] as number;
+    const [, key, shard, state, losses] = (more.size > 0 && more.get(fence)) || none;
+    return {
+      runId,
+      taskId: taskId ?? (taskIds?.[i] as number),
+      version: version ?? (versions?.[i] as number),
+      fence,
+      attempt: attempt ?? (attempts?.[i] as number),
+      losses,
+      dueMs: nowMs + (dueInMs[i] as number),
+      slotMs: slotMs?.[i] ?? null,
+      priority: priority ?? (priorities?.[i] as number),
+      key,
+      payload: payloads?.[i] ?? null,
+      shard,
+      state,
+      linked: linked.size > 0 && linked.has(fence),
+      paused: paused.size > 0 && paused.has(fence),
+    };
+  });
+}
+
+const none: [undefined, null, null, null, 0] = [undefined, null, null, null, 0];

@@ -1,0 +1,115 @@
+import type { SqlClient } from "../../../base/change.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../../run/claim-store.ts";
+import type { Database } from "../database.ts";
+import { claim, claimingOf } from "./claim.ts";
+import { finishAll, finishIn } from "./finish.ts";
+import { adopt, heldBy, recalls, report } from "./held-claims.ts";
+import { comingOf } from "./next-due.ts";
+import { reclaim } from "./reclaim.ts";
+import { refused } from "./refused.ts";
+import { release } from "./release.ts";
+import { allEnded, asEnded, retry } from "./retries.ts";
+import { byNumber } from "./settle.ts";
+import { turn } from "./turns.ts";
+
+export function claimStore(database: Database): ClaimStore {
+  const claiming = claimingOf(database);
+  const { memory, clock } = database;
+  return {
+    async claim(request) {
+      const before = memory.highs.fence;
+      const answer = await claim(claiming, request);
+      return { ...answer, runs: await remembered(database, request, answer.runs, before) };
+    },
+    coming: comingOf(database),
+    async turn(request) {
+      const before = memory.highs.fence;
+      const answer = await turn(claiming, request);
+      return { ...answer, runs: await remembered(database, request, answer.runs, before) };
+    },
+    settle: (sessionId, settlements, nowMs) => settle(database, sessionId, settlements, nowMs),
+    settleIn: (client, _sessionId, settlement, nowMs) => {
+      memory.settledIn(settlement.fence);
+      return settleIn(client, database.schema, settlement, nowMs).catch((error) => database.refused(error));
+    },
+    heldBy: async (sessionId) => unsettled(database, await heldBy(database, sessionId)),
+    async adopt(oldSessionId, newSessionId) {
+      const runs = unsettled(database, await adopt(database, oldSessionId, newSessionId));
+      memory.adopted(oldSessionId, newSessionId, runs, clock.monotonic());
+      return runs;
+    },
+    recalls: (sessionId) => recalls(database, sessionId),
+    report: (sessionId, reports) => report(database, sessionId, reports),
+    reclaim: (sessionId, silentForMs, nowMs, limit) => reclaim(database, { sessionId, silentForMs, nowMs, limit }),
+  };
+}
+
+/**
+ * Claims that were answered. A fence that is not above all that this process had before it asked was given out a second time:
+ * the store went back, and nothing is begun under it.
+ */
+async function remembered(
+  database: Database,
+  { sessionId, nowMs }: ClaimRequest,
+  runs: ClaimedRun[],
+  before: number,
+): Promise<ClaimedRun[]> {
+  const { memory, clock, recovery } = database;
+  if (recovery && runs.some(({ fence }) => fence <= before)) {
+    await recovery.wentBack("fences were given out again");
+    await recovery.join();
+    const back = runs.map((run) => ({
+      ...run,
+      startedMs: null,
+      endedMs: nowMs,
+      verdict: { kind: "released" as const },
+    }));
+    await settleStanding(database, back, nowMs);
+    return [];
+  }
+  memory.claimed(sessionId, runs, nowMs, clock.monotonic());
+  return runs;
+}
+
+/** A store that went back has claims whose verdicts it had: these are given to it again, and their runs must not begin once more. */
+function unsettled({ memory }: Database, runs: ClaimedRun[]): ClaimedRun[] {
+  const settled = runs.length > 0 ? memory.settledFences() : new Set<number>();
+  return runs.filter(({ fence }) => !settled.has(fence));
+}
+
+async function settle(database: Database, sessionId: number, given: Settlement[], nowMs: number): Promise<Set<number>> {
+  const settlements = byNumber(given);
+  const applied = await settleStanding(database, settlements, nowMs);
+  const { memory, clock } = database;
+  const inTransaction = memory.takeSettledIn(settlements);
+  if (applied.length === settlements.length) {
+    memory.settled(settlements, nowMs, clock.monotonic());
+    return new Set<number>();
+  }
+  const done = new Set(applied);
+  const open = settlements.filter(({ fence }) => !done.has(fence));
+  const stale = await refused(database, sessionId, open, nowMs);
+  // Applied before: by a try whose answer was lost, or in the handler's own transaction. What that wrote is lost together with the
+  // verdict, so then the run is to run again.
+  const before = open
+    .filter(({ fence }) => !stale.has(fence))
+    .map((item) => (inTransaction.has(item.fence) ? { ...item, verdict: { kind: "released" as const } } : item));
+  memory.settled([...settlements.filter(({ fence }) => done.has(fence)), ...before], nowMs, clock.monotonic());
+  return stale;
+}
+
+/** @returns the fences of those whose claim stood */
+export function settleStanding(database: Database, settlements: Settlement[], nowMs: number): Promise<number[]> {
+  return database.persist(async () => {
+    const retries = await retry(database, settlements, nowMs);
+    // A retry that was not taken is of a run or task that was stopped meanwhile, or is no longer ours.
+    const ended = await finishAll(database, allEnded(settlements, retries), nowMs);
+    return [...retries.again, ...ended, ...(await release(database, settlements, nowMs))];
+  });
+}
+
+async function settleIn(client: SqlClient, s: string, settlement: Settlement, nowMs: number): Promise<boolean> {
+  const [ended] = asEnded(settlement);
+  // It is asked about again when the handler has returned, with another time: that a row can answer, a trace cannot.
+  return ended !== undefined && (await finishIn(client, s, [{ ...ended, unkept: false }], nowMs)).length > 0;
+}

@@ -1,0 +1,103 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { type EndedRun, follow, LooseEnds, tieUp } from "../flow/following.ts";
+import { finishing, isUnkept, leaving } from "../runs/dead-letters.ts";
+import { lockPlans, settleGates } from "./gates.ts";
+import { roomToldSql } from "./group-limits.ts";
+import { tasksOf } from "./retries.ts";
+import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
+
+/** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */
+export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
+  const s = database.schema;
+  const plain = ended.filter((item) => !isLinked(item));
+  const linked = ended.filter(isLinked);
+  const done: number[] = [];
+  const end = async (items: Ended[], { name, text, values }: ReturnType<typeof finishing>) => {
+    const [told] = await database.query<EndedTogether>(name, text, values);
+    const fences = fencesOf(told, items);
+    for (const fence of fences) done.push(fence);
+    // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
+    const tasks = told?.linked ?? [];
+    if (tasks.length > 0) await database.transaction((client) => afterEnds(client, s, tasks, nowMs));
+    return fences;
+  };
+  for (const alike of byKeeping(plain)) {
+    const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
+    const left = alike.filter(({ fence }) => !gone.has(fence));
+    if (left.length > 0) await end(left, finishing(s, left));
+  }
+  if (linked.length > 0) {
+    const loose = new LooseEnds();
+    done.push(...(await database.transaction((client) => finishIn(client, s, linked, nowMs, loose))));
+    await tieUp(database, loose, nowMs);
+  }
+  return done;
+}
+
+/** Ends runs in the caller's transaction. @param loose is given what is left to do after the commit @returns the fences of those that ended */
+export async function finishIn(
+  client: SqlClient,
+  s: string,
+  ended: Ended[],
+  nowMs: number,
+  loose = new LooseEnds(),
+): Promise<number[]> {
+  if (ended.length === 0) return [];
+  await lockPlans(client, s, tasksOf(ended));
+  const done = new Map<number, Finished>();
+  for (const alike of byKeeping(ended)) {
+    const { text, values } = finishing(s, alike, endedEachSql(s));
+    const { rows } = await client.query(text, values);
+    for (const row of rows as unknown as Finished[]) done.set(Number(row.fence), row);
+  }
+  await follow(
+    client,
+    s,
+    ended.flatMap((settlement) => {
+      const row = done.get(settlement.fence);
+      return row ? [{ ...row, settlement }] : [];
+    }),
+    nowMs,
+    loose,
+  );
+  await afterEnds(client, s, linkedTasks([...done.values()]), nowMs);
+  const roomy = [...done.values()].flatMap(({ makesRoom, task_id }) => (makesRoom ? [task_id] : []));
+  if (roomy.length > 0) await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
+  return [...done.keys()];
+}
+
+/** What hangs from the end of runs: the next slot of a fixed delay, and the places that are free now. */
+async function afterEnds(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<void> {
+  if (taskIds.length === 0) return;
+  await client.query(
+    `with moved as (
+       update ${s}.plan p set next_slot_ms = $2 + after_end_ms from (
+         select task_id from ${s}.plan where task_id = any($1) and after_end_ms is not null and next_slot_ms is null and not paused
+           and not exists (select from ${s}.run r where r.task_id = plan.task_id and r.after_end)
+         order by task_id for update) x
+       where p.task_id = x.task_id returning p.task_id)
+     select ${notifySql(s, "'plans'")} from moved limit 1`,
+    [taskIds, Math.round(nowMs)],
+  );
+  await settleGates(client, s, taskIds, nowMs, true);
+}
+
+/** Of `endedEachSql`. */
+interface Finished extends Omit<EndedRun, "settlement"> {
+  fence: number;
+  task_id: number;
+  linked: boolean;
+  makesRoom: boolean;
+}
+
+/** A statement takes only such as are kept, or only such as are not. */
+function byKeeping(ended: Ended[]): Ended[][] {
+  if (!ended.some(isUnkept)) return ended.length > 0 ? [ended] : [];
+  const [kept, unkept] = [ended.filter((item) => !isUnkept(item)), ended.filter(isUnkept)];
+  return kept.length > 0 ? [kept, unkept] : [unkept];
+}
+
+export const isLinked = ({ linked, verdict }: Ended) => linked || verdict.onward !== undefined;
+const linkedTasks = (rows: Finished[]) => [...new Set(rows.filter(({ linked }) => linked).map((row) => row.task_id))];

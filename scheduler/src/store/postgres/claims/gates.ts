@@ -1,0 +1,221 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { notifyReadySql, notifySql } from "../cluster/signals.ts";
+import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
+import { givesUpSql, misfireSql } from "../tasks/misfires.ts";
+import { admitPaced, heldDueSql } from "./admission.ts";
+
+/**
+ * `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place; `paced`: a task that is limited
+ * by more than the number of its runs.
+ */
+export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4 } as const;
+
+const replaced = "overlap: replaced by a newer run";
+
+/**
+ * Gives out the places of tasks that count them. Between them, a task's `ready` and `claimed` runs never exceed its
+ * limit; the others are `held`. Claims need no lock for that, since a claim only moves a run between those two.
+ *
+ * Everything here happens under the tasks' gate rows, taken first, in order, in a statement of its own: the next
+ * statement's snapshot then sees all that earlier holders of the lock did. Rows of runs are only taken with
+ * SKIP LOCKED, so whoever holds a gate waits for nobody. What picks some of them is materialized: joined to an UPDATE,
+ * a LIMIT may be computed again for each row, and each time pass over what was updated already.
+ *
+ * A caller's transaction of a stricter isolation keeps the snapshot that it began with, in which places look free that others have
+ * taken since. There nothing is given out: the dispatcher is told with the commit, and does it.
+ *
+ * @param client in a transaction
+ * @param freed a place became free just now: what came due while it was taken is skipped before places are given out
+ */
+export async function settleGates(
+  client: SqlClient,
+  schema: string,
+  taskIds: number[],
+  nowMs: number,
+  freed: boolean,
+): Promise<void> {
+  const s = schema;
+  const now = Math.round(nowMs);
+  const ids = [...new Set(taskIds)].sort((a, b) => a - b);
+  await lockPlans(client, s, ids);
+  const { rows } = await client.query(
+    `select g.task_id, t.gate, m.waiting, current_setting('transaction_isolation') = 'read committed' as fresh
+     from ${s}.gate g join ${s}.task t on t.id = g.task_id cross join lateral ${misfireSql}
+     where g.task_id = any($1) order by g.task_id for update of g`,
+    [ids],
+  );
+  if (rows.some(({ fresh }) => !fresh)) {
+    await client.query(`select ${notifySql(s, `'held ${now}'`)}`);
+    return;
+  }
+  const policy = (gate: number) => rows.filter((row) => row.gate === gate).map((row) => row.task_id as number);
+  const skipping = policy(gates.skip);
+  const replacing = policy(gates.replace);
+  const paced = policy(gates.paced);
+  const givingUp = rows.filter(({ waiting }) => waiting).map((row) => row.task_id as number);
+  if (givingUp.length > 0) await skipLate(client, s, givingUp, now);
+  if (paced.length > 0) await admitPaced(client, s, paced, now);
+  const all = rows.filter((row) => row.gate !== gates.paced).map((row) => row.task_id as number);
+  if (all.length === 0) return;
+  if (freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (replacing.length > 0) {
+    await keepNewest(client, s, replacing, now);
+    await stopWaiting(client, s, replacing, now);
+  }
+  await demote(client, s, all, now);
+  await promote(client, s, all, now);
+  if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (replacing.length > 0) await stopRunning(client, s, replacing, now);
+}
+
+/**
+ * The first lock of whoever will end runs of tasks that plan from an end, before runs and before gates: edits hold a
+ * task's plan while they wait for its runs. Other tasks' plans are not touched by an end and are left to the planners.
+ * @param all of the other tasks too: as long as they are locked nothing is paused or resumed
+ */
+export async function lockPlans(client: SqlClient, s: string, taskIds: number[], all = false): Promise<void> {
+  if (taskIds.length === 0) return;
+  const which = all ? "" : "and after_end_ms is not null";
+  await client.query(`select from ${s}.plan where task_id = any($1) ${which} order by task_id for update`, [taskIds]);
+}
+
+interface Ending {
+  how: "skipped" | "cancelled";
+  /** A condition on runs `r`, with `values` as its parameters. */
+  where: string;
+  values: unknown[];
+  now: number;
+  reason: string;
+}
+
+/**
+ * Ends runs that no worker has: into history and the counters, into the ledger when the slot was never tried; tasks
+ * planned from an end go on.
+ */
+async function end(client: SqlClient, s: string, { how, where, values, now, reason }: Ending): Promise<void> {
+  const [at, why] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::text`];
+  await client.query(
+    `with gone as (
+            delete from ${s}.run where id in (select r.id from ${s}.run r where ${where} for update skip locked)
+            returning *),
+          told as (
+            insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome,
+                                          priority, source, key, payload, ${inheritedColumns}, error)
+            select id, due_ms, slot_ms, created_ms, ${at}, task_id, version, attempt, ${runOutcome[how]}, priority, source,
+                   key, payload, ${inheritedColumns}, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
+          marked as (
+            update ${s}.slot l set outcome = ${slotOutcome.skipped}, reason = ${why} from gone
+            where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
+          onward as (
+            update ${s}.plan p set next_slot_ms = ${at} + p.after_end_ms from gone
+            where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
+          counted as (
+            insert into ${s}.tally_delta (task_id, ${how}) select task_id, count(*) from gone group by task_id)
+     select ${notifySql(s, "'plans'")} from onward limit 1`,
+    [...values, now, reason],
+  );
+}
+
+/** A run that has had a try is not skipped: it waits for its place, as after a pause or an operator's decision. */
+async function skipOverdue(
+  client: SqlClient,
+  s: string,
+  taskIds: number[],
+  now: number,
+  reason: string,
+): Promise<void> {
+  const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and r.attempt = 0`;
+  await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason });
+}
+
+/** What waits longer for its place than its task's misfire policy lets it. */
+async function skipLate(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  for (const policy of ["skip", "fire_once"]) {
+    const where = `r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2 and exists (
+       select from ${s}.task t join ${s}.plan p on p.task_id = t.id cross join lateral ${misfireSql}
+       where t.id = r.task_id and m.waiting and m.policy = '${policy}' and ${givesUpSql(s, "$2")})`;
+    await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason: `misfire: ${policy}` });
+  }
+}
+
+/** `replace`: of the held runs that are due, only the newest has a claim to the place; one that has had a try is cancelled, as one that runs. */
+async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
+       select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2
+       and (n.due_ms, n.id) > (r.due_ms, r.id))`;
+  const ending = { values: [taskIds, now], now, reason: replaced };
+  await end(client, s, { ...ending, how: "skipped", where: `${where} and r.attempt = 0` });
+  await end(client, s, { ...ending, how: "cancelled", where: `${where} and r.attempt > 0` });
+}
+
+/** `replace`: a run that waits for its next try has a place and no worker to ask; it ends here, and its place is free. */
+async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  const where = `r.state = ${runState.ready} and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (
+       select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2)`;
+  await end(client, s, { how: "cancelled", where, values: [taskIds, now], now, reason: replaced });
+}
+
+/**
+ * A place kept for a run of the future goes to one that is due sooner; a run between two tries keeps its place. Also where
+ * neither is due yet: of a queue nobody is told when what is held comes due, and the place would be taken by then.
+ */
+async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await client.query(
+    `with kept as materialized (
+       select id, task_id, due_ms, row_number() over (partition by task_id order by due_ms desc, id desc) as place
+       from ${s}.run where task_id = any($1) and gate > 0 and state = ${runState.ready} and due_ms > $2 and attempt = 0),
+     sooner as materialized (
+       select t.task_id, h.due_ms, row_number() over (partition by t.task_id order by h.due_ms) as place
+       from (select task_id, count(*) as places from kept group by task_id) t cross join lateral (
+         select due_ms from ${s}.run where task_id = t.task_id and gate > 0 and state = ${runState.held} order by due_ms limit t.places) h),
+     taken as (
+       select id from ${s}.run where id in (
+         select kept.id from kept join sooner using (task_id, place) where sooner.due_ms < kept.due_ms)
+       and state = ${runState.ready} for update skip locked)
+     update ${s}.run r set state = ${runState.held} from taken where r.id = taken.id`,
+    [taskIds, now],
+  );
+}
+
+/** What is due comes first, by its priority; then what comes due next. */
+async function promote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await client.query(
+    `with room as (
+       select t.id as task_id,
+              t.gate_limit - (select count(*) from ${s}.run r where r.task_id = t.id and r.gate > 0 and r.state in (${runState.ready}, ${runState.claimed})) as places
+       from ${s}.task t where t.id = any($1) and t.paused_ms is null),
+     picked as materialized (
+       select pick.id from room cross join lateral (
+         select id from (
+           ${heldDueSql(s, "room.task_id", "greatest(room.places, 0)")}
+           union all
+           select later.* from (
+             select id, -1 as priority, due_ms from ${s}.run
+             where task_id = room.task_id and gate > 0 and state = ${runState.held} and due_ms > $2
+             order by due_ms limit greatest(room.places, 0) for update skip locked) later) h
+         order by priority desc, due_ms, id limit greatest(room.places, 0)) pick),
+     moved as (
+       update ${s}.run r set state = ${runState.ready}, ready_ms = $2 from picked where r.id = picked.id and r.state = ${runState.held} returning r.due_ms, r.group_id)
+     ${notifyReadySql(s, "moved")}`,
+    [taskIds, now],
+  );
+}
+
+/** `replace`: what runs must make room for what is due. Its worker is asked; the place is free when it has ended. */
+async function stopRunning(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  await client.query(
+    `with due as (
+       select task_id, count(*) as wanted from ${s}.run
+       where task_id = any($1) and gate > 0 and state = ${runState.held} and due_ms <= $2 group by task_id),
+     picked as materialized (
+       select o.id from due cross join lateral (
+         select id from ${s}.run c where c.task_id = due.task_id and c.gate > 0 and c.state = ${runState.claimed} and c.recall = ${runRecall.none}
+         order by due_ms, id limit due.wanted for update skip locked) o),
+     asked as (
+       update ${s}.run r set recall = ${runRecall.cancel}, recall_why = '${replaced}' from picked
+       where r.id = picked.id returning r.id)
+     select ${notifySql(s, "'recall'")} from asked limit 1`,
+    [taskIds, now],
+  );
+}

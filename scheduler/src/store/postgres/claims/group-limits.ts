@@ -1,0 +1,204 @@
+/**
+ * At most so many runs of a group at once, whoever's workers they are on. What counts is a claim, so the limit is kept where
+ * claims are made: in a transaction under the lock of the group's own row, which first counts what is claimed of the group's
+ * tasks. Another group's claims wait for nothing, and ends, retries and reclaims need not know: they change what is
+ * counted, and nothing else is kept that a crash could leave wrong.
+ *
+ * The other claims pass over limited groups, by a look into a table that is empty where nobody has set a limit. Whether
+ * this process knows of a limit is therefore no matter of exactness: one that does not just takes none of that group's
+ * runs until it does.
+ *
+ * The tasks of a limited group take turns in each claim, since a group at its limit always has a backlog: of the highest
+ * priority that is due, one run of each task, from the one after the last that had its turn, then the next of each.
+ */
+
+import type { ClaimedRun, ClaimRequest } from "../../../run/claim-store.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { runState } from "../states.ts";
+import { earliestReadySql, prioritiesSql } from "./ready.ts";
+import { type PickedRun, toStart } from "./to-start.ts";
+
+/** A claim that is always full learns of limits so late. */
+const knownMs = 1_000;
+/** Of one claim: each takes what there is room for; another follows only on what turned out not to be started. */
+const roundsMost = 20;
+/** When what is due could not be taken: someone is writing it. */
+const busyMs = 50;
+
+/** Read once a statement, and of an empty table where there are no limits. */
+const limitedGroups = (s: string) => `array(select group_id from ${s}.group_limit)`;
+const limitedTasks = (s: string) =>
+  `array(select lt.id from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id)`;
+
+/** Of the groups in an array, those whose runs any claim may take. A session's own (below 0) hold what is of any group. */
+export const unlimitedSql = (s: string, groupIds: string) =>
+  `(select x.group_id from unnest(${groupIds}) as x (group_id) where x.group_id <> all (${limitedGroups(s)}))`;
+/** So it is with what lies in a session's own group. */
+export const unlimitedRunSql = (s: string, groupId: string, taskId: string) =>
+  `(${groupId} > 0 or ${taskId} <> all (${limitedTasks(s)}))`;
+export const unlimitedGroupSql = (s: string, groupId: string) => `${groupId} <> all (${limitedGroups(s)})`;
+export const limitedOfSql = (s: string, groupIds: string) =>
+  `array(select group_id from ${s}.group_limit where group_id = any (${groupIds}))`;
+/** Whether the end of a run of this task makes room that others may wait for. */
+export const makesRoomSql = (s: string, taskId: string) =>
+  `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
+
+/**
+ * Tells the workers that runs of these tasks ($1) have ended, where their groups have others to run: also later, for at its
+ * limit a group does not say when. What is addressed may be of any group. $2 is the time.
+ */
+export const roomToldSql = (s: string) => `
+  select ${notifySql(s, "'ready ' || $2::bigint")} from (
+    select from ${s}.group_limit l where l.group_id in (select group_id from ${s}.task where id = any($1))
+    and (exists (select from ${s}.run where state = ${runState.ready} and group_id = l.group_id)
+         or exists (select from ${s}.run where state = ${runState.ready} and group_id < 0)) limit 1) waiting`;
+
+export interface LimitedAnswer {
+  runs: ClaimedRun[];
+  /** As in a claim's answer; a group at its limit has none: the end of one of its runs is signalled. */
+  nextDueMs: number | null;
+}
+
+export class LimitedClaims {
+  readonly #database: Database;
+  readonly #takeSql: string;
+  #known: ReadonlySet<number> = new Set();
+  #knownMono = Number.NEGATIVE_INFINITY;
+
+  /** @param takeSql claims what is `picked`, by place: $1 session, $6 time */
+  constructor(database: Database, takeSql: string) {
+    this.#database = database;
+    this.#takeSql = takeSql;
+  }
+
+  /** Of these groups, those that are known to have a limit. */
+  of(groupIds: number[]): number[] {
+    return this.#known.size === 0 ? [] : groupIds.filter((id) => this.#known.has(id));
+  }
+
+  /** @returns those that were not known */
+  learn(groupIds: number[], limited: number[]): number[] {
+    this.#knownMono = this.#database.clock.monotonic();
+    const unknown = limited.filter((id) => !this.#known.has(id));
+    if (unknown.length > 0 || this.of(groupIds).length > limited.length)
+      this.#known = new Set([...[...this.#known].filter((id) => !groupIds.includes(id)), ...limited]);
+    return unknown;
+  }
+
+  /** For claims that bring all they can, and so never ask what comes next. */
+  async refresh(groupIds: number[]): Promise<void> {
+    if (this.#database.clock.monotonic() - this.#knownMono < knownMs) return;
+    const s = this.#database.schema;
+    const [row] = await this.#database.query<{ limited: number[] }>(
+      "group-limits",
+      `select ${limitedOfSql(s, "$1::int[]")} as limited`,
+      [groupIds],
+    );
+    this.learn(groupIds, row?.limited ?? []);
+  }
+
+  /** @param groupIds known to have a limit */
+  async claim(request: ClaimRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
+    const runs: ClaimedRun[] = [];
+    let nextDueMs: number | null = null;
+    const next = (ms: number) => {
+      nextDueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, ms);
+    };
+    const untilMs = Math.round(request.untilMs);
+    // What it has no place for would keep the group's room from workers that do.
+    const most = Math.min(limit, Math.max(1, request.free ?? limit));
+    for (const groupId of groupIds) {
+      for (let round = 1; ; round++) {
+        const look = await this.#look(request, groupId);
+        if (look.room <= 0 || look.next === null) break;
+        if (look.next > untilMs || runs.length >= most || round > roundsMost) {
+          next(look.next);
+          break;
+        }
+        const rows = await this.#take(request, groupId, Math.min(most - runs.length, look.room));
+        if (rows.length === 0) {
+          next(request.nowMs + busyMs);
+          break;
+        }
+        runs.push(...(await toStart(this.#database, rows, request.nowMs)));
+      }
+    }
+    return { runs, nextDueMs };
+  }
+
+  /** Without a lock: what it says is asked again under it. */
+  async #look(
+    { sessionId, exceptTaskIds }: ClaimRequest,
+    groupId: number,
+  ): Promise<{ room: number; next: number | null }> {
+    const s = this.#database.schema;
+    const [row] = await this.#database.query<{ room: number; next: number | null }>(
+      "group-limit-look",
+      `select coalesce((${roomSql(s, "$1")}), 0) as room, (${earliestReadySql(
+        s,
+        "(values ($1::bigint), (-$2::bigint)) as g (id)",
+        "g.id",
+        `task_id <> all ($3::int[]) and (g.id > 0 or task_id in (select id from ${s}.task where group_id = $1))`,
+      )}) as next`,
+      [groupId, sessionId, exceptTaskIds],
+    );
+    return { room: row?.room ?? 0, next: row?.next ?? null };
+  }
+
+  /*
+   * The lock first and alone: the next statement's snapshot then sees all that earlier holders claimed. The heads of the
+   * ready index are among the tasks that are looked at, so that a run whose task has just gone to another group is not
+   * passed over for ever.
+   */
+  async #take(request: ClaimRequest, groupId: number, limit: number): Promise<PickedRun[]> {
+    const s = this.#database.schema;
+    return this.#database.transaction(async (client) => {
+      await client.query(`select from ${s}.group_limit where group_id = $1 for update`, [groupId]);
+      const { rows } = await client.query(
+        `with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+         room as materialized (
+           select least($5::int, l.free)::int as places, l.free, l.cursor from (
+             select (${roomSql(s, "$2")}) as free, cursor from ${s}.group_limit where group_id = $2) l),
+         level as materialized (
+           select p.priority, r.task_id from (values ($2::bigint), (-$1::bigint)) as g (id)
+             cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
+               select task_id from ${s}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority and due_ms <= $4
+               order by due_ms limit 1) r
+           where exists (select from alive) and (select places from room) > 0),
+         member as materialized (
+           select id, row_number() over (order by id <= (select cursor from room), id) as n from (
+             select id from ${s}.task where group_id = $2 and exists (select from level)
+             union select task_id from level) t where id <> all ($3::int[])),
+         candidate as materialized (
+           select r.id, member.id as task_id, row_number() over (order by l.priority desc, r.k, member.n) as place
+           from member cross join (select distinct priority from level) l cross join lateral (
+             select x.id, row_number() over (order by x.due_ms) as k from (
+               select id, due_ms from ${s}.run where task_id = member.id and state = ${runState.ready} and priority = l.priority and due_ms <= $4
+               and group_id in ($2, -$1::bigint) order by due_ms limit (select places from room)) x) r
+           order by place limit (select greatest(places, 0) from room)),
+         turned as (
+           update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1),
+                  full_ms = case when (select count(*) from candidate) >= (select free from room) then $6::bigint else full_ms end
+           where group_id = $2 and exists (select from candidate)),
+         picked as materialized (
+           select r.ctid as place from ${s}.run r where r.id in (select id from candidate) and r.state = ${runState.ready} for update skip locked)
+         ${this.#takeSql}`,
+        [
+          request.sessionId,
+          groupId,
+          request.exceptTaskIds,
+          Math.round(request.untilMs),
+          limit,
+          Math.round(request.nowMs),
+        ],
+      );
+      return rows as unknown as PickedRun[];
+    });
+  }
+}
+
+/** What the group's limit leaves; none without a limit, which then is not this claim's to take. */
+const roomSql = (s: string, groupId: string) => `
+  select l.most - (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
+  from ${s}.group_limit l where l.group_id = ${groupId}`;

@@ -1,0 +1,64 @@
+import type { ClaimedRun, ClaimStore } from "../../../run/claim-store.ts";
+import type { Database } from "../database.ts";
+import { runRecall, runState } from "../states.ts";
+import { claimedFields } from "./claimed-columns.ts";
+import { makesRoomSql } from "./group-limits.ts";
+import { byNumber } from "./settle.ts";
+
+/** A session's claims, as the store has them. Where a claim reads the task's plan with its run, this looks it up. */
+const heldFields = (s: string) =>
+  claimedFields(
+    `exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")}`,
+  );
+
+export async function heldBy(database: Database, sessionId: number): Promise<ClaimedRun[]> {
+  const s = database.schema;
+  return database.query<ClaimedRun>(
+    "claim-held",
+    `select ${heldFields(s)} from ${s}.run r where r.session_id = $1 and r.state = ${runState.claimed}`,
+    [sessionId],
+  );
+}
+
+export async function adopt(database: Database, oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]> {
+  const s = database.schema;
+  return database.query<ClaimedRun>(
+    "claim-adopt",
+    `update ${s}.run r set session_id = $2 where r.session_id = $1 and r.state = ${runState.claimed} returning ${heldFields(s)}`,
+    [oldSessionId, newSessionId],
+  );
+}
+
+type Recall = Awaited<ReturnType<ClaimStore["recalls"]>>[number];
+
+export async function recalls(database: Database, sessionId: number): Promise<Recall[]> {
+  const s = database.schema;
+  return database.query<Recall>(
+    "claim-recalls",
+    `select id as "runId", fence, case recall when ${runRecall.cancel} then 'cancel' else 'withdraw' end as kind, coalesce(recall_why, '') as why
+         from ${s}.run where session_id = $1 and state = ${runState.claimed} and recall > ${runRecall.none}`,
+    [sessionId],
+  );
+}
+
+type Report = Parameters<ClaimStore["report"]>[1][number];
+
+export async function report(database: Database, sessionId: number, given: Report[]): Promise<void> {
+  const s = database.schema;
+  const reports = byNumber(given);
+  await database.query(
+    "claim-report",
+    `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),
+                recall = case when r.recall = ${runRecall.withdraw} then ${runRecall.none} else r.recall end
+         from unnest((select $2::bigint[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::jsonb[]))
+              as i (id, fence, started_ms, progress)
+         where r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and r.session_id = $1`,
+    [
+      sessionId,
+      reports.map(({ runId }) => runId),
+      reports.map(({ fence }) => fence),
+      reports.map(({ startedMs }) => Math.round(startedMs)),
+      reports.map(({ progress }) => progress),
+    ],
+  );
+}

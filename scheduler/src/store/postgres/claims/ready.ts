@@ -1,0 +1,105 @@
+import { runState } from "../states.ts";
+/** Of each task's priorities, 9 first. */
+export const prioritiesSql = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
+
+/**
+ * The earliest due time of what the groups' workers can claim: one probe of the index per group and priority, however
+ * many runs wait. @param groups of a FROM list @param id the group's number in it @param but a condition on runs
+ */
+export const earliestReadySql = (schema: string, groups: string, id: string, but = "true"): string => `
+    select min(r.due_ms) as next from ${groups} cross join unnest(${prioritiesSql}) as p (priority)
+    cross join lateral (
+      select due_ms from ${schema}.run where state = ${runState.ready} and group_id = ${id} and priority = p.priority and ${but}
+      order by due_ms limit 1) r`;
+
+/** Part of a WITH RECURSIVE: the groups in which directed runs are ready, one probe each, and a null at the end. */
+export const directedSql = (schema: string): string => `
+    directed as (
+      (select group_id from ${schema}.run where state = ${runState.ready} and group_id < 0 order by group_id limit 1)
+      union all
+      select (select r.group_id from ${schema}.run r where r.state = ${runState.ready} and r.group_id > directed.group_id and r.group_id < 0
+              order by r.group_id limit 1)
+      from directed where directed.group_id is not null)`;
+
+/**
+ * Due runs that wait for a worker: of each group, of each addressee and, where there is no addressee, of each task the oldest of
+ * each priority, as (task_id, due_ms, since_ms): since then nothing but a worker is missing. Whose group it is the task says: a
+ * directed run's own number is not its group's. Probes of indexes, however many runs wait. Tasks are stepped through only where
+ * something waits without an addressee, for what waits for its worker's limit may stand before all the others.
+ * @param before a time: due before it @param each so many of a group or task and priority @param addressed so many of an addressee's
+ */
+export const waitingSql = (schema: string, before: string, each: number, addressed = each): string => {
+  const oldest = (group: string, most: number, ofTask = "") => `cross join lateral (
+        select task_id, due_ms, coalesce(ready_ms, created_ms) as since_ms from ${schema}.run
+        where state = ${runState.ready} and group_id = ${group} and priority = p.priority and due_ms < ${before} ${ofTask}
+        order by due_ms limit ${most}) r`;
+  const priorities = `cross join unnest(${prioritiesSql}) as p (priority)`;
+  return `(
+      with recursive ${directedSql(schema)},
+      unaddressed as materialized (
+        select p.priority from (select) as one ${priorities} ${oldest("0", 1)})
+      select r.* from ${schema}.worker_group g ${priorities} ${oldest("g.id", each)}
+      union all
+      select r.* from directed d ${priorities} ${oldest("d.group_id", addressed)}
+      union all
+      select r.* from unaddressed p cross join (select id from ${schema}.task where routed) x ${oldest("0", each, "and task_id = x.id")})`;
+};
+
+/** Whether what is ready of a task `t` waits for a worker: with a limit by worker it waits for that, where one lives that could take it. */
+export const waitsForWorkerSql = (
+  schema: string,
+): string => `(t.definition->'limit'->>'perWorker' is null or not exists (
+    select from ${schema}.session o join ${schema}.worker_group g on g.name = any (o.groups)
+    where o.ended_ms is null and not o.draining and coalesce(o.capacity, 1) > 0 and g.id = t.group_id
+      and o.labels @> coalesce(t.definition->'labels', '{}')))`;
+
+const unservedMs = 60_000;
+/** Tasks with live runs that are looked at, lowest number first: some 10 µs each, and what is told is a warning. */
+const unservedLooks = 500;
+
+/**
+ * Groups of which no worker lives, tasks that no live worker of their group has a handler for, and tasks whose runs nobody
+ * can be addressed, while runs of theirs have been due for a while. Who is alive is asked first, so that a group that is
+ * served costs no probe; which tasks those workers name, only where all of them name theirs and runs are late. $2 is the time.
+ *
+ * It is part of the leader's beat, so it must cost the same however many tasks there are. Joined from `task`, the planner
+ * probed the runs of each task before it looked whether any group was late at all: 4.5 s a beat with 100,000 tasks, and a
+ * leader that never beat in time again. So it steps through the tasks that have live runs, as a turn does, and not through all.
+ */
+export const unservedSql = (schema: string): string => `
+    select array(
+      with recursive alive as materialized (
+        select groups, tasks from ${schema}.session where ended_ms is null and coalesce(capacity, 1) > 0
+      ), late as materialized (
+        select g.id, g.name, exists (select from alive o where g.name = any (o.groups)) as served from ${schema}.worker_group g
+        where not exists (select from alive o where o.tasks is null and g.name = any (o.groups))
+          and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+            select 1 from ${schema}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
+            order by due_ms limit 1) r)
+      ), named as materialized (
+        select distinct late.id, n.name from late join alive o on late.name = any (o.groups) cross join unnest(o.tasks) as n (name)
+      ), seen (task_id, n) as (
+        (select task_id, 1 from ${schema}.run where exists (select from late where served) order by task_id limit 1)
+        union all
+        select (select r.task_id from ${schema}.run r where r.task_id > seen.task_id order by r.task_id limit 1), n + 1
+        from seen where seen.task_id is not null and n < ${unservedLooks}
+      )
+      select 'group ' || name from late where not served
+      union
+      select 'task ' || t.name from seen join ${schema}.task t on t.id = seen.task_id and t.deleted_ms is null and not t.routed
+        join late on late.id = t.group_id
+      where late.served and not exists (select from named n where n.id = late.id and n.name = t.name)
+        and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+          select 1 from ${schema}.run r where r.task_id = t.id and r.state = ${runState.ready} and r.priority = p.priority and r.due_ms < $2::bigint - ${unservedMs}
+          limit 1) r)
+      union
+      select 'task ' || t.name from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+        select task_id from ${schema}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms < $2::bigint - ${unservedMs}
+        order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
+      where ${waitsForWorkerSql(schema)})`;
+
+/** null: never. */
+export function earliest(times: (number | null)[]): number | null {
+  const some = times.filter((ms) => ms !== null);
+  return some.length === 0 ? null : Math.min(...some);
+}

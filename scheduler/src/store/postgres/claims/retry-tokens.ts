@@ -1,0 +1,80 @@
+import type { SqlClient } from "../../../base/change.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import { runState } from "../states.ts";
+import { stepEnd, stepMsOf } from "./admission.ts";
+import { gates } from "./gates.ts";
+
+type Rate = NonNullable<TaskDefinition["rate"]>;
+
+interface Retried {
+  id: number;
+  task_id: number;
+  due_ms: number;
+  key: string;
+  definition: TaskDefinition;
+}
+
+/** Of a task `t`: each try of its runs takes a token, so a retry must be given one. */
+export const rated = `t.gate = ${gates.paced} and t.definition ? 'rate'`;
+
+/**
+ * Gives tries to come of rated tasks their tokens: the first moment from when each wants to begin at which no span that it
+ * lies in would see more than the rate allows. The moment is booked now and the run is due then, still ready, so that it
+ * keeps its places and its order; holding it until a token comes would give its key's place to the next.
+ *
+ * @param client in the transaction that made them ready
+ * @param runIds of any tasks; those without a rate are passed over
+ */
+export async function bookTokens(client: SqlClient, s: string, runIds: number[]): Promise<void> {
+  const { rows } = await client.query(
+    `select r.id, r.task_id, r.due_ms, t.definition, case when t.definition->'rate'->>'byKey' = 'true' then coalesce(r.limit_key, '') else '' end as key
+     from ${s}.run r join ${s}.task t on t.id = r.task_id where r.id = any($1) and r.state = ${runState.ready} and ${rated} order by r.due_ms, r.id`,
+    [runIds],
+  );
+  if (rows.length === 0) return;
+  const retried = rows as unknown as Retried[];
+  // What is counted below stays true until this commits.
+  await lockGates(
+    client,
+    s,
+    retried.map(({ task_id }) => task_id),
+  );
+  for (const run of retried) {
+    const atMs = await book(client, s, run, run.definition.rate as Rate);
+    if (atMs > Number(run.due_ms)) await client.query(`update ${s}.run set due_ms = $2 where id = $1`, [run.id, atMs]);
+  }
+}
+
+/** In the order in which everybody locks them. */
+export async function lockGates(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
+  await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [
+    [...new Set(taskIds)],
+  ]);
+}
+
+/**
+ * A token is free when it is wanted, or else when another has gone out of a span's reach; those are the moments that are
+ * tried, the earliest first. Booked ones of the future count like those of the past: the span has two sides.
+ */
+async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Promise<number> {
+  const values = [run.task_id, run.key, Math.round(Number(run.due_ms)), rate.perMs, rate.limit, stepMsOf(rate)];
+  const { rows } = await client.query(
+    `select at::float8 from (
+       select at from (
+         select $3::bigint as at union
+         select at_ms + $4::bigint from ${s}.admission where task_id = $1 and key = $2 and at_ms > $3::bigint - $4::bigint) x
+       order by at offset 0) candidate
+     where (select coalesce(sum(a.count), 0) from ${s}.admission a
+            where a.task_id = $1 and a.key = $2 and a.at_ms > at - $4::bigint and a.at_ms < at + $4::bigint + $6::bigint) < $5::int
+     limit 1`,
+    values,
+  );
+  // There is always one: after the last of all, nothing is in reach.
+  const atMs = rows[0]?.at as number;
+  await client.query(
+    `insert into ${s}.admission as a (task_id, key, at_ms, count) values ($1, $2, $3, 1)
+     on conflict (task_id, key, at_ms) do update set count = a.count + 1`,
+    [run.task_id, run.key, stepEnd(rate, atMs)],
+  );
+  return atMs;
+}

@@ -1,0 +1,80 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runOutcome, runState, slotOutcome } from "../states.ts";
+
+const slot = sourceNumber("slot");
+/** Every state in which no worker has the run. */
+const waiting = [runState.held, runState.paused, runState.ready, runState.undecided].join(", ");
+
+export type Withdrawal = "edited" | "paused" | "removed";
+
+/**
+ * Takes back, in the caller's transaction, what is planned and not claimed. A slot whose time has not come leaves no
+ * trace, so it can be planned anew; one that came due and was not claimed ends as skipped when its task is stopped, and
+ * stays when it is only edited. Runs that people enqueued wait out a pause, and are cancelled with their task.
+ */
+export async function withdraw(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  now: number,
+  how: Withdrawal,
+): Promise<void> {
+  await client.query(
+    `with gone as (
+       delete from ${s}.run where task_id = $1 and source = ${slot} and state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2
+       returning slot_ms)
+     delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
+    [taskId, now],
+  );
+  // What a calendar or a blackout would have skipped has no run; it may be another slot's turn now.
+  await client.query(
+    `with gone as (
+       delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning 1)
+     insert into ${s}.tally_delta (task_id, skipped) select $1, -count(*) from gone having count(*) > 0`,
+    [taskId, now],
+  );
+  if (how === "edited") return;
+  if (how === "paused") {
+    await client.query(
+      `update ${s}.run set state = ${runState.paused} where task_id = $1 and state in (${runState.held}, ${runState.ready}) and (source <> ${slot} or attempt > 0)`,
+      [taskId],
+    );
+  }
+  await client.query(
+    `with gone as (
+       delete from ${s}.run where task_id = $1 and state in (${waiting}) and ($3 = 'removed' or (source = ${slot} and attempt = 0)) returning *),
+     told as (
+       insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
+                                     source, key, payload, ${inheritedColumns}, error)
+       select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, case when source = ${slot} and attempt = 0 then ${runOutcome.skipped} else ${runOutcome.cancelled} end,
+              priority, source, key, payload, ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', 'task ' || $3) from gone),
+     marked as (
+       update ${s}.slot l set outcome = ${slotOutcome.skipped}, reason = 'task ' || $3 from gone
+       where gone.attempt = 0 and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id)
+     insert into ${s}.tally_delta (task_id, skipped, cancelled)
+     select $1, count(*) filter (where source = ${slot} and attempt = 0), count(*) filter (where source <> ${slot} or attempt > 0) from gone
+     having count(*) > 0`,
+    [taskId, now, how],
+  );
+}
+
+/** Slots that a new calendar moves to before now, where nobody would plan them: told as skipped, unless they ran. */
+export async function skipPassed(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  slotsMs: number[],
+  nowMs: number,
+): Promise<void> {
+  if (slotsMs.length === 0) return;
+  await client.query(
+    `with told as (
+       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
+       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
+       on conflict do nothing returning 1)
+     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from told having count(*) > 0`,
+    [taskId, slotsMs, Math.round(nowMs)],
+  );
+}

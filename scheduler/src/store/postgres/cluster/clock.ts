@@ -1,0 +1,79 @@
+import type { Change } from "../../../base/change.ts";
+import type { ClockVotes } from "../../../cluster/clock-votes.ts";
+import type { StoreReading } from "../../store-clock.ts";
+import { audited } from "../access/audit.ts";
+import type { Database } from "../database.ts";
+import { notifySql } from "./signals.ts";
+
+/** The store's clock, epoch milliseconds with fractions. */
+export const rawMsSql = "extract(epoch from clock_timestamp()) * 1000";
+
+export async function readClock(database: Database): Promise<StoreReading> {
+  const [row] = await database.ask<StoreReading>(
+    "clock",
+    `select (${rawMsSql} + clock_shift_ms)::float8 as ms, clock_shift_ms as "shiftMs", clock_number as number
+     from ${database.schema}.cluster`,
+  );
+  if (!row) throw new Error("the cluster row is missing");
+  return row;
+}
+
+/** The store's clock alone, also before there is a schema. */
+export async function readRawClock(database: Database): Promise<number> {
+  const [row] = await database.ask<{ ms: number }>("raw-clock", `select (${rawMsSql})::float8 as ms`);
+  return row?.ms ?? Number.NaN;
+}
+
+export async function clockVotes(database: Database, prompt: boolean): Promise<ClockVotes> {
+  const s = database.schema;
+  const [row] = await database.ask<ClockVotes>(
+    "clock-votes",
+    `select k.clock_shift_ms as "shiftMs", k.clock_number as number, k.clock_since_ms as "sinceMs",
+            (select coalesce(json_agg(json_build_object('sessionId', id, 'beat', beat,
+               'offMs', clock_off_ms + k.clock_shift_ms, 'wallOffMs', wall_off_ms)), '[]')
+             from ${s}.session where ended_ms is null and role = 'node') as votes,
+            case when $1 then ${notifySql(s, "'leadership'")}::text end as told
+     from ${s}.cluster k`,
+    [prompt],
+  );
+  if (!row) throw new Error("the cluster row is missing");
+  return row;
+}
+
+export async function shiftClock(database: Database, number: number, shiftMs: number, nowMs: number): Promise<boolean> {
+  const s = database.schema;
+  const rows = await database.ask(
+    "clock-shift",
+    `with shifted as (
+       update ${s}.cluster set clock_shift_ms = $2::float8, clock_number = clock_number + 1,
+         clock_since_ms = case when $2 = 0 then null else coalesce(clock_since_ms, $3) end
+       where clock_number = $1 returning clock_number)
+     select clock_number, ${notifySql(s, "'leadership'")}::text as told from shifted`,
+    [number, shiftMs, Math.round(nowMs)],
+  );
+  return rows.length > 0;
+}
+
+export function adoptClock(database: Database, { nowMs, author, reason }: Change): Promise<number> {
+  const s = database.schema;
+  return database.transaction(async (client) => {
+    const { rows } = await client.query(`select clock_shift_ms as "shiftMs" from ${s}.cluster for update`);
+    const stepMs = -Number(rows[0]?.shiftMs ?? 0);
+    if (stepMs === 0) return 0;
+    await client.query(
+      `update ${s}.cluster set clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
+    );
+    await audited(client, s, {
+      atMs: nowMs,
+      who: author,
+      act: "adopt clock",
+      about: "cluster",
+      named: "clock",
+      before: { shiftMs: -stepMs },
+      after: { shiftMs: 0 },
+      why: reason,
+    });
+    await client.query(`select ${notifySql(s, "'leadership'")}`);
+    return stepMs;
+  });
+}

@@ -1,0 +1,17 @@
+import type { SessionIdentity } from "../../../cluster/session-store.ts";
+
+/** What a session's row has of the process that opened it, as `identityValues` gives it. */
+export const identityColumns = "node, role, host, pid, version, timeout_ms, groups, labels, capacity, settings";
+
+export const identityValues = (identity: SessionIdentity): unknown[] => [
+  identity.node,
+  identity.role,
+  identity.host,
+  identity.pid,
+  identity.version,
+  identity.timeoutMs,
+  identity.groups ?? [],
+  JSON.stringify(identity.labels ?? {}),
+  identity.capacity ?? null,
+  identity.settings ? JSON.stringify(identity.settings) : null,
+];

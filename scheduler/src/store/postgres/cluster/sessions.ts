@@ -1,0 +1,330 @@
+import type { ClusterClock } from "../../../cluster/clock-votes.ts";
+import type {
+  Beat,
+  Beating,
+  Leadership,
+  Member,
+  Pulse,
+  SessionIdentity,
+  SessionSettings,
+  SessionStore,
+} from "../../../cluster/session-store.ts";
+import type { Database } from "../database.ts";
+import { type StandingRow, serverOf, standingSql } from "../recovery/standing.ts";
+import { runState } from "../states.ts";
+import { adoptClock, clockVotes, rawMsSql, shiftClock } from "./clock.ts";
+import { campaign, resign, terms } from "./leadership.ts";
+import { identityColumns, identityValues } from "./session-identity.ts";
+import { notifySql } from "./signals.ts";
+import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
+
+const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
+
+// What does not change is read by those who look; every beat of every process would carry it.
+export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms`;
+
+export interface MemberRow {
+  id: number;
+  node: string;
+  role: "node" | "worker";
+  host: string;
+  pid: number;
+  version: string;
+  beat: number;
+  witnessed: boolean;
+  timeout_ms: number;
+  started_ms: number;
+  seen_ms: number;
+  groups: string[];
+  labels: Record<string, string>;
+  capacity: number | null;
+  settings: SessionSettings | null;
+  tasks: string[] | null;
+  still_ms: number | null;
+}
+
+type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" | "timeout_ms">;
+
+interface PulseRow extends StandingRow {
+  my_beat: number | null;
+  /** This session has ended by the book; null: the book does not know it. */
+  my_end: boolean | null;
+  store_ms: number;
+  clock: ClusterClock;
+  alive: boolean;
+  term: number;
+  leader: number | null;
+  led: boolean;
+  next_slot_ms: number | null;
+  next_operation_ms: number | null;
+  changes: string;
+  members: BeatingRow[];
+}
+
+/** A claim that a session made as it ended is committed well within this. */
+const sweptAfterMs = 600_000;
+
+/**
+ * Changes commit in another order than they were stamped, so the latest stamp alone would hide one. Not a window of time:
+ * a beat would then cost as much as was changed lately, which may be every task there is.
+ */
+const changesWatched = 100;
+
+const asBeating = (row: BeatingRow): Beating => ({
+  sessionId: row.id,
+  node: row.node,
+  role: row.role,
+  beat: row.beat,
+  witnessed: row.witnessed,
+  timeoutMs: row.timeout_ms,
+});
+
+export const asMember = (row: MemberRow): Member => ({
+  ...asBeating(row),
+  host: row.host,
+  pid: row.pid,
+  version: row.version,
+  startedMs: row.started_ms,
+  seenMs: row.seen_ms,
+  groups: row.groups,
+  labels: row.labels,
+  capacity: row.capacity,
+  settings: row.settings,
+  tasks: row.tasks,
+  stillMs: row.still_ms,
+});
+
+/** PostgreSQL makes ready all parts of a statement before it runs the first: what is asked seldom would double every beat. */
+const beatNames = { bare: "session-beat-bare", waiting: "session-beat", unserved: "session-beat-unserved" } as const;
+type BeatKind = keyof typeof beatNames;
+
+/**
+ * One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest. A beat that is *bare* reads
+ * no run: see `WaitingLook`.
+ */
+export const beatSql = (s: string, kind: BeatKind) => `
+  with me as (
+    update ${s}.session set beat = beat + 1, seen_ms = $2::bigint, witnessed = $3, still_ms = null,
+      clock_off_ms = round(${rawMsSql} - $2::bigint), wall_off_ms = round(${rawMsSql} - $5::bigint) where id = $1 and ended_ms is null
+    and (${s}.whole() or exists (select from ${s}.recovery_session where session_id = $1 and told))
+    returning id, beat, role, groups
+  )
+  select ${standingSql(s)}, (select beat from me) as my_beat, (select ended_ms is not null from ${s}.session where id = $1) as my_end,
+         ${rawMsSql} + k.clock_shift_ms as store_ms,
+         json_build_object('number', k.clock_number, 'shiftMs', k.clock_shift_ms, 'sinceMs', k.clock_since_ms) as clock,
+         exists (select from me) as alive,
+         l.term, l.session_id as leader,
+         exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is null) as led,
+         (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
+         (select min(next_ms) from ${s}.operation where ended_ms is null) as next_operation_ms,
+         (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
+            select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
+         (select coalesce(json_agg(m), '[]') from (
+            select ${beatingFields} from ${s}.session where ended_ms is null and (select role from me) = 'node'
+            and (role = 'node' or not witnessed or $4)) m) as members,
+         ${kind === "bare" ? "" : `${waitingSql(s, kind === "unserved")},`}
+         case when l.session_id = $1 and not $3 then (
+           select ${notifySql(s, "'beat ' || id || ' ' || beat")}::text from me) end as told
+  from ${s}.leadership l cross join ${s}.cluster k`;
+
+export function sessionStore(database: Database): SessionStore {
+  const look = new WaitingLook(database);
+  return {
+    open: (identity, nowMs) => open(database, identity, nowMs),
+    beat: (sessionId, nowMs, how) => beat(database, look, sessionId, nowMs, how),
+    end: (sessionId, beat, nowMs, why) => end(database, sessionId, beat, nowMs, why),
+    campaign: (sessionId, node, observed, nowMs, deposing) =>
+      campaign(database, { sessionId, node, observed, nowMs, deposing }),
+    resign: (term, nowMs, why) => resign(database, term, nowMs, why),
+    sweep: (nowMs, keepMs) => sweep(database, nowMs, keepMs),
+    terms: (limit) => terms(database, limit),
+    cluster: () => cluster(database),
+    clockVotes: (prompt) => clockVotes(database, prompt),
+    shiftClock: (number, shiftMs, nowMs) => shiftClock(database, number, shiftMs, nowMs),
+    adoptClock: (change) => adoptClock(database, change),
+    coordinateBy: (before, next) => coordinateBy(database, before, next),
+    members: () => members(database),
+  };
+}
+
+async function open(
+  database: Database,
+  identity: SessionIdentity,
+  nowMs: number,
+): Promise<{ sessionId: number } | { taken: Member }> {
+  const s = database.schema;
+  const rows = await database.ask<{ id: number }>(
+    "session-open",
+    `insert into ${s}.session (${identityColumns}, started_ms, seen_ms)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) on conflict (node) where ended_ms is null do nothing returning id`,
+    [...identityValues(identity), Math.round(nowMs)],
+  );
+  if (rows[0]) {
+    database.memory.opened(rows[0].id, identity, nowMs);
+    return { sessionId: rows[0].id };
+  }
+  const [holder] = await database.ask<MemberRow>(
+    "session-holder",
+    `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
+    [identity.node],
+  );
+  // It ended between the two statements: the name is free now.
+  return holder ? { taken: asMember(holder) } : open(database, identity, nowMs);
+}
+
+async function beat(
+  database: Database,
+  look: WaitingLook,
+  sessionId: number,
+  nowMs: number,
+  how: Beat = {},
+): Promise<Pulse> {
+  const { unserved = false } = how;
+  const { row, waiting } = look.isBeside
+    ? { row: await beatOnce<PulseRow>(database, "bare", sessionId, nowMs, how), waiting: look.look(sessionId, nowMs) }
+    : await beatAndLook(database, look, sessionId, nowMs, how);
+  database.told(row);
+  if (await wasTold(database, sessionId, row)) return beat(database, look, sessionId, nowMs, how);
+  if (row.alive) database.memory.beaten(sessionId, row.my_beat ?? 0, nowMs);
+  database.memory.raise({ term: row.term });
+  return {
+    storeMs: Number(row.store_ms),
+    clock: row.clock,
+    server: serverOf(row),
+    alive: row.alive,
+    leadership: { term: row.term, sessionId: row.leader },
+    led: row.led,
+    members: row.members.map(asBeating),
+    nextSlotMs: row.next_slot_ms,
+    nextHeldMs: waiting.next_held_ms,
+    nextOperationMs: row.next_operation_ms,
+    nextReadyMs: waiting.next_ready_ms,
+    nextMineMs: waiting.next_mine_ms,
+    nextDirectMs: waiting.next_direct_ms,
+    directed: waiting.directed,
+    ...(unserved && waiting.unserved && { unserved: waiting.unserved }),
+    gated: waiting.gated,
+    changes: row.changes,
+    ended: waiting.ended.map(({ id, ended_ms }) => ({ sessionId: id, endedMs: ended_ms })),
+  };
+}
+
+async function beatAndLook(database: Database, look: WaitingLook, sessionId: number, nowMs: number, how: Beat) {
+  const { clock } = database;
+  const beganMono = clock.monotonic();
+  let row: (PulseRow & WaitingRow) | undefined;
+  try {
+    row = await beatOnce<PulseRow & WaitingRow>(database, how.unserved ? "unserved" : "waiting", sessionId, nowMs, how);
+    return { row, waiting: row };
+  } finally {
+    look.took(clock.monotonic() - beganMono, sessionId, row);
+  }
+}
+
+async function beatOnce<Row>(
+  database: Database,
+  kind: BeatKind,
+  sessionId: number,
+  nowMs: number,
+  how: Beat,
+): Promise<Row> {
+  const { witnessed = false, everyone = false, wallMs } = how;
+  const values = [sessionId, Math.round(nowMs), witnessed, everyone, wallMs === undefined ? null : Math.round(wallMs)];
+  const [row] = await database.ask<Row>(beatNames[kind], beatSql(database.schema, kind), values);
+  if (!row) throw new Error("the leadership row is missing");
+  return row;
+}
+
+/**
+ * Beats go on while the store is being recovered, once this process has told what it remembers: its session stands in the store then,
+ * however long the others take. @returns whether it had to, so that the beat is to be made again
+ */
+async function wasTold(database: Database, sessionId: number, row: PulseRow): Promise<boolean> {
+  const { recovery, memory } = database;
+  const known = memory.sessions.get(sessionId);
+  if (!recovery || row.my_end) return false;
+  if (!row.whole) {
+    if (row.alive) return false;
+  } else {
+    // Where the log does not tell, what this process remembers must: its session was further, or was there at all.
+    const lost = known && !known.ended && (row.my_end === null || (row.my_beat ?? 0) <= known.beat);
+    if (!lost) return false;
+    await recovery.wentBack("a session was further than the store has it");
+  }
+  await recovery.told();
+  return true;
+}
+
+/** @returns whether this call did */
+export async function end(
+  database: Database,
+  sessionId: number,
+  beat: number | null,
+  nowMs: number,
+  why: string,
+): Promise<boolean> {
+  const s = database.schema;
+  const rows = await database.ask(
+    "session-end",
+    `with ended as (
+       update ${s}.session set ended_ms = $3, ended_why = $4
+       where id = $1 and ended_ms is null and ($2::bigint is null or beat = $2) returning id, settings ->> 'release' as release),
+     -- From now on its release's grace time runs, unless another process of it lives: see tasks/releases.ts.
+     seen as (
+       update ${s}.release set seen_ms = greatest(seen_ms, $3), settled = false from ended where name = ended.release)
+     select id from ended`,
+    [sessionId, beat, Math.round(nowMs), why],
+  );
+  if (rows.length > 0) database.memory.ended(sessionId, why, nowMs);
+  return rows.length > 0;
+}
+
+async function sweep(database: Database, nowMs: number, keepMs: number): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "session-sweep",
+    `with swept as (
+       update ${s}.session o set swept = true where ended_ms < $1 and not swept
+       and not exists (select from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed})),
+     forgotten as (delete from ${s}.session where swept and ended_ms < $2)
+     delete from ${s}.term where ended_ms < $2`,
+    [Math.round(nowMs - sweptAfterMs), Math.round(nowMs - keepMs)],
+  );
+}
+
+async function cluster(
+  database: Database,
+): Promise<{ clusterId: string; coordination: string | null; lockEra: number }> {
+  const s = database.schema;
+  const [row] = await database.ask<{ clusterId: string; coordination: string | null; lockEra: number }>(
+    "session-cluster",
+    `select id as "clusterId", coordination, lock_era as "lockEra" from ${s}.cluster`,
+  );
+  if (!row) throw new Error("the cluster row is missing");
+  return row;
+}
+
+async function coordinateBy(database: Database, before: string | null, next: string): Promise<boolean> {
+  const s = database.schema;
+  const rows = await database.ask(
+    "session-coordinate-by",
+    `update ${s}.cluster set coordination = $2,
+       lock_era = case when coordination is null then lock_era else nextval('${s}.lock_base') end
+     where coordination is not distinct from $1 returning 1`,
+    [before, next],
+  );
+  return rows.length > 0;
+}
+
+async function members(database: Database): Promise<{ members: Member[]; leadership: Leadership }> {
+  const s = database.schema;
+  const rows = await database.query<MemberRow>(
+    "session-members",
+    `select ${memberFields} from ${s}.session where ended_ms is null order by id`,
+  );
+  const [leader] = await database.query<Leadership>(
+    "session-leadership",
+    `select term, session_id as "sessionId" from ${s}.leadership`,
+  );
+  return { members: rows.map(asMember), leadership: leader ?? { term: 0, sessionId: null } };
+}

@@ -1,0 +1,91 @@
+import { createServer, type Server } from "node:net";
+import pg from "pg";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemClock } from "../../base/clock.ts";
+import { silentLog } from "../../base/log.ts";
+import { systemRandom } from "../../base/random.ts";
+import { Database } from "./database.ts";
+
+const message = (kind: string, body: Buffer) => {
+  const head = Buffer.alloc(5);
+  head.write(kind);
+  head.writeInt32BE(body.length + 4, 1);
+  return Buffer.concat([head, body]);
+};
+const [letIn, ready] = [message("R", Buffer.alloc(4)), message("Z", Buffer.from("I"))];
+const ended = message("E", Buffer.from("SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"));
+
+let server: Server;
+let database: Database;
+
+/** A server that lets everybody in, and ends the connection with the same packet. */
+beforeEach(async () => {
+  server = createServer((socket) => {
+    socket.on("error", () => undefined); // the other side may have gone first
+    socket.once("data", () => socket.end(Buffer.concat([letIn, ready, ended])));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  database = new Database({
+    url: `postgres://somebody:secret@127.0.0.1:${port}/any`,
+    schema: "any",
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    connectionsMax: 2,
+  });
+});
+afterEach(async () => {
+  await database.close();
+  server.close();
+});
+
+const one = "select 1";
+it("what is asked after the close is told that, not what the pool calls it", async () => {
+  const closed = new Database({
+    url: "postgres://somebody@127.0.0.1/any",
+    schema: "any",
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    connectionsMax: 2,
+  });
+  await closed.close();
+  await expect(closed.query("one", one)).rejects.toMatchObject({ code: "STOPPED" });
+  await expect(closed.transaction((client) => client.query(one))).rejects.toMatchObject({ code: "STOPPED" });
+});
+
+it.each([
+  ["a transaction", () => database.transaction((client) => client.query(one))],
+  ["a question", () => database.ask("one", one)],
+  ["a statement", () => database.query("one", one)],
+])("takes a connection that ends as it is made for a store that is away: %s", async (_, act) => {
+  await expect(act()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+});
+
+it.each(["EMFILE", "ENFILE", "EADDRNOTAVAIL", "ENOBUFS"])(
+  "tries again when there is nothing left to make a connection of: %s",
+  async (code) => {
+    let tries = 0;
+    const left = () => Object.assign(new Error(`connect ${code} 127.0.0.1:5432`), { code });
+    const starved = new Database({
+      url: "postgres://somebody@127.0.0.1/any",
+      schema: "any",
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLog,
+      connectionsMax: 2,
+      driver: {
+        client: (config) => new pg.Client(config),
+        pool: (config) => Object.assign(new pg.Pool(config), { connect: () => Promise.reject(left()) }),
+      },
+    });
+    await expect(starved.ask("one", one)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    const done = starved.persist(async () => {
+      tries++;
+      return tries === 2 ? "done" : starved.ask("one", one);
+    });
+    expect(await done).toBe("done");
+    await starved.close();
+  },
+);

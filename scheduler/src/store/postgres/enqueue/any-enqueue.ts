@@ -1,0 +1,154 @@
+import type { EnqueueWrite } from "../../../run/run-record.ts";
+import { unlimitedGroupSql } from "../claims/group-limits.ts";
+import { notifySql } from "../cluster/signals.ts";
+import { numbers, texts } from "../columns.ts";
+import { runState } from "../states.ts";
+import { insertRunSql, ofTask } from "./new-run.ts";
+import { sourceNumber } from "./sources.ts";
+
+const enqueued = sourceNumber("enqueue");
+
+/** What the statement is about: it costs less where it has to do less. */
+export interface Shape {
+  /** Some have keys. An ON CONFLICT costs every row one more record in the log of changes. */
+  keyed: boolean;
+  /** A worker of this process takes what is due at once. */
+  here: boolean;
+}
+
+/**
+ * A key that a live run has already makes no new one; the caller is given that run instead. All or nothing: with one
+ * task gone no run is made, so the caller can send the others again.
+ *
+ * `here`: what is plain and due is made as this session's claim, so that it is written once and told to nobody. Whoever
+ * pauses or edits a task holds its plan's row: a share of that lock sees to it that they find the claim, and ask it
+ * back, or else that it is not made; where somebody has the row just now, the run is left for a claim of its own.
+ */
+export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
+  with bounded as materialized (
+    select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $11) as yes
+  ), i as (
+    select coalesce(i.task_id, ($10::int[])[1]) as task_id, i.payload, i.due_ms, i.key, i.priority, coalesce(i.source, ${enqueued}) as source,
+           i.limit_key, i.place, coalesce(i.drawn, nextval('${s}.run_id')) as id
+    from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[], $9::bigint[])
+      with ordinality as i (task_id, payload, due_ms, key, priority, source, limit_key, drawn, place)
+  ), ${
+    here
+      ? `still as materialized (
+    select task_id, paused, version, followed from ${s}.plan
+    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $12 and ended_ms is null)
+    order by task_id for share skip locked
+  ), `
+      : ""
+  }t as materialized (
+    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, t.lanes, ${ofTask.state} as state, ${ofTask.priority} as priority
+           ${
+             here
+               ? `, coalesce(t.paused_ms is null and t.gate = 0 and not t.routed and not t.lanes and not still.paused
+           and still.version = t.version and t.group_id = any ($13::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
+               : ""
+           }
+    from ${s}.task t ${here ? "left join still on still.task_id = t.id" : ""}
+    where t.id = any ($10::int[]) and t.deleted_ms is null
+  ), made as (
+    ${insertRunSql(s, {
+      id: "i.id",
+      group_id: "t.group_id",
+      state: here ? `case when mine then ${runState.claimed} else t.state end` : "t.state",
+      due_ms: "i.due_ms",
+      created_ms: "$7",
+      priority: "coalesce(i.priority, t.priority)",
+      source: "i.source",
+      key: "i.key",
+      payload: "i.payload",
+      limit_key: "coalesce(i.limit_key, case when t.lanes then coalesce(i.key, '') end)",
+      ...(here ? mine(s) : {}),
+    })}
+    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $14 and i.place <= $15 as mine) m" : ""}
+    where (select count(*) from t) = cardinality($10::int[]) and not (select yes from bounded)
+    order by i.place
+    ${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}
+    returning id, task_id, due_ms, state, group_id, fence, version, priority
+  )
+  ${
+    keyed || here
+      ? `select coalesce(made.id${keyed ? ", r.id" : ""}) as id, made.id is not null as created, made.state, made.group_id = 0 as direct, made.fence, made.version, made.priority,
+         ${here ? "t.followed" : "false"} as linked, (select yes from bounded) as bounded, ${here ? "null" : "pg_current_xact_id()::text"} as xid
+         ${here ? "" : `, case when $12::bigint is not null and made.state = ${runState.ready} then ${notifySql(s, toldOf("made.group_id = 0"))} end as told`}
+  from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
+       ${here ? "left join t on t.id = i.task_id" : ""}
+  order by i.place`
+      : `select count(*) as made, array_agg(distinct task_id) filter (where state = ${runState.held}) as held, array_agg(distinct task_id) filter (where state = ${runState.paused}) as paused, (select yes from bounded) as bounded, ${earliest("group_id <> 0")} as ready, ${earliest("group_id = 0")} as direct,
+         case when $12::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
+  }`;
+
+/** What a run that is made as a claim of the session $12 has beside. */
+const mine = (s: string) => ({
+  session_id: "case when mine then $12::bigint end",
+  fence: `case when mine then nextval('${s}.fence') end`,
+  claimed_ms: "case when mine then $7::bigint end",
+  attempt: "mine::int",
+});
+
+/** What the statement itself announces. */
+const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'ready ' end || $12::bigint`;
+
+const earliest = (which: string) => `min(due_ms) filter (where state = ${runState.ready} and ${which})`;
+
+/** A row for each write. */
+export interface Made {
+  id: number | null;
+  created: boolean;
+  state: number | null;
+  /** It is to be addressed. */
+  direct: boolean | null;
+  fence: number | null;
+  version: number;
+  priority: number;
+  linked: boolean;
+  bounded: boolean;
+  /** Of the transaction, where the caller's may be one. */
+  xid?: string | null;
+}
+
+/** One row for all, where none has a key and none is claimed by the statement. */
+export interface MadeTogether {
+  made: number;
+  held: number[] | null;
+  paused: number[] | null;
+  bounded: boolean;
+  /** When the earliest of those are due that workers can claim, and of those that are to be addressed. */
+  ready: number | null;
+  direct: number | null;
+}
+
+/**
+ * The statement's values.
+ * @param last of one that claims $12 session, $13 its groups, $14 due until, $15 room; of any other $12 the due time of its only
+ *   run if the statement is to announce it, else null
+ */
+export function anyValues(
+  writes: EnqueueWrite[],
+  nowMs: number,
+  ids: number[] | null,
+  last: unknown[] = [null],
+): unknown[] {
+  const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+  // Of those that came with numbers: one operation may have them and they be wanted all the same.
+  const own = ids?.filter((_, place) => writes[place]?.runId === undefined) ?? [];
+  return [
+    taskIds.length === 1 ? null : numbers(writes.map(({ taskId }) => taskId)),
+    texts(writes.map(({ payload }) => payload)),
+    numbers(writes.map(({ dueMs }) => Math.round(dueMs))),
+    texts(writes.map(({ key }) => key)),
+    numbers(writes.map(({ priority }) => priority)),
+    numbers(writes.map(({ source }) => (source === "enqueue" ? null : sourceNumber(source)))),
+    Math.round(nowMs),
+    texts(writes.map(({ limitKey }) => limitKey ?? null)),
+    ids && numbers(ids),
+    numbers(taskIds),
+    // They rise.
+    own[0] ?? null,
+    ...last,
+  ];
+}

@@ -1,0 +1,362 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import type { Json } from "../../../base/json.ts";
+import type { ClaimedRun, LocalClaims } from "../../../run/claim-store.ts";
+import type { Enqueued, EnqueueWrite } from "../../../run/run-record.ts";
+import type { RunStore } from "../../../run/run-store.ts";
+import { settleGates } from "../claims/gates.ts";
+import { takeUpLeft } from "../claims/set-aside.ts";
+import type { Announcer, MadeReady } from "../cluster/announcer.ts";
+import type { Database } from "../database.ts";
+import { growthOfRuns } from "../growth.ts";
+import { type Query, queryIn, queryOf } from "../query.ts";
+import { runState } from "../states.ts";
+import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
+import { oneInsertSql, oneValues } from "./one-enqueue.ts";
+import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
+import { RunIds } from "./run-ids.ts";
+
+const preparedRowsMax = 50;
+/** Whoever ends a run has its own estimate of the store's clock. */
+const clocksApartMs = 60_000;
+
+const originSql = (s: string) =>
+  `insert into ${s}.run_origin (run_id, context, created_ms) select id, context, $3 from unnest($1::bigint[], $2::text[]) i (id, context)
+   on conflict do nothing`;
+
+/** Tasks of which runs were made that wait: for a place, or set aside while the task is paused. */
+interface Waiting {
+  held: number[];
+  paused: number[];
+}
+
+/** What enqueues of one store share. */
+interface Enqueuing {
+  database: Database;
+  announcer: Announcer;
+  s: string;
+  /** One text for each shape, made once: with a name it is compared at each call with what the connection has prepared. */
+  inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
+  plainInsert: string;
+  oneInsert: string;
+  runIds: RunIds;
+  enqueuedMore: ReturnType<typeof growthOfRuns>;
+}
+
+/** Writes that are made by one statement, with their runs' numbers. `local` may claim what is due. */
+interface Batch {
+  ids: number[];
+  writes: EnqueueWrite[];
+  nowMs: number;
+  local: LocalClaims | undefined;
+}
+
+export function enqueueStore(database: Database, announcer: Announcer): Pick<RunStore, "enqueue" | "enqueueIn"> {
+  const s = database.schema;
+  const enqueuing: Enqueuing = {
+    database,
+    announcer,
+    s,
+    inserts: {
+      "run-insert": anyInsertSql(s, { keyed: false, here: false }),
+      "run-insert-keyed": anyInsertSql(s, { keyed: true, here: false }),
+      "run-insert-here": anyInsertSql(s, { keyed: false, here: true }),
+      "run-insert-keyed-here": anyInsertSql(s, { keyed: true, here: true }),
+    },
+    plainInsert: plainInsertSql(s),
+    oneInsert: oneInsertSql(s),
+    runIds: new RunIds(database),
+    enqueuedMore: growthOfRuns(database),
+  };
+  return {
+    enqueue: (writes, nowMs, local, ids = [], signal) => enqueue(enqueuing, { writes, nowMs, local, ids }, signal),
+    enqueueIn: (client, write, nowMs, places) =>
+      enqueueIn(enqueuing, client, write, nowMs, places).catch((error) => database.refused(error)),
+  };
+}
+
+/** `ids`: the numbers of an earlier try, or none; then they are added to it. */
+async function enqueue(
+  enqueuing: Enqueuing,
+  { writes, nowMs, local, ids }: Batch,
+  signal: AbortSignal | undefined,
+): Promise<Enqueued[]> {
+  const { database, s, runIds, enqueuedMore } = enqueuing;
+  const repeated = ids.length > 0;
+  const undrawn = writes.filter(({ runId }) => runId === undefined).length;
+  const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn, signal);
+  let next = 0;
+  if (!repeated) for (const { runId } of writes) ids.push(runId ?? (drawn[next++] as number));
+  // Before the runs, so that whoever has one finds it; of a number that is not used in the end it is a row too many.
+  if (writes.some(({ context }) => context !== undefined))
+    await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)), signal);
+  return database.persist(async (repeats) => {
+    // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
+    const known = repeats || repeated || undrawn < writes.length;
+    const present = known ? await existing(queryOf(database), s, ids, nowMs) : new Set<number>();
+    if (repeats) local?.lost();
+    const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
+    // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
+    for (let open = places(answers); open.length > 0; open = places(answers)) {
+      const batch = {
+        ids: open.map((place) => ids[place] as number),
+        writes: open.map((place) => writes[place] as EnqueueWrite),
+        nowMs,
+        local,
+      };
+      const inserting = known ? insertAgain(enqueuing, batch) : insert(enqueuing, batch);
+      const rows = await inserting.catch((error) => unlessTaken(error, known));
+      if (rows === "bounded") {
+        const own = open.filter((place) => writes[place]?.runId === undefined);
+        const fresh = await runIds.fresh(own.length);
+        own.forEach((place, i) => {
+          ids[place] = fresh[i] as number;
+        });
+        continue;
+      }
+      open.forEach((place, i) => {
+        answers[place] = rows[i] ?? null;
+      });
+    }
+    enqueuedMore(writes.length);
+    remember(database, writes, answers as Enqueued[], nowMs);
+    return answers as Enqueued[];
+  }, signal);
+}
+
+/** Those that had a key which another run has were acknowledged as that run. */
+function remember(database: Database, writes: EnqueueWrite[], answers: Enqueued[], nowMs: number): void {
+  if (!database.memory.keeping) return;
+  const made = answers.every(({ created }) => created)
+    ? null
+    : answers.flatMap(({ created }, i) => (created ? [i] : []));
+  const [its, of] =
+    made === null
+      ? [writes, answers]
+      : [made.map((i) => writes[i] as EnqueueWrite), made.map((i) => answers[i] as Enqueued)];
+  database.memory.enqueued(
+    its,
+    of.map(({ runId }) => runId),
+    nowMs,
+    database.clock.monotonic(),
+  );
+}
+
+async function enqueueIn(
+  { s, inserts, announcer }: Enqueuing,
+  client: SqlClient,
+  write: EnqueueWrite,
+  nowMs: number,
+  places?: "later",
+): Promise<Enqueued> {
+  for (;;) {
+    const { rows } = await client.query(
+      inserts["run-insert-keyed"],
+      anyValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
+    );
+    const made = rows[0] as unknown as Made;
+    if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
+    if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
+    if (made.id !== null && made.created && write.context !== undefined)
+      await client.query(originSql(s), originsOf([write], [made.id], nowMs));
+    if (made.id !== null) return { runId: Number(made.id), created: made.created };
+    const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
+      write.taskId,
+    ]);
+    if (tasks.length === 0) throw removed();
+  }
+}
+
+function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknown[] {
+  const traced = writes.flatMap(({ context }, at) => (context === undefined ? [] : [{ context, id: ids[at] }]));
+  return [traced.map(({ id }) => id), traced.map(({ context }) => context), Math.round(nowMs)];
+}
+
+/** @returns for each its run; null where its key was just taken by another; `bounded`: an operation has these numbers, none is made */
+async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
+  const { database, announcer, inserts, plainInsert, oneInsert } = enqueuing;
+  const { ids, writes, nowMs, local } = batch;
+  const here = local !== undefined && local.room > 0;
+  const earliestMs = earliestOf(writes);
+  // A worker of this process takes most of its own.
+  const tells = !here && announcer.carriesOwn(earliestMs, nowMs);
+  const plain = here ? null : plainValues(writes, ids, nowMs, tells ? Math.round(earliestMs) : null);
+  if (plain) {
+    const [row] = await database.query<PlainMade>("run-insert-plain", plainInsert, plain);
+    const of = (state: number) => (row?.state === state ? [writes[0]?.taskId as number] : []);
+    if (row?.state === runState.ready && row.made > 0 && !tells)
+      announcer.committed(
+        row.direct ? { ready: Infinity, direct: earliestMs } : { ready: earliestMs, direct: Infinity },
+        nowMs,
+      );
+    return madeAll(database, row, { held: of(runState.held), paused: of(runState.paused) }, batch);
+  }
+  const one = here ? oneValues(writes, ids, nowMs, local) : null;
+  let carried = false;
+  let rows = one ? await database.query<Made>("run-insert-one-here", oneInsert, one) : [];
+  if (rows.length === 0) {
+    const keyed = writes.some(({ key }) => key !== null);
+    carried = tells && ids.length === 1;
+    const values = anyValues(
+      writes,
+      nowMs,
+      ids,
+      here
+        ? [local.sessionId, local.groupIds, Math.round(local.untilMs), local.room]
+        : [carried ? Math.round(earliestMs) : null],
+    );
+    // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
+    const shape = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
+    const [name, text] = [ids.length <= preparedRowsMax ? shape : "", inserts[shape]];
+    if (!keyed && !here) {
+      const [row] = await database.query<MadeTogether>(name, text, values);
+      if (!carried) announcer.committed({ ready: row?.ready ?? Infinity, direct: row?.direct ?? Infinity }, nowMs);
+      return madeAll(database, row, { held: row?.held ?? [], paused: row?.paused ?? [] }, batch);
+    }
+    rows = await database.query<Made>(name, text, values);
+  }
+  return madeEach(enqueuing, rows, batch, carried);
+}
+
+/**
+ * The same where some of it may be there already. An earlier try that was committed after it was looked for may have run,
+ * and ended, by the time at which this is carried out: so it is looked for once more, with the numbers in hand.
+ */
+async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
+  const { database, s, inserts } = enqueuing;
+  const { ids, writes, nowMs } = batch;
+  const rows = await database.transaction(async (client) => {
+    const query = queryIn(client);
+    const made = await query<Made>("", inserts["run-insert-keyed"], anyValues(writes, nowMs, ids));
+    const ended = await existing(query, s, ids, nowMs, false);
+    if (ended.size > 0) throw endedMeanwhile();
+    return made;
+  });
+  return madeEach(enqueuing, rows, { ...batch, local: undefined });
+}
+
+/** The answer of a statement that has a row for each. @param carried it announced itself */
+async function madeEach(
+  { database, announcer }: Enqueuing,
+  rows: Made[],
+  { ids, writes, nowMs, local }: Batch,
+  carried = false,
+): Promise<(Enqueued | null)[] | "bounded"> {
+  if (rows[0]?.bounded) return "bounded";
+  const ready = readyOf(rows, writes);
+  if (!carried) announcer.committed(ready, nowMs);
+  const tasksOf = (wanted: number) => [
+    ...new Set(rows.flatMap(({ state }, i) => (state === wanted ? [(writes[i] as EnqueueWrite).taskId] : []))),
+  ];
+  await admit(database, { held: tasksOf(runState.held), paused: tasksOf(runState.paused) }, nowMs);
+  if (rows.some(({ id }) => id === null)) await checkTasks(database, writes);
+  const claimed = rows.flatMap((row, i) =>
+    row.state === runState.claimed ? [asClaimed(row, writes[i] as EnqueueWrite)] : [],
+  );
+  if (local) database.memory.claimed(local.sessionId, claimed, nowMs, database.clock.monotonic());
+  local?.made(claimed, Math.min(ready.ready, ready.direct));
+  // One with its own number was made by a try of this enqueue that ended meanwhile.
+  return rows.map(({ id, created }, i) => (id === null ? null : { runId: id, created: created || id === ids[i] }));
+}
+
+/** The answer of a statement that makes all or none. */
+async function madeAll(
+  database: Database,
+  row: { made: number; bounded: boolean } | undefined,
+  waiting: Waiting,
+  { ids, writes, nowMs, local }: Batch,
+): Promise<Enqueued[] | "bounded"> {
+  if (row?.bounded) return "bounded";
+  await admit(database, waiting, nowMs);
+  if (row?.made !== ids.length) throw removed();
+  local?.made([], earliestOf(writes));
+  return ids.map((runId) => ({ runId, created: true }));
+}
+
+function readyOf(rows: readonly Made[], writes: readonly EnqueueWrite[]): MadeReady {
+  const earliest = (direct: boolean) =>
+    earliestOf(writes.filter((_, i) => rows[i]?.state === runState.ready && rows[i].direct === direct));
+  return { ready: earliest(false), direct: earliest(true) };
+}
+
+function earliestOf(writes: readonly EnqueueWrite[]): number {
+  let earliest = Infinity;
+  for (const { dueMs } of writes) earliest = Math.min(earliest, dueMs);
+  return earliest;
+}
+
+/** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
+async function admit(database: Database, { held, paused }: Waiting, nowMs: number): Promise<void> {
+  if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
+  if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
+}
+
+async function checkTasks(database: Database, writes: EnqueueWrite[]): Promise<void> {
+  const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
+  const known = await database.query(
+    "run-tasks",
+    `select id from ${database.schema}.task where id = any($1) and deleted_ms is null`,
+    [taskIds],
+  );
+  if (known.length < taskIds.length) throw removed();
+}
+
+/** Made by a try of this moment or later; they may have run, and ended, since. @param live of those that have not, too */
+export async function existing(
+  query: Query,
+  s: string,
+  ids: number[],
+  nowMs: number,
+  live = true,
+): Promise<Set<number>> {
+  const rows = await query<{ id: number }>(
+    live ? "run-existing" : "run-ended",
+    `${live ? `select id from ${s}.run where id = any($1) union all` : ""} select id from ${s}.run_history where id = any($1)
+     union all select id from ${s}.run_trace t, unnest(t.run_ids) as id where t.ended_ms >= $2 and t.run_ids && $1 and id = any($1)`,
+    [ids, Math.round(nowMs) - clocksApartMs],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * The numbers are taken. By an earlier try that was given up on, and was carried out while this one waited for it: what it made
+ * is found by the next. Where these were just drawn somebody else has them, as after a server was restored to an earlier moment:
+ * others are.
+ * @param known some were used before, by a try of this enqueue or by another server for the same call
+ */
+export function unlessTaken(error: unknown, known: boolean): "bounded" {
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown };
+  if (code !== "23505" || constraint !== "run_pkey") throw error;
+  if (!known) return "bounded";
+  throw endedMeanwhile(error);
+}
+
+export const endedMeanwhile = (cause?: unknown) =>
+  new CarillonError("STORE_CONFLICT", "an earlier try of this enqueue came to its end meanwhile", { cause });
+
+function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
+  return {
+    runId: row.id as number,
+    taskId: write.taskId,
+    version: row.version,
+    fence: row.fence as number,
+    attempt: 1,
+    dueMs: Math.round(write.dueMs),
+    slotMs: null,
+    priority: row.priority,
+    key: write.key,
+    payload: write.payload === null ? null : (JSON.parse(write.payload) as Json),
+    shard: null,
+    state: null,
+    linked: row.linked,
+  };
+}
+
+/** Of those without an answer. */
+function places(answers: (Enqueued | null)[]): number[] {
+  const open: number[] = [];
+  for (let place = 0; place < answers.length; place++) if (answers[place] === null) open.push(place);
+  return open;
+}
+
+const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");

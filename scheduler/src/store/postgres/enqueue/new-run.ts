@@ -1,0 +1,59 @@
+import { runState } from "../states.ts";
+
+/** The columns of `run` that a new run can be given, in the order in which statements write them. */
+const columns = [
+  "id",
+  "task_id",
+  "group_id",
+  "version",
+  "state",
+  "due_ms",
+  "created_ms",
+  "priority",
+  "gate",
+  "after_end",
+  "source",
+  "key",
+  "payload",
+  "checkpoint",
+  "limit_key",
+  "session_id",
+  "fence",
+  "claimed_ms",
+  "started_ms",
+  "attempt",
+  "losses",
+  "parent_id",
+  "inputs",
+  "slot_ms",
+  "origin",
+  "shard",
+] as const;
+
+type Column = (typeof columns)[number];
+type Given = "due_ms" | "created_ms" | "source";
+
+/** An SQL expression for each column. A column that is left out is taken from the task, or has the table's default. */
+type NewRun = Record<Given, string> & { [name in Exclude<Column, Given>]?: string };
+
+/** What a new run takes from its task `t`, as the task is now: an SQL expression for each column. */
+export const ofTask = {
+  task_id: "t.id",
+  group_id: "case when t.routed then 0 else t.group_id end",
+  version: "t.version",
+  state: `case when t.paused_ms is not null then ${runState.paused} when t.gate > 0 then ${runState.held} else ${runState.ready} end`,
+  priority: "(t.definition->>'priority')::smallint",
+  gate: "t.gate",
+  after_end: "false",
+  limit_key: "case when t.lanes then '' end",
+} as const;
+
+/** The payload of runs that have none of their own: planned ones, and those that come after others. */
+export const slotPayload = "nullif(t.definition->'slotPayload', 'null')";
+
+/** The beginning of every statement that makes runs; it goes on with its FROM, whose task is `t`. */
+export function insertRunSql(s: string, given: NewRun): string {
+  const run: { [name in Column]?: string } = { id: `nextval('${s}.run_id')`, ...ofTask, ...given };
+  const present = columns.filter((column) => run[column] !== undefined);
+  return `insert into ${s}.run (${present.join(", ")}) select ${present.map((column) => run[column]).join(", ")}`;
+}

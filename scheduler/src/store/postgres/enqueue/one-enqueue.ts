@@ -1,0 +1,73 @@
+import type { LocalClaims } from "../../../run/claim-store.ts";
+import type { EnqueueWrite } from "../../../run/run-record.ts";
+import { unlimitedGroupSql } from "../claims/group-limits.ts";
+import { runState } from "../states.ts";
+import { insertRunSql, ofTask } from "./new-run.ts";
+import { sourceNumber } from "./sources.ts";
+
+/**
+ * One run that is due, for a worker of this process: what `run-insert-here` does, said for this case alone. Of that
+ * statement's time more goes into its many parts being set up than into what they do; it is the whole way from a call
+ * to the handler's start. Nothing comes back when an operation has this number, or the task is gone: then the other is asked.
+ *
+ * $1 task, $2 session, $3 its groups, $4 number, $5 due, $6 now, $7 source, $8 payload, $9 the number if it was drawn ahead
+ */
+export const oneInsertSql = (s: string) => `
+  with still as materialized (
+    select version, followed from ${s}.plan
+    where task_id = $1 and not paused and exists (select from ${s}.session where id = $2 and ended_ms is null)
+    for share skip locked
+  ), t as materialized (
+    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,
+           ${ofTask.priority} as priority, still.followed,
+           case when t.paused_ms is not null then ${runState.paused} when t.gate > 0 then ${runState.held}
+                when still.version = t.version and not t.routed and not t.lanes and t.group_id = any ($3::int[])
+                     and ${unlimitedGroupSql(s, "t.group_id")} then ${runState.claimed}
+                else ${runState.ready} end as state
+    from ${s}.task t left join still on true
+    where t.id = $1 and t.deleted_ms is null and not exists (select from ${s}.operation where ended_ms is null and last_run_id >= $9)
+  ), made as (
+    ${insertRunSql(s, {
+      id: "$4::bigint",
+      task_id: "id",
+      group_id: "group_id",
+      version: "version",
+      state: "state",
+      due_ms: "$5::bigint",
+      created_ms: "$6::bigint",
+      priority: "priority",
+      gate: "gate",
+      source: "$7::smallint",
+      payload: "$8::jsonb",
+      limit_key: "limit_key",
+      session_id: `case when state = ${runState.claimed} then $2::bigint end`,
+      fence: `case when state = ${runState.claimed} then nextval('${s}.fence') end`,
+      claimed_ms: `case when state = ${runState.claimed} then $6::bigint end`,
+      attempt: `(state = ${runState.claimed})::int`,
+    })}
+    from t returning id, fence)
+  select made.id, true as created, t.state, t.group_id = 0 as direct, made.fence, t.version, t.priority, t.followed as linked, false as bounded
+  from t, made`;
+
+/** The statement's values; null where something else is asked of it, or the run is not for now. */
+export function oneValues(
+  [write, another]: readonly EnqueueWrite[],
+  [runId]: readonly number[],
+  nowMs: number,
+  { sessionId, groupIds, untilMs }: LocalClaims,
+): unknown[] | null {
+  if (!write || another || write.key !== null || write.priority !== null || write.limitKey != null) return null;
+  const dueMs = Math.round(write.dueMs);
+  if (dueMs > Math.round(untilMs)) return null;
+  return [
+    write.taskId,
+    sessionId,
+    groupIds,
+    runId,
+    dueMs,
+    Math.round(nowMs),
+    sourceNumber(write.source),
+    write.payload,
+    write.runId === undefined ? runId : null,
+  ];
+}

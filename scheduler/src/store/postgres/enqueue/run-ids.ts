@@ -1,0 +1,94 @@
+import type { Database } from "../database.ts";
+
+/**
+ * A draw writes the sequence's number to the log of changes, and so waits for the disk, only with more than the 32 that the
+ * server has logged beforehand: then what is drawn is safe, and a server that crashes never gives it to another.
+ */
+const least = 64;
+const most = 4_000;
+/** Older ones are let go, so that numbers go on rising with time. */
+const keptMs = 10_000;
+
+/**
+ * Numbers for runs, drawn ahead: an enqueue that draws its own waits for two answers, one after the other. In the order of the
+ * calls, so that runs are numbered in it though several statements make them. In one row: as rows of their own the numbers
+ * would cost as much as the runs that are made of them.
+ *
+ * An operation takes what is numbered up to its beginning. So that it never takes what was enqueued after it, whoever
+ * writes runs asks whether an open one bounds these numbers, and takes `fresh` ones if so.
+ */
+export class RunIds {
+  readonly #database: Database;
+  #ahead: number[] = [];
+  #drawnMono = Number.NEGATIVE_INFINITY;
+  #size = least;
+  #drawing: Promise<void> | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** @param signal ends the repeating while the store is away */
+  take(count: number, signal?: AbortSignal): Promise<number[]> {
+    return this.#inTurn(() => this.#take(count, signal));
+  }
+
+  /** None that was drawn before. */
+  fresh(count: number): Promise<number[]> {
+    return this.#inTurn(async () => {
+      await this.#drawing;
+      this.#ahead = [];
+      return this.#take(count);
+    });
+  }
+
+  #inTurn(take: () => Promise<number[]>): Promise<number[]> {
+    const taken = this.#turn.then(take);
+    // Whoever asked hears of a failure; the next one draws all the same.
+    this.#turn = taken.catch(() => undefined);
+    return taken;
+  }
+
+  async #take(count: number, signal?: AbortSignal): Promise<number[]> {
+    this.#size = Math.min(most, Math.max(least, this.#size >> 1, 2 * count));
+    if (this.#database.clock.monotonic() - this.#drawnMono > keptMs) this.#ahead = [];
+    if (this.#ahead.length < count) await this.#drawing;
+    while (this.#ahead.length < count)
+      await this.#database.persist(() => this.#draw(this.#size + count - this.#ahead.length), signal);
+    const taken = this.#ahead.splice(0, count);
+    if (this.#ahead.length < this.#size / 2) this.#drawing ??= this.#drawAhead();
+    return taken;
+  }
+
+  async #drawAhead(): Promise<void> {
+    try {
+      await this.#draw(this.#size);
+    } catch {
+      // Nobody waits for it: who finds too few draws again, and hears of what is wrong.
+    } finally {
+      this.#drawing = undefined;
+    }
+  }
+
+  async #draw(count: number): Promise<void> {
+    const { schema: s, memory, recovery, clock } = this.#database;
+    const before = memory.highs.runId;
+    const [row] = await this.#database.query<{ ids: number[]; whole: boolean; recovery: number }>(
+      "run-ids",
+      `select array_agg(nextval('${s}.run_id')) as ids, ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery
+       from generate_series(1, $1)`,
+      [count],
+    );
+    if (!row) throw new Error("an aggregate gave no row");
+    recovery?.found(row.whole, row.recovery);
+    if (row.whole && (row.ids[0] as number) <= before) await recovery?.wentBack("run numbers were given out again");
+    if (recovery && (!row.whole || (row.ids[0] as number) <= before)) {
+      await recovery.join();
+      return this.#draw(count);
+    }
+    memory.raise({ runId: row.ids.at(-1) as number });
+    this.#ahead.push(...row.ids);
+    this.#drawnMono = clock.monotonic();
+  }
+}

@@ -1,0 +1,63 @@
+import { limits } from "../../base/limits.ts";
+import type { FigureStore, Figures } from "../figures.ts";
+import { waitingSql, waitsForWorkerSql } from "./claims/ready.ts";
+import { heldSnapshots } from "./cluster/snapshots.ts";
+import type { Database } from "./database.ts";
+import { runState } from "./states.ts";
+
+/** What lies at an addressee may be of several groups. */
+const addressedLooks = 10;
+/** Below this many live runs all of them are counted by a scan; above, only states that have an index of their own. */
+const scannedRuns = 200_000;
+
+export function figureStore(database: Database): FigureStore {
+  const s = database.schema;
+  const counted = (state: string) =>
+    `(select count(*) from (select from ${s}.run where ${state} limit ${limits.countedRuns}) c)::int`;
+  return {
+    async read(nowMs) {
+      const [[ended], [size], oldest, [leadership], snapshots] = await Promise.all([
+        database.query<Figures["ended"]>(
+          "figures-ended",
+          `select ${["succeeded", "failed", "cancelled", "skipped", "missed", "retried"].map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`).join(", ")}
+           from (select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally
+                 union all select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally_delta) x`,
+        ),
+        database.query<{ rows: number }>(
+          "figures-size",
+          "select reltuples::float8 as rows from pg_class where oid = to_regclass($1)",
+          [`${s}.run`],
+        ),
+        // Ten probes of an index a group, however many runs wait.
+        database.query<{ group: string; dueMs: number }>(
+          "figures-oldest",
+          `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o
+           join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id
+           where ${waitsForWorkerSql(s)} group by g.name order by g.name`,
+          [Math.round(nowMs)],
+        ),
+        database.query<{ term: number; led: boolean }>(
+          "figures-leadership",
+          `select l.term, exists (select from ${s}.session x where x.id = l.session_id and x.ended_ms is null) as led from ${s}.leadership l`,
+        ),
+        heldSnapshots(database),
+      ]);
+      const all = (size?.rows ?? 0) < scannedRuns;
+      const live = await database.query<Record<string, number>>(
+        all ? "figures-live-all" : "figures-live",
+        all
+          ? `select count(*) filter (where state = ${runState.held})::int as held, count(*) filter (where state = ${runState.paused})::int as paused,
+                    count(*) filter (where state = ${runState.ready})::int as ready, count(*) filter (where state = ${runState.claimed})::int as claimed,
+                    count(*) filter (where state = ${runState.undecided})::int as undecided from ${s}.run`
+          : `select ${counted(`state = ${runState.ready}`)} as ready, ${counted(`state = ${runState.claimed}`)} as claimed, ${counted(`state = ${runState.held} and gate > 1`)} as held`,
+      );
+      return {
+        ended: ended as Figures["ended"],
+        live: live[0] as Figures["live"],
+        oldest,
+        leadership: leadership ?? { term: 0, led: false },
+        snapshots,
+      };
+    },
+  };
+}

@@ -1,0 +1,275 @@
+/**
+ * What the end of a run begins: the runs of tasks that come after it, the next of its chain, and the one that joins its
+ * children. The first two are written in the transaction of the end itself, and so is what a join or a task with several
+ * before it must remember; since a run ends once, each is written once. Whether all that are waited for have ended is
+ * asked after the commit, when no other end can be in flight unseen: of two that end at once the later one sees both. The
+ * answer deletes what was remembered, which only one of many can do. A crash between commit and question is mended by
+ * the dispatcher's sweep, which asks for all.
+ *
+ * Counting down in a row of the join's would be one lock for all its children to wait for; here they wait for nobody.
+ */
+
+import type { SqlClient } from "../../../base/change.ts";
+import { settleGates } from "../claims/gates.ts";
+import type { Ended } from "../claims/settle.ts";
+import { notifyReadySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { insertRunSql, slotPayload } from "../enqueue/new-run.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runOutcome, runState } from "../states.ts";
+import { followEnds } from "../tasks/upstream.ts";
+
+/** A run that has ended just now, in the caller's transaction. */
+export interface EndedRun {
+  settlement: Ended;
+  slotMs: number | null;
+  origin: number | null;
+  parentId: number | null;
+  limitKey: string | null;
+  /** Its cancellation was asked for, by someone or by the run that replaces it. */
+  cancelling: boolean;
+  /** Others come after its task. */
+  followed: boolean;
+}
+
+const [child, after, chain, join] = (["child", "after", "chain", "join"] as const).map(sourceNumber);
+const told = (s: string) => notifyReadySql(s, `made where state = ${runState.ready}`);
+
+/** What is left to do after the commit of ends. */
+export class LooseEnds {
+  /** Of children that ended, and of runs whose children are to be joined. */
+  readonly parents = new Set<number>();
+  /** Tasks whose runs ended, and that others come after. */
+  readonly upstream = new Set<number>();
+  /** Tasks with new runs that wait for a place. */
+  readonly held = new Set<number>();
+}
+
+/**
+ * Writes, with the ends, what follows from them. A run that goes on as another has not ended for those that come after it;
+ * a cancelled one, though it wants to, does not go on, and they do not begin either; nor is there a join of its children.
+ */
+export async function follow(
+  client: SqlClient,
+  s: string,
+  ended: EndedRun[],
+  nowMs: number,
+  loose: LooseEnds,
+): Promise<void> {
+  const now = Math.round(nowMs);
+  const over = ended.filter(({ followed, settlement: { verdict } }) => followed && verdict.onward?.kind !== "continue");
+  if (over.length > 0) {
+    for (const { settlement } of over) loose.upstream.add(settlement.taskId);
+    for (const taskId of await comeAfter(client, s, over, now)) loose.held.add(taskId);
+  }
+  for (const run of ended) {
+    const { runId, verdict } = run.settlement;
+    const { onward } = verdict;
+    if (run.parentId !== null) loose.parents.add(run.parentId);
+    if (run.cancelling) continue;
+    if (onward?.kind === "join") {
+      loose.parents.add(runId);
+      await gather(client, s, run, onward, now);
+    }
+    if (onward?.kind === "continue" && (await goOn(client, s, run, onward, now))) loose.held.add(run.settlement.taskId);
+  }
+}
+
+export async function tieUp(database: Database, { parents, upstream, held }: LooseEnds, nowMs: number): Promise<void> {
+  if (held.size > 0)
+    await database.transaction((client) => settleGates(client, database.schema, [...held], nowMs, false));
+  if (parents.size > 0) await fireJoins(database, [...parents], nowMs);
+  if (upstream.size > 0) await fireArrivals(database, [...upstream], nowMs);
+}
+
+/** Of ends whose commit was not answered: all that may be left to do after it. */
+export async function looseEndsOf(database: Database, ended: { runId: number; taskId: number }[]): Promise<LooseEnds> {
+  const s = database.schema;
+  const loose = new LooseEnds();
+  for (const { runId, taskId } of ended) {
+    loose.parents.add(runId);
+    loose.upstream.add(taskId);
+    loose.held.add(taskId);
+  }
+  const [row] = await database.query<{ parents: number[]; followers: number[] }>(
+    "loose-ends",
+    `select array(select distinct parent_id::float8 from ${s}.run_history where id = any($1) and parent_id is not null) as parents,
+            array(select task_id from ${s}.follow where upstream_id = any($2)) as followers`,
+    [[...loose.parents], [...loose.upstream]],
+  );
+  for (const parent of row?.parents ?? []) loose.parents.add(parent);
+  for (const taskId of row?.followers ?? []) loose.held.add(taskId);
+  return loose;
+}
+
+/** @returns tasks with runs that wait for a place */
+async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: number): Promise<number[]> {
+  const { rows } = await client.query(
+    `with hit as materialized (
+       select e.*, f.task_id as follower, f.several, coalesce(e.slot_ms, e.origin, e.id) as began
+       from unnest($1::bigint[], $2::int[], $3::smallint[], $4::bigint[], $5::bigint[]) as e (id, task_id, outcome, slot_ms, origin)
+       join ${s}.follow f on f.upstream_id = e.task_id and e.outcome < ${runOutcome.cancelled} and f.ends in (e.outcome, ${followEnds.any})
+       join ${s}.task t on t.id = f.task_id and t.deleted_ms is null
+     ), made as (
+       ${insertRunSql(s, {
+         due_ms: "$6::bigint",
+         created_ms: "$6::bigint",
+         source: `${after}`,
+         payload: slotPayload,
+         parent_id: "h.id",
+         slot_ms: "h.slot_ms",
+         origin: "h.began",
+       })}
+       from hit h join ${s}.task t on t.id = h.follower where not h.several order by h.id returning task_id, state, due_ms, group_id
+     ), come as (
+       insert into ${s}.arrival (task_id, origin, upstream_id, run_id, slot_ms, at_ms)
+       select distinct on (follower, began, task_id) follower, began, task_id, id, slot_ms, $6::bigint from hit where several
+       order by follower, began, task_id, id desc
+       on conflict (task_id, origin, upstream_id) do update set run_id = excluded.run_id, at_ms = excluded.at_ms
+     ), told as (${told(s)})
+     select task_id, state, (select count(*) from told) from made`, // without a row, nobody would be told
+    [
+      ended.map(({ settlement }) => settlement.runId),
+      ended.map(({ settlement }) => settlement.taskId),
+      ended.map(({ settlement }) => runOutcome[settlement.verdict.outcome]),
+      ended.map(({ slotMs }) => slotMs),
+      ended.map(({ origin }) => origin),
+      now,
+    ],
+  );
+  return rows.filter(({ state }) => state === runState.held).map((row) => row.task_id as number);
+}
+
+/**
+ * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key
+ * goes on too, or the next link would run beside others of its key, and so does the part of a split run, or the link would be split
+ * into all parts again. @returns whether it waits for a place
+ */
+async function goOn(
+  client: SqlClient,
+  s: string,
+  { settlement: { runId }, slotMs, origin, limitKey }: EndedRun,
+  onward: { payload: string | null; state: string | null },
+  now: number,
+): Promise<boolean> {
+  const { rows } = await client.query(
+    `with made as (
+       ${insertRunSql(s, {
+         due_ms: "$2::bigint",
+         created_ms: "$2::bigint",
+         source: `case when h.source = ${child} then ${child} else ${chain} end`,
+         key: "h.key",
+         payload: "$3::jsonb",
+         checkpoint: "$4::jsonb",
+         limit_key: "coalesce($6, case when t.lanes then coalesce(h.key, '') end)",
+         parent_id: `case when h.source = ${child} then h.parent_id else h.id end`,
+         inputs: "array[h.id]",
+         slot_ms: "h.slot_ms",
+         origin: "$5",
+         shard: "h.shard",
+       })}
+       from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),
+     told as (${told(s)})
+     select state, (select count(*) from told) from made`,
+    [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId, limitKey],
+  );
+  return rows[0]?.state === runState.held;
+}
+
+async function gather(
+  client: SqlClient,
+  s: string,
+  { settlement: { runId }, slotMs, origin }: EndedRun,
+  { taskId, payload }: { taskId: number; payload: string | null },
+  now: number,
+): Promise<void> {
+  await client.query(
+    `insert into ${s}.gathering (parent_id, task_id, payload, slot_ms, origin, at_ms) values ($1, $2, $3, $4, $5, $6)`,
+    [runId, taskId, payload, slotMs, slotMs ?? origin ?? runId, now],
+  );
+}
+
+/** Makes the joining run of each of these parents, or of any, whose children have all ended; none of a removed task. Repeatable. */
+export async function fireJoins(database: Database, parents: number[] | null, nowMs: number): Promise<void> {
+  const s = database.schema;
+  const rows = await database.persist(() =>
+    database.query<Made>(
+      parents === null ? "fire-any-join" : "fire-joins",
+      `with whole as materialized (
+         select g.parent_id from ${s}.gathering g
+         where ${parents === null ? "$1::bigint[] is null" : "g.parent_id = any($1::bigint[])"}
+           and not exists (select from ${s}.run r where r.parent_id = g.parent_id and r.source = ${child})
+         order by g.parent_id limit 1000 for update skip locked
+       ), gone as (
+         delete from ${s}.gathering g using whole where g.parent_id = whole.parent_id returning g.*
+       ), made as (
+         ${insertRunSql(s, {
+           due_ms: "$2::bigint",
+           created_ms: "$2::bigint",
+           source: `${join}`,
+           payload: "g.payload",
+           parent_id: "g.parent_id",
+           slot_ms: "g.slot_ms",
+           origin: "g.origin",
+         })}
+         from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
+       ), told as (${told(s)})
+       select made.task_id as "taskId", made.state, (select count(*) from told) from made`,
+      [parents, Math.round(nowMs)],
+    ),
+  );
+  await admit(database, rows, nowMs);
+}
+
+/** Makes the run of each task with several before it for which all of them have ended as it wants, of one origin. Repeatable. */
+export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
+  const s = database.schema;
+  const rows = await database.persist(() =>
+    database.query<Made>(
+      upstreamIds === null ? "fire-any-arrival" : "fire-arrivals",
+      `with full_set as materialized (
+         select a.task_id, a.origin from ${s}.arrival a join ${s}.follow f on f.task_id = a.task_id and f.upstream_id = a.upstream_id
+         where ${
+           upstreamIds === null
+             ? "$1::int[] is null"
+             : `a.task_id in (select task_id from ${s}.follow where upstream_id = any($1::int[]) and several)`
+         }
+         group by a.task_id, a.origin
+         having count(*) = (select count(*) from ${s}.follow f where f.task_id = a.task_id) limit 1000
+       ), mine as materialized (
+         select a.task_id, a.origin, a.upstream_id from ${s}.arrival a join full_set using (task_id, origin)
+         order by 1, 2, 3 for update of a
+       ), gone as (
+         delete from ${s}.arrival a using mine where (a.task_id, a.origin, a.upstream_id) = (mine.task_id, mine.origin, mine.upstream_id)
+         returning a.*
+       ), whole as (
+         select task_id, origin, max(slot_ms) as slot_ms, array_agg(run_id order by run_id) as inputs from gone group by 1, 2
+       ), made as (
+         ${insertRunSql(s, {
+           due_ms: "$2::bigint",
+           created_ms: "$2::bigint",
+           source: `${after}`,
+           payload: slotPayload,
+           inputs: "w.inputs",
+           slot_ms: "w.slot_ms",
+           origin: "w.origin",
+         })}
+         from whole w join ${s}.task t on t.id = w.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
+       ), told as (${told(s)})
+       select made.task_id as "taskId", made.state, (select count(*) from told) from made`,
+      [upstreamIds, Math.round(nowMs)],
+    ),
+  );
+  await admit(database, rows, nowMs);
+}
+
+interface Made {
+  taskId: number;
+  state: number;
+}
+
+/** A crash before this leaves held runs with free places, which the dispatcher's sweep finds. */
+async function admit(database: Database, made: Made[], nowMs: number): Promise<void> {
+  const held = made.filter(({ state }) => state === runState.held).map(({ taskId }) => taskId);
+  if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../base/clock.ts";
+import { Hosts, type Looked } from "./hosts.ts";
+
+describe("the host to connect to", () => {
+  const hosts = ["a", "b", "c"].map((host) => ({ host, port: 1 }));
+  const among = (looks: Record<string, Looked | string>) =>
+    new Hosts(
+      hosts,
+      async ({ host }) => {
+        const look = looks[host];
+        if (typeof look === "object") return look;
+        throw new Error(look);
+      },
+      systemClock,
+    );
+  const primary = { writable: true, timeline: 3 };
+  const standby = { writable: false, timeline: null };
+
+  it("is the one that accepts writes, wherever it stands", async () => {
+    expect(await among({ a: "ECONNREFUSED", b: standby, c: primary }).choose()).toMatchObject({ host: "c" });
+  });
+
+  it("is that of the higher timeline where two accept writes, whichever answers first", async () => {
+    const looks = { a: { writable: true, timeline: 2 }, b: primary, c: { writable: true, timeline: null } };
+    expect(await among(looks).choose()).toMatchObject({ host: "b" });
+  });
+
+  it("is kept until it is doubted", async () => {
+    const looks: Record<string, Looked | string> = { a: primary, b: standby, c: standby };
+    const chosen = among(looks);
+    expect(await chosen.choose()).toMatchObject({ host: "a" });
+    Object.assign(looks, { a: "ECONNREFUSED", b: { writable: true, timeline: 4 } });
+    expect(await chosen.choose()).toMatchObject({ host: "a" });
+    chosen.doubt();
+    expect(await chosen.choose()).toMatchObject({ host: "b" });
+  });
+
+  it("is none while no host accepts writes, with each host's reason, and is looked for again", async () => {
+    const looks: Record<string, Looked | string> = { a: "ECONNREFUSED", b: standby, c: standby };
+    const chosen = among(looks);
+    await expect(chosen.choose()).rejects.toMatchObject({
+      code: "STORE_READ_ONLY",
+      message: expect.stringMatching(/none of the store's 3 hosts.*a:1: ECONNREFUSED.*b:1 is a standby/),
+    });
+    looks.b = primary;
+    expect(await chosen.choose()).toMatchObject({ host: "b" });
+    const gone = among({ a: "ECONNREFUSED", b: "ETIMEDOUT", c: "ENOTFOUND" });
+    await expect(gone.choose()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+  });
+});

@@ -1,0 +1,81 @@
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Host } from "../store-url.ts";
+
+/** What a look at one server found. */
+export interface Looked {
+  readonly writable: boolean;
+  /** Rises with each promotion; null: the server does not tell. */
+  readonly timeline: number | null;
+}
+
+/** Once one server is found, the others have this long to show that they accept writes too. */
+const othersMs = 100;
+
+/**
+ * Which of several servers to connect to: the one that accepts writes. It is looked for when it is not known, all hosts at once,
+ * and kept until a connection fails or a server refuses a write. Of two that accept writes, as when the former primary came back
+ * by itself, the one of the higher timeline is taken.
+ */
+export class Hosts {
+  readonly #hosts: readonly Host[];
+  readonly #look: (host: Host) => Promise<Looked>;
+  readonly #clock: Clock;
+  #chosen: Promise<Host> | undefined;
+
+  constructor(hosts: readonly Host[], look: (host: Host) => Promise<Looked>, clock: Clock) {
+    this.#hosts = hosts;
+    this.#look = look;
+    this.#clock = clock;
+  }
+
+  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes */
+  choose(): Promise<Host> {
+    if (this.#chosen) return this.#chosen;
+    const chosen = this.#find();
+    this.#chosen = chosen;
+    chosen.catch(() => {
+      if (this.#chosen === chosen) this.#chosen = undefined; // the next caller looks anew; this one has the error
+    });
+    return chosen;
+  }
+
+  /** A connection failed, or the server refused a write: the next connection looks anew. */
+  doubt(): void {
+    this.#chosen = undefined;
+  }
+
+  async #find(): Promise<Host> {
+    let best: { host: Host; timeline: number } | undefined;
+    let standby = false;
+    const refused: string[] = [];
+    await new Promise<void>((resolve) => {
+      const one = async (host: Host) => {
+        const place = `${host.host}:${host.port}`;
+        try {
+          const { writable, timeline } = await this.#look(host);
+          if (!writable) {
+            standby = true;
+            refused.push(`${place} is a standby`);
+          } else if (!best || (timeline ?? 0) > best.timeline) {
+            if (!best) this.#clock.after(othersMs, resolve);
+            best = { host, timeline: timeline ?? 0 };
+          }
+        } catch (error) {
+          refused.push(`${place}: ${messageOf(error)}`);
+        }
+      };
+      void Promise.all(this.#hosts.map(one)).then(() => resolve());
+    });
+    if (best) return (best as { host: Host }).host;
+    throw new CarillonError(
+      standby ? "STORE_READ_ONLY" : "STORE_UNREACHABLE",
+      `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`,
+      {
+        hint: standby
+          ? "No standby has been promoted yet, or the URL leaves the primary out. A running process keeps trying."
+          : "Check that PostgreSQL runs and that the URL's hosts and ports are right.",
+      },
+    );
+  }
+}

@@ -1,0 +1,139 @@
+import type { SqlClient } from "../../base/change.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { Database } from "./database.ts";
+import { isOurs, requireNamesFree } from "./foreign.ts";
+import { migrations, servesFrom } from "./migrations/index.ts";
+
+/** Any number all Carillons agree on; the schema's hash makes it one lock a schema. */
+const lockClass = 0x43_41_52_49;
+const oldestServer = 150_000;
+/** A migration waits at most this long for a table lock, so that it never queues running nodes up behind itself. */
+const lockTimeoutMs = 2_000;
+
+/**
+ * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the
+ * others find it done. A database that is newer than the code is refused before anything is written, unless whoever migrated
+ * it said that code as old as this may go on beside theirs.
+ * @param mayChange false: an older schema is refused instead
+ * @returns the version found and the version now
+ * @throws STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_FOREIGN
+ */
+export async function migrate(
+  database: Database,
+  nowMs: number,
+  mayChange = true,
+): Promise<{ from: number; to: number }> {
+  const s = database.schema;
+  const newest = migrations.at(-1)?.number ?? 0;
+  const [server] = await database.query<{
+    version: number;
+    recovery: boolean;
+    readOnly: boolean;
+    present: boolean;
+    role: string;
+    /** Owns the tables that are there, where this role may not change them. */
+    owner: string | null;
+  }>(
+    "",
+    `select current_setting('server_version_num')::int as version, pg_is_in_recovery() as recovery,
+            current_setting('transaction_read_only') = 'on' as "readOnly", ${isOurs("$1")} as present, current_user::text as role,
+            (select pg_get_userbyid(relowner)::text from pg_class where oid = to_regclass($1) and ${isOurs("$1")} and not pg_has_role(relowner, 'USAGE')) as owner`,
+    [`${s}.migration`],
+  );
+  if (!server || server.version < oldestServer) {
+    throw new CarillonError(
+      "STORE_UNSUPPORTED",
+      `the server is PostgreSQL ${Math.floor((server?.version ?? 0) / 10_000)}`,
+      {
+        hint: "Carillon needs PostgreSQL 15 or later.",
+      },
+    );
+  }
+  if (server.recovery || server.readOnly) {
+    const what = server.recovery ? "is a replica and" : "is set to read only, so it";
+    throw new CarillonError("STORE_READ_ONLY", `the server ${what} accepts no writes`, {
+      hint: "Give the URL of the primary server.",
+    });
+  }
+  const found = server.present ? await version((sql) => database.query<Found>("", sql)) : nothing;
+  refuseNewer(found);
+  if (found.number >= newest) return { from: found.number, to: found.number };
+  if (!mayChange || server.owner !== null) {
+    const { role, owner } = server;
+    throw new CarillonError(
+      "STORE_OLDER",
+      `the database is at version ${found.number}, this Carillon needs ${newest}`,
+      {
+        hint:
+          owner === null
+            ? "Run `carillon migrate` first; this process was told not to."
+            : `Run \`carillon migrate\` as ${owner}, who owns the tables; ${role} may not change them.`,
+      },
+    );
+  }
+
+  return database.transaction(async (client) => {
+    await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}; set local carillon.recovery = on`);
+    // Whoever may use a schema that is there need not have the right to make others.
+    const { rows: schemas } = await client.query("select to_regnamespace($1) is null as absent", [s]);
+    if (schemas[0]?.absent) await client.query(`create schema if not exists ${s}`);
+    const { rows: ours } = await client.query(`select ${isOurs("$1")} as present`, [`${s}.migration`]);
+    if (!ours[0]?.present) await requireNamesFree(client, s, 0);
+    await client.query(
+      `create table if not exists ${s}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
+    );
+    await client.query(`alter table ${s}.migration add column if not exists serves int`);
+    const from = await version((sql) => client.query(sql).then(({ rows }) => rows as unknown as Found[]));
+    refuseNewer(from);
+    if (from.number > 0) await requireNamesFree(client, s, from.number);
+    for (const migration of migrations.filter(({ number }) => number > from.number)) {
+      await applyMigration(client, s, migration, nowMs);
+    }
+    return { from: from.number, to: Math.max(newest, from.number) };
+  });
+
+  /** The column is younger than the table. */
+  async function version(ask: (sql: string) => Promise<Found[]>): Promise<Found> {
+    const [row] = await ask(
+      `select coalesce(max(number), 0)::int as number,
+              max(coalesce((to_jsonb(m)->>'serves')::int, number)) filter (where number > ${newest})::int as serves
+       from ${s}.migration m`,
+    );
+    return row ?? nothing;
+  }
+
+  function refuseNewer({ number, serves }: Found): void {
+    if (number <= newest || (serves ?? number) <= newest) return;
+    throw new CarillonError("STORE_NEWER", `the database is at version ${number}, this Carillon knows ${newest}`, {
+      hint: "Upgrade this process; an older Carillon must not write to a newer database.",
+    });
+  }
+}
+
+interface Found {
+  number: number;
+  /** Of what is newer than this code: the oldest code that may work with it. */
+  serves: number | null;
+}
+
+const nothing: Found = { number: 0, serves: null };
+
+async function applyMigration(
+  client: SqlClient,
+  schema: string,
+  migration: (typeof migrations)[number],
+  nowMs: number,
+): Promise<void> {
+  // Without values, so the whole text goes in one simple query.
+  await client.query(migration.sql(schema));
+  await client.query(`insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, $2, $3, $4)`, [
+    migration.number,
+    migration.name,
+    Math.round(nowMs),
+    servesFrom,
+  ]);
+  if (migration.number === 1) {
+    await client.query(`insert into ${schema}.cluster (created_ms) values ($1)`, [Math.round(nowMs)]);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * A standby that was promoted may lack what the former primary committed last. Until the processes have told what they remember of
+ * that, nothing may be decided: the store itself refuses every write that decides something, whichever way it comes (an older Carillon, a pooler that has moved a
+ * connection). It knows by the timeline of its log, which each promotion and each point-in-time recovery changes: `cluster.timeline` is
+ * the one for which the contents are known to be whole. Of a service that does not tell its timeline, the moment at which its server
+ * started stands for it: one that takes another's place started at another moment, and so does one that starts again, which
+ * costs a recovery that finds nothing missing.
+ *
+ * SQL state CA001: nothing was changed; the statement may be repeated when the recovery is over.
+ */
+export const recovery = (s: string) => `
+create function ${s}.log_timeline() returns text language sql volatile as
+  $f$ select left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) $f$;
+create function ${s}.store_system() returns text language sql volatile as
+  $f$ select system_identifier::text from pg_control_system() $f$;
+do $d$ begin
+  perform ${s}.log_timeline();
+exception when others then
+  create or replace function ${s}.log_timeline() returns text language sql volatile as
+    $f$ select to_char(pg_postmaster_start_time() at time zone 'UTC', '"start "YYYYMMDDHH24MISSUS') $f$;
+end $d$;
+do $d$ begin
+  perform ${s}.store_system();
+exception when others then
+  create or replace function ${s}.store_system() returns text language sql volatile as $f$ select null::text $f$;
+end $d$;
+
+alter table ${s}.cluster
+  add column timeline text,
+  add column system_id text,
+  -- The number of the last recovery, whether it is over or not.
+  add column recovery int not null default 0,
+  -- Since when one is under way, for the contents of which timeline; null: none is.
+  add column recovering_since_ms bigint,
+  add column recovering_timeline text;
+update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system();
+
+create table ${s}.recovery (
+  number int primary key,
+  began_ms bigint not null,
+  ended_ms bigint,
+  -- By how much the store went back, as far as anybody could tell.
+  back_ms bigint,
+  runs int not null default 0,
+  verdicts int not null default 0,
+  -- Nodes that were at work by the book and did not come: what only they knew is not known.
+  missing text[] not null default '{}'
+);
+
+-- The sessions that were open when the recovery began: each tells what it remembers, or its timeout passes.
+create table ${s}.recovery_session (
+  recovery int not null,
+  session_id bigint not null,
+  node text not null,
+  timeout_ms int not null,
+  told boolean not null default false,
+  primary key (recovery, session_id)
+);
+
+create function ${s}.whole() returns boolean language sql volatile as
+  $f$ select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null from ${s}.cluster $f$;
+
+create function ${s}.refuse_unless_whole() returns trigger language plpgsql as $f$
+begin
+  if (select timeline is not distinct from ${s}.log_timeline() and recovering_since_ms is null from ${s}.cluster)
+     or current_setting('carillon.recovery', true) = 'on' then return null; end if;
+  raise exception 'what was written last may be missing' using errcode = 'CA001';
+end $f$;
+${["run", "plan", "leadership", "task", "operation", "gathering", "arrival", "lock", "grace_lock"]
+  .map(
+    (table) => `create trigger whole before insert or update or delete on ${s}.${table}
+  for each statement execute function ${s}.refuse_unless_whole();`,
+  )
+  .join("\n")}
+${["session", "lock_session"]
+  .map(
+    (table) => `create trigger whole before insert on ${s}.${table}
+  for each statement execute function ${s}.refuse_unless_whole();`,
+  )
+  .join("\n")}
+`;

@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import type pg from "pg";
+import type { Clock } from "../../base/clock.ts";
+
+/**
+ * How the store's connections reach PostgreSQL. "transaction": a pooler gives each transaction any connection of its own to the
+ * server, so prepared statements, LISTEN and settings of a session do not work. A pooler counts as such until it is proven
+ * to be in session mode.
+ */
+export type Pooling = "none" | "session" | "transaction";
+
+/** How long the proof of session mode waits for its notification. */
+const proofMs = 500;
+
+/**
+ * Whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, since it passes
+ * on requests to cancel itself.
+ * @returns false: none. compiles: for the role behind it the server's compiler is on
+ */
+export async function isPooled(client: pg.ClientBase): Promise<false | { compiles: boolean }> {
+  const { processID } = client as unknown as { processID?: number | null };
+  if (processID === undefined || processID === null) return false;
+  const { rows } = await client.query(
+    "select pg_backend_pid() as pid, current_setting('jit', true) = 'on' as compiles",
+  );
+  return rows[0]?.pid === processID ? false : { compiles: rows[0]?.compiles === true };
+}
+
+/**
+ * Proves session mode: an idle client receives a notification that another one sends only if it keeps its connection to the
+ * server. In transaction mode this leaves one connection of the pooler listening on a channel that is never used again.
+ * @param client one that came through the pooler, without other work
+ * @param notify sends a notification on this channel, through another connection
+ */
+export async function keepsConnection(
+  client: pg.Client,
+  notify: (channel: string) => Promise<unknown>,
+  clock: Clock,
+): Promise<boolean> {
+  const probe = `carillon:probe:${randomUUID()}`;
+  let onHeard: (heard: boolean) => void = () => undefined;
+  const heard = new Promise<boolean>((resolve) => {
+    onHeard = resolve;
+  });
+  const listener = ({ channel }: pg.Notification) => {
+    if (channel === probe) onHeard(true);
+  };
+  client.on("notification", listener);
+  await client.query(`listen "${probe}"`);
+  const cancel = clock.after(proofMs, () => onHeard(false));
+  try {
+    await notify(probe);
+    return await heard;
+  } finally {
+    cancel();
+    client.off("notification", listener);
+    await client.query(`unlisten "${probe}"`);
+  }
+}
+
+/** For the transaction that is begun: through a pooler no setting outlasts one. */
+export const uncompiledSql = "; set local jit = off";
+
+/**
+ * One statement in a transaction for which PostgreSQL's compiler is off. On tables of which nothing is known yet the server takes a beat or a
+ * claim for costly, and compiles it for up to seconds at each call: longer than a session lasts.
+ */
+export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<T>): Promise<T> {
+  await client.query(`begin isolation level read committed${uncompiledSql}`);
+  try {
+    const answer = await asked();
+    await client.query("commit");
+    return answer;
+  } catch (error) {
+    // One that broke has nothing to roll back, and fails with what broke it.
+    await client.query("rollback").catch(() => undefined /* the error above is the cause, and is thrown */);
+    throw error;
+  }
+}
+
+/** From now on statements of this client are prepared by name only while `isNamed` is true. */
+export function nameOnlyWhile(isNamed: () => boolean, client: pg.ClientBase): void {
+  type Ask = (config: unknown, ...rest: unknown[]) => unknown;
+  const holder = client as unknown as { query: Ask };
+  const inherited = Object.getPrototypeOf(client) as { query: Ask };
+  holder.query = (config, ...rest) => {
+    const isNameless = typeof config === "object" && config !== null && "name" in config && !isNamed();
+    return inherited.query.call(client, isNameless ? { ...config, name: "" } : config, ...rest);
+  };
+}

@@ -1,0 +1,148 @@
+import { type Clock, settlesWithin, systemClock } from "../../base/clock.ts";
+import { type Log, silentLog } from "../../base/log.ts";
+import { type Random, systemRandom } from "../../base/random.ts";
+import type { Store } from "../store.ts";
+import { accessStore } from "./access/access.ts";
+import { auditStore } from "./access/audit.ts";
+import { secretStore } from "./access/secrets.ts";
+import { workerStore } from "./access/workers.ts";
+import { alarmStore } from "./alarms/alarms.ts";
+import { answerStore } from "./answers.ts";
+import { claimStore, settleStanding } from "./claims/claims.ts";
+import { Announcer } from "./cluster/announcer.ts";
+import { readClock, readRawClock } from "./cluster/clock.ts";
+import { graceLockStore } from "./cluster/grace-locks.ts";
+import { lockStore } from "./cluster/locks.ts";
+import { sessionStore } from "./cluster/sessions.ts";
+import { signalStore } from "./cluster/signals.ts";
+import { Database, type Driver } from "./database.ts";
+import { figureStore } from "./figures.ts";
+import { flowStore } from "./flow/flow.ts";
+import { migrate } from "./migrate.ts";
+import { Recovery } from "./recovery/recovery.ts";
+import { type StandingRow, standingSql } from "./recovery/standing.ts";
+import { browseStore } from "./runs/browse.ts";
+import { deadLetterStore } from "./runs/dead-letters.ts";
+import { operationStore } from "./runs/operations.ts";
+import { routeStore } from "./runs/routes.ts";
+import { runStore } from "./runs/runs.ts";
+import { appliedStore } from "./tasks/applied.ts";
+import { calendarStore } from "./tasks/calendars.ts";
+import { groupStore } from "./tasks/groups.ts";
+import { historyStore, makeWhole } from "./tasks/history.ts";
+import { planStore } from "./tasks/plans.ts";
+import { taskStore } from "./tasks/tasks.ts";
+
+export interface PostgresOptions {
+  url: string;
+  /** Where signals are heard by LISTEN; default `url`. */
+  listenUrl?: string | undefined;
+  schema?: string;
+  clock?: Clock;
+  random?: Random;
+  log?: Log;
+  connectionsMax?: number;
+  /** A connection that does not stand, a heartbeat that is not answered within this has failed; default 5 s. */
+  answerMs?: number;
+  revive?: () => Promise<void>;
+  driver?: Driver;
+  /** Default true; false: an older schema is refused. */
+  migrate?: boolean;
+  /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
+  failFast?: boolean;
+  /** A standby may lack what is acknowledged, though none has been seen. Default: when one is. */
+  standby?: boolean;
+  /**
+   * How history is kept. Default "daily": a partition a day, of which those are made that the first writer needs. "there": they
+   * have been made. "one": all in one partition, for a new store whose time leaps, such as a test tower's.
+   */
+  partitions?: "daily" | "there" | "one";
+  signal?: AbortSignal;
+  /** Aborted when this process waits for the store no more, also for its opening: then all connections are cut. */
+  abandon?: AbortSignal;
+}
+
+const closeWithinMs = 5_000;
+
+/**
+ * Opens the store: waits for the server (or fails fast), migrates, makes the first partitions.
+ * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_READ_ONLY, STORE_FOREIGN, STORE_PARTITIONS
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const database = new Database({
+    schema: "carillon",
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    connectionsMax: 8,
+    ...options,
+  });
+  const { partitions = "daily", abandon } = options;
+  abandon?.addEventListener("abort", () => database.abandon(), { once: true });
+  const clock = () => readClock(database);
+  const history = historyStore(database);
+  try {
+    const prepare = async () => {
+      await migrate(database, await readRawClock(database), options.migrate);
+      // Makes what the first writer needs. What is old is the leader's to drop: whoever only looks may know no retention.
+      if (partitions === "daily") await history.rotate((await clock()).ms, null);
+      if (partitions === "one") await makeWhole(database);
+    };
+    await (options.failFast ? prepare() : database.persist(prepare, options.signal));
+    const look = () => database.query<StandingRow>("", `select ${standingSql(database.schema)}`);
+    database.recoverBy(recoveryOf(database, options.schema));
+    for (const row of await (options.failFast ? look() : database.persist(look, options.signal))) database.told(row);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  if (options.standby) database.memory.standbys(true);
+  const announcer = new Announcer(database);
+  const [tasks, runs] = [taskStore(database), runStore(database, announcer)];
+  return {
+    sessions: sessionStore(database),
+    tasks,
+    plans: planStore(database),
+    runs,
+    deadLetters: deadLetterStore(database),
+    operations: operationStore(database, tasks, runs),
+    groups: groupStore(database),
+    calendars: calendarStore(database, tasks.replan),
+    claims: claimStore(database),
+    routes: routeStore(database),
+    flow: flowStore(database),
+    secrets: secretStore(database),
+    history,
+    signals: signalStore(database),
+    graceLocks: graceLockStore(database),
+    locks: lockStore(database),
+    workers: workerStore(database),
+    alarms: alarmStore(database),
+    applied: appliedStore(database),
+    figures: figureStore(database),
+    browse: browseStore(database, tasks, runs),
+    access: accessStore(database),
+    audit: auditStore(database),
+    answers: answerStore(database),
+    clock,
+    async close(withinMs = closeWithinMs) {
+      // What is not announced by then, pulses tell of.
+      await settlesWithin(database.clock, withinMs / 2, announcer.close());
+      await database.close(withinMs / 2);
+    },
+  };
+}
+
+function recoveryOf(database: Database, schema = "carillon"): Recovery {
+  const { schema: s, clock, memory, log, closing: signal } = database;
+  return new Recovery({
+    s,
+    schema,
+    clock,
+    log,
+    memory,
+    signal,
+    transaction: (work) => database.recovering(work),
+    settle: async (settlements, nowMs) => (await settleStanding(database, settlements, nowMs)).length,
+  });
+}

@@ -1,0 +1,210 @@
+import type { Json } from "../../../base/json.ts";
+import type { SessionIdentity } from "../../../cluster/session-store.ts";
+import type { ClaimedRun, Settlement } from "../../../run/claim-store.ts";
+import type { EnqueueWrite } from "../../../run/run-record.ts";
+
+export interface MemoryLimits {
+  /** How long before the last acknowledged write one is remembered, ms. */
+  keepMs: number;
+  /** About how much memory all of them may take. */
+  bytesMax: number;
+}
+
+export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000 };
+
+/** The highest that this process was given: after the store went back they are not given out again. */
+export interface Highs {
+  runId: number;
+  fence: number;
+  term: number;
+  sessionId: number;
+}
+
+export interface RememberedSession {
+  readonly sessionId: number;
+  /** undefined: another process opened it, and this one only speaks for it. */
+  readonly identity: SessionIdentity | undefined;
+  /** By the store's clock, of its last beat that was answered. */
+  seenMs: number;
+  /** That beat's number. */
+  beat: number;
+  ended: { atMs: number; why: string } | undefined;
+}
+
+type Entry =
+  | { readonly kind: "enqueued"; readonly writes: readonly EnqueueWrite[]; readonly ids: readonly number[] }
+  | { readonly kind: "claimed"; readonly sessionId: number; readonly runs: readonly ClaimedRun[] }
+  | { readonly kind: "settled"; readonly settlements: readonly Settlement[] };
+
+/** What was acknowledged in one answer. */
+export type Remembered = Entry & {
+  /** By the store's clock. */
+  readonly atMs: number;
+};
+
+interface Kept {
+  readonly entry: Remembered;
+  readonly monoMs: number;
+  readonly bytes: number;
+}
+
+const bytesOfItem = 250;
+/** So many values of a payload are looked at; a larger one counts by what these take. */
+const valuesLookedAt = 50;
+
+/**
+ * What the store has acknowledged to this process: the highest numbers, always, and the last minute's enqueues, claims and verdicts
+ * while there is a standby that may lack them. Entries refer to objects that exist anyway; nothing is copied.
+ *
+ * Age is counted from the last acknowledgement, not from now: however long the store is away, what came just before stays.
+ */
+export class Memory {
+  readonly highs: Highs = { runId: 0, fence: 0, term: 0, sessionId: 0 };
+  readonly sessions = new Map<number, RememberedSession>();
+  readonly #limits: MemoryLimits;
+  /** Claims that were settled in their handlers' own transactions, whose commits nobody here sees. */
+  readonly #settledIn = new Set<number>();
+  /** undefined: it is not known yet whether there is one. */
+  #standbySeen: boolean | undefined;
+  #kept: Kept[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  constructor(limits = memoryLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Also where acknowledgements wait for one: that can change between two beats (Patroni stops waiting when its synchronous standby
+   * is gone), and what was acknowledged in between would not be remembered.
+   * @param standby whether one is connected. Once seen it counts for good: one that is cut off is what lags
+   */
+  standbys(standby: boolean): void {
+    this.#standbySeen = standby || this.#standbySeen === true;
+    if (!this.keeping) this.#forget(this.#kept.length - this.#first);
+  }
+
+  /** A standby may lack what is acknowledged. */
+  get keeping(): boolean {
+    return this.#standbySeen !== false;
+  }
+
+  raise(highs: Partial<Highs>): void {
+    for (const name of Object.keys(highs) as (keyof Highs)[])
+      this.highs[name] = Math.max(this.highs[name], highs[name] ?? 0);
+  }
+
+  enqueued(writes: readonly EnqueueWrite[], ids: readonly number[], atMs: number, monoMs: number): void {
+    if (!this.keeping || writes.length === 0) return;
+    let bytes = 0;
+    for (const { payload } of writes) bytes += payload?.length ?? 0;
+    this.#add({ kind: "enqueued", writes, ids, atMs }, writes.length, bytes, monoMs);
+  }
+
+  claimed(sessionId: number, runs: readonly ClaimedRun[], atMs: number, monoMs: number): void {
+    if (runs.length === 0) return;
+    let bytes = 0;
+    for (const run of runs) {
+      if (run.fence > this.highs.fence) this.highs.fence = run.fence;
+      if (run.runId > this.highs.runId) this.highs.runId = run.runId;
+      if (this.keeping && run.payload !== null) bytes += sizeOf(run.payload);
+    }
+    this.#add({ kind: "claimed", sessionId, runs, atMs }, runs.length, bytes, monoMs);
+  }
+
+  settled(settlements: readonly Settlement[], atMs: number, monoMs: number): void {
+    if (!this.keeping || settlements.length === 0) return;
+    let bytes = 0;
+    for (const { verdict } of settlements)
+      if (verdict.kind === "ended") bytes += (verdict.result?.length ?? 0) + (verdict.error?.length ?? 0);
+    this.#add({ kind: "settled", settlements, atMs }, settlements.length, bytes, monoMs);
+  }
+
+  settledIn(fence: number): void {
+    this.#settledIn.add(fence);
+  }
+
+  /** Their handlers have returned. @returns those of these claims that were settled so */
+  takeSettledIn(settlements: readonly Settlement[]): Set<number> {
+    if (this.#settledIn.size === 0) return new Set();
+    return new Set(settlements.flatMap(({ fence }) => (this.#settledIn.delete(fence) ? [fence] : [])));
+  }
+
+  /** Claims that another session of this process has from now on. Those of before the last minute come as the store has them. */
+  adopted(oldSessionId: number, newSessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
+    const atMs = Math.max(...[oldSessionId, newSessionId].map((id) => this.sessions.get(id)?.seenMs ?? 0));
+    this.claimed(newSessionId, runs, atMs, monoMs);
+  }
+
+  opened(sessionId: number, identity: SessionIdentity, atMs: number): void {
+    this.raise({ sessionId });
+    this.sessions.set(sessionId, { sessionId, identity, seenMs: atMs, beat: 0, ended: undefined });
+  }
+
+  beaten(sessionId: number, beat: number, atMs: number): void {
+    const known = this.sessions.get(sessionId);
+    if (known) Object.assign(known, { seenMs: Math.max(known.seenMs, atMs), beat: Math.max(known.beat, beat) });
+    else this.sessions.set(sessionId, { sessionId, identity: undefined, seenMs: atMs, beat, ended: undefined });
+  }
+
+  ended(sessionId: number, why: string, atMs: number): void {
+    for (const { sessionId: id, ended } of this.sessions.values())
+      if (ended && atMs - ended.atMs > 2 * this.#limits.keepMs) this.sessions.delete(id);
+    const known = this.sessions.get(sessionId);
+    if (known) known.ended = { atMs, why };
+  }
+
+  /** Claims whose verdicts were acknowledged. */
+  settledFences(): Set<number> {
+    const fences = new Set<number>();
+    for (const { entry } of this.#from())
+      if (entry.kind === "settled") for (const { fence } of entry.settlements) fences.add(fence);
+    return fences;
+  }
+
+  /** Oldest first. */
+  entries(): Remembered[] {
+    return this.#kept.slice(this.#first).map(({ entry }) => entry);
+  }
+
+  #add(entry: Remembered, items: number, bytes: number, monoMs: number): void {
+    if (!this.keeping) return;
+    const kept = { entry, monoMs, bytes: bytes + items * bytesOfItem };
+    this.#kept.push(kept);
+    this.#bytes += kept.bytes;
+    let old = 0;
+    let bytesLeft = this.#bytes;
+    for (const { monoMs: then, bytes: size } of this.#from()) {
+      if (monoMs - then <= this.#limits.keepMs && bytesLeft <= this.#limits.bytesMax) break;
+      bytesLeft -= size;
+      old++;
+    }
+    this.#forget(old);
+  }
+
+  *#from(): Generator<Kept> {
+    for (let at = this.#first; at < this.#kept.length; at++) yield this.#kept[at] as Kept;
+  }
+
+  #forget(count: number): void {
+    for (let left = count; left > 0; left--) {
+      this.#bytes -= (this.#kept[this.#first] as Kept).bytes;
+      (this.#kept as (Kept | undefined)[])[this.#first++] = undefined;
+    }
+    if (this.#first * 2 < this.#kept.length) return;
+    this.#kept = this.#kept.slice(this.#first);
+    this.#first = 0;
+  }
+}
+
+/** About how many bytes a payload takes. */
+function sizeOf(value: Json): number {
+  let [bytes, looked] = [0, 0];
+  const rest: Json[] = [value];
+  for (let one = rest.pop(); one !== undefined && looked < valuesLookedAt; one = rest.pop()) {
+    looked++;
+    bytes += typeof one === "string" ? one.length : 16;
+    if (one !== null && typeof one === "object") for (const inner of Object.values(one)) rest.push(inner);
+  }
+  return looked < valuesLookedAt ? bytes : Math.round((bytes * (looked + rest.length)) / looked);
+}

@@ -1,0 +1,336 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { type Clock, pause } from "../../../base/clock.ts";
+import { CarillonError, messageOf } from "../../../base/errors.ts";
+import type { Log } from "../../../base/log.ts";
+import type { Settlement } from "../../../run/claim-store.ts";
+import { audited } from "../access/audit.ts";
+import { notifySql } from "../cluster/signals.ts";
+import { runState, slotOutcome } from "../states.ts";
+import type { Memory, Remembered } from "./memory.ts";
+import { putClaims, putEnqueues, putSessions, type RememberedClaim, type RememberedEnqueue } from "./resubmit.ts";
+import { skipAhead } from "./skip.ts";
+import type { Recovering } from "./standing.ts";
+
+export interface RecoveryOptions {
+  /** Quoted, and as it is. */
+  s: string;
+  schema: string;
+  clock: Clock;
+  log: Log;
+  memory: Memory;
+  /** The process closes its store. */
+  signal: AbortSignal;
+  /** One transaction that may write while the store refuses others; repeated until the store answers. */
+  transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T>;
+  /** Verdicts whose claim stands, by the way that all verdicts go. @returns how many were applied */
+  settle(settlements: Settlement[], nowMs: number): Promise<number>;
+}
+
+/** Above all that the processes remember: more than is drawn in the minute before at the highest rates. */
+const skips = { numbers: 10_000_000, smallNumbers: 1_000, terms: 1_000, bases: 1 };
+const firstPollMs = 25;
+const longestPollMs = 250;
+/** So many at once, newest first; when all of a part are there, what is older is too. */
+const partSize = 5_000;
+
+/** The cluster row, with what the server says of itself now. */
+interface Standing {
+  timeline: string | null;
+  nowTimeline: string | null;
+  systemId: string | null;
+  nowSystemId: string | null;
+  recovery: number;
+  since: number | null;
+  recoveringTimeline: string | null;
+  nowMs: number;
+}
+
+/**
+ * What happens when the store lacks what it once acknowledged. States of the store, all in its cluster row: *whole*; *back*, when its
+ * log's timeline is not the one that is known to be whole, or a process remembers more than it has; *recovering*, from the
+ * moment at which the first process says so until all sessions that were open have told what they remember, or their timeouts have
+ * passed. In the last two the store refuses every write that decides something.
+ *
+ * Each process tells in one transaction: the highest numbers, its sessions, the enqueues and claims that are missing. Then it asks
+ * whether the recovery is over, which the last one to tell makes it. Verdicts follow when work goes on again, by the way they always
+ * go: their runs are claimed by their fences, so that nobody else begins them. All of it can be repeated. One that comes
+ * when it is over tells what it has all the same.
+ */
+export class Recovery implements Recovering {
+  readonly #options: RecoveryOptions;
+  /** The last recovery that this process took part in, or found over when it came. null: it has not asked. */
+  #known: number | null = null;
+  #told: number | null = null;
+  #running: Promise<void> | undefined;
+  #wake: (() => void)[] = [];
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+  }
+
+  join(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+      this.#wakeAll();
+    });
+    return this.#running;
+  }
+
+  async told(): Promise<void> {
+    this.#joinInBackground();
+    if (this.#isTold()) return;
+    await Promise.race([this.join(), new Promise<void>((resolve) => this.#wake.push(resolve))]);
+  }
+
+  found(whole: boolean, recovery: number): void {
+    this.#known ??= whole ? recovery : null;
+    if (!whole || (this.#known !== null && recovery > this.#known)) this.#joinInBackground();
+  }
+
+  async wentBack(why: string): Promise<void> {
+    const { transaction, log } = this.#options;
+    const known = this.#known;
+    await transaction(async (client) => {
+      const standing = await this.#standing(client);
+      if (standing.since !== null || (known !== null && standing.recovery > known)) return;
+      log.error({ why }, "the store lacks what it has acknowledged: it went back in time");
+      await this.#begin(client, standing);
+    });
+    this.#joinInBackground();
+  }
+
+  /** In the recovery that it knows of. */
+  #isTold(): boolean {
+    return this.#told !== null && this.#told === this.#known;
+  }
+
+  #joinInBackground(): void {
+    this.join().catch((error) =>
+      this.#options.log.error({ error: messageOf(error) }, "this process could not take part in the store's recovery"),
+    );
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wake.splice(0)) wake();
+  }
+
+  async #run(): Promise<void> {
+    const { clock, transaction, log, signal } = this.#options;
+    const before = this.#told;
+    let pollMs = firstPollMs;
+    for (;;) {
+      const number = await transaction((client) => this.#open(client));
+      if (number === null) break;
+      if (this.#told !== number) {
+        await this.#tell(number);
+        this.#wakeAll();
+        pollMs = firstPollMs;
+      }
+      if (await transaction((client) => this.#close(client, number))) break;
+      await pause(clock, pollMs, signal);
+      if (signal.aborted)
+        throw new CarillonError("STOPPED", "this process stopped while the store was being recovered");
+      pollMs = Math.min(2 * pollMs, longestPollMs);
+    }
+    const settlements = this.#settlements();
+    if (this.#told === before || settlements.length === 0) return;
+    const nowMs = await transaction(async (client) => (await this.#standing(client)).nowMs);
+    const applied = await this.#options.settle(settlements, nowMs);
+    if (applied === 0) return;
+    log.warn({ verdicts: applied }, "results that the store had lost were given to it again");
+    const told = this.#told;
+    await transaction((client) =>
+      client.query(`update ${this.#options.s}.recovery set verdicts = verdicts + $2 where number = $1`, [
+        told,
+        applied,
+      ]),
+    );
+  }
+
+  async #standing(client: SqlClient): Promise<Standing> {
+    const { s } = this.#options;
+    const { rows } = await client.query(
+      `select timeline, ${s}.log_timeline() as "nowTimeline", system_id as "systemId", ${s}.store_system() as "nowSystemId",
+              recovery, recovering_since_ms as since, recovering_timeline as "recoveringTimeline",
+              floor(extract(epoch from clock_timestamp()) * 1000 + clock_shift_ms)::float8 as "nowMs" from ${s}.cluster for update`,
+    );
+    if (!rows[0]) throw new Error("the cluster row is missing");
+    return rows[0] as unknown as Standing;
+  }
+
+  /** @returns the number of the recovery to take part in; null: none, or this process has told in it already and it is over */
+  async #open(client: SqlClient): Promise<number | null> {
+    const standing = await this.#standing(client);
+    const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
+    const whole = timeline === nowTimeline && (systemId === null || systemId === nowSystemId);
+    if (since === null && whole) {
+      const missed = this.#known !== null && recovery > this.#known && this.#told !== recovery;
+      this.#known = recovery;
+      return missed ? recovery : null;
+    }
+    // Promoted once more while it was under way: what was told may be lost again.
+    if (since === null || recoveringTimeline !== nowTimeline) return this.#begin(client, standing);
+    this.#known = recovery;
+    return recovery;
+  }
+
+  async #begin(client: SqlClient, { recovery, timeline, nowTimeline, nowMs }: Standing): Promise<number> {
+    const { s, log } = this.#options;
+    const number = recovery + 1;
+    await client.query(
+      `update ${s}.cluster set recovery = $1, recovering_since_ms = $2, recovering_timeline = ${s}.log_timeline()`,
+      [number, nowMs],
+    );
+    await client.query(`insert into ${s}.recovery (number, began_ms) values ($1, $2) on conflict do nothing`, [
+      number,
+      nowMs,
+    ]);
+    await client.query(
+      `insert into ${s}.recovery_session (recovery, session_id, node, timeout_ms)
+       select $1, id, node, timeout_ms from ${s}.session where ended_ms is null on conflict do nothing`,
+      [number],
+    );
+    // Whoever led is told so by the next beat. The signal has the others look now.
+    await client.query(`update ${s}.leadership set session_id = null`);
+    await client.query(`select ${notifySql(s, "'leadership'")}`);
+    this.#known = number;
+    log.warn(
+      { recovery: number, timeline, now: nowTimeline },
+      "the store was promoted or restored: work waits until the processes have told what it may lack",
+    );
+    return number;
+  }
+
+  /** All that this process remembers and the store lacks, but for verdicts. */
+  async #tell(number: number): Promise<void> {
+    const { s, memory, transaction, log } = this.#options;
+    const { highs, sessions } = memory;
+    const runs = await this.#tellRuns();
+    await transaction(async (client) => {
+      const { nowMs } = await this.#standing(client);
+      await client.query(
+        // Never to what it is already: for one that tells late, others draw meanwhile, and would be set back.
+        `select setval(name::regclass, high) from unnest($1::text[], $2::bigint[]) as i (name, high)
+         where high > coalesce(pg_sequence_last_value(name::regclass), 0)`,
+        [
+          [`${s}.run_id`, `${s}.fence`, `${s}.session_id_seq`],
+          [highs.runId, highs.fence, highs.sessionId],
+        ],
+      );
+      await client.query(`update ${s}.leadership set term = greatest(term, $1)`, [highs.term]);
+      const back = await putSessions(client, s, [...sessions.values()], nowMs);
+      await client.query(
+        `update ${s}.recovery set runs = runs + $2, back_ms = greatest(back_ms, $3::bigint), back_to_ms = least(back_to_ms, $4::bigint)
+         where number = $1`,
+        [number, runs, back && Math.round(back.backMs), back && Math.floor(back.backToMs)],
+      );
+      const live = [...sessions.values()].filter(({ ended }) => !ended).map(({ sessionId }) => sessionId);
+      // Also those of which the store had lost the beginning: by this their beats count while others are waited for.
+      await client.query(
+        `insert into ${s}.recovery_session (recovery, session_id, node, timeout_ms, told)
+         select $1, id, node, timeout_ms, true from ${s}.session where id = any($2)
+         on conflict (recovery, session_id) do update set told = true`,
+        [number, live],
+      );
+    });
+    this.#told = number;
+    if (runs > 0) log.warn({ runs }, "runs that the store had lost were given to it again");
+  }
+
+  /** @returns how many runs were put back */
+  async #tellRuns(): Promise<number> {
+    const { s, memory, transaction } = this.#options;
+    const put = new Set<number>();
+    for (const part of partsOf(memory.entries())) {
+      const { enqueues, claims } = part;
+      const found = await transaction(async (client) => {
+        await this.#standing(client);
+        return [...(await putEnqueues(client, s, enqueues)), ...(await putClaims(client, s, claims))];
+      });
+      for (const runId of found) put.add(runId);
+      if (found.length === 0) break;
+    }
+    return put.size;
+  }
+
+  #settlements(): Settlement[] {
+    return this.#options.memory.entries().flatMap((entry) => (entry.kind === "settled" ? [...entry.settlements] : []));
+  }
+
+  /** @returns whether it is over */
+  async #close(client: SqlClient, number: number): Promise<boolean> {
+    const { s, schema, log } = this.#options;
+    const { recovery, since, nowMs } = await this.#standing(client);
+    if (recovery !== number) return false;
+    if (since === null) return true;
+    const { rows } = await client.query(
+      `select node, $2::bigint - $3::bigint < timeout_ms as waited from ${s}.recovery_session where recovery = $1 and not told order by node`,
+      [number, nowMs, since],
+    );
+    if (rows.some(({ waited }) => waited)) return false;
+    const missing = rows.map(({ node }) => String(node));
+    await skipAhead(client, s, schema, skips);
+    await client.query(
+      `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null, recovering_timeline = null`,
+    );
+    const { rows: ended } = await client.query(
+      `update ${s}.recovery set ended_ms = $2, missing = $3, waiting = (
+         select count(*) from ${s}.run where state = ${runState.ready} and due_ms >= back_to_ms and due_ms < began_ms)
+       where number = $1 returning back_ms as "backMs", runs`,
+      [number, nowMs, missing],
+    );
+    await client.query(`delete from ${s}.recovery_session where recovery <= $1`, [number]);
+    const after = { ...(ended[0] as { backMs: number | null; runs: number }), missing };
+    await audited(client, s, {
+      atMs: nowMs,
+      who: "carillon",
+      act: "recover",
+      about: "cluster" as const,
+      named: schema,
+      before: null,
+      after,
+      why: "the store was promoted, restored, or lacked what it had acknowledged",
+    });
+    await client.query(`select ${notifySql(s, "'leadership'")}`);
+    log.warn(
+      { recovery: number, tookMs: Math.round(nowMs - since), ...after },
+      "the store is whole again; work goes on",
+    );
+    return true;
+  }
+}
+
+/**
+ * How many runs, at most, a process that did not come may have started, which start now again; a text of SQL.
+ * @param r the row of `recovery`
+ */
+export const inDoubtSql = (s: string, r: string) => `case when ${r}.missing = '{}' then 0 else ${r}.waiting + (
+  select count(*) from ${s}.slot where slot_ms >= ${r}.back_to_ms and slot_ms < ${r}.began_ms and accepted_ms >= ${r}.began_ms
+  and outcome = ${slotOutcome.run})::int end`;
+
+/** Newest first, each with its own oldest first. Of several claims of a run the last counts. */
+function* partsOf(
+  entries: readonly Remembered[],
+): Generator<{ enqueues: RememberedEnqueue[]; claims: RememberedClaim[] }> {
+  const claimed = new Set<number>();
+  let [enqueues, claims]: [RememberedEnqueue[], RememberedClaim[]] = [[], []];
+  for (const entry of entries.toReversed()) {
+    if (entry.kind === "enqueued")
+      for (let i = entry.writes.length - 1; i >= 0; i--)
+        enqueues.push({
+          write: entry.writes[i] as RememberedEnqueue["write"],
+          runId: entry.ids[i] as number,
+          atMs: entry.atMs,
+        });
+    if (entry.kind === "claimed")
+      for (const run of entry.runs.toReversed()) {
+        if (claimed.has(run.runId)) continue;
+        claimed.add(run.runId);
+        claims.push({ run, sessionId: entry.sessionId, claimedMs: entry.atMs });
+      }
+    if (enqueues.length + claims.length < partSize) continue;
+    yield { enqueues: enqueues.reverse(), claims: claims.reverse() };
+    [enqueues, claims] = [[], []];
+  }
+  yield { enqueues: enqueues.reverse(), claims: claims.reverse() };
+}

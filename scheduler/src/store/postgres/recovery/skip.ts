@@ -1,0 +1,41 @@
+import type { SqlClient } from "../../../base/change.ts";
+
+export interface Skips {
+  /** Of runs, fences and other numbers of eight bytes. */
+  numbers: number;
+  /** Of tasks, groups and other numbers of four bytes. */
+  smallNumbers: number;
+  terms: number;
+  /** A base is the upper half of a lock's fence. */
+  bases: number;
+}
+
+/**
+ * Numbers that may have been given out in what is lost are not given out again. Run numbers served others as idempotency keys,
+ * fences and terms stand in what they protect; one that came twice would be taken for an old one, or for another's.
+ * Whoever led does not: the next one begins a term above all that there can have been.
+ * @returns the last term of those that may have been
+ */
+export async function skipAhead(client: SqlClient, s: string, schema: string, skips: Skips): Promise<number> {
+  const { rows } = await client.query(
+    `select sequencename as name, data_type = 'bigint'::regtype as large from pg_sequences
+     where schemaname = $1 and sequencename not in ('lock_base', 'lock_fence', 'signals_until') order by 1`,
+    [schema],
+  );
+  for (const { name, large } of rows) {
+    const skipped = large ? skips.numbers : skips.smallNumbers;
+    if (skipped > 0) await forward(client, `${s}."${name}"`, skipped);
+  }
+  await forward(client, `${s}.lock_base`, skips.bases);
+  await client.query(`update ${s}.cluster set lock_era = nextval('${s}.lock_base')`);
+  const { rows: terms } = await client.query(
+    `update ${s}.leadership set term = term + $1, session_id = null returning term`,
+    [skips.terms],
+  );
+  return Number(terms[0]?.term);
+}
+
+/** @param sequence quoted */
+async function forward(client: SqlClient, sequence: string, skipped: number): Promise<void> {
+  await client.query(`select setval($1::regclass, last_value + $2::bigint) from ${sequence}`, [sequence, skipped]);
+}

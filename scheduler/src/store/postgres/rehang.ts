@@ -1,0 +1,45 @@
+import type { SqlClient } from "../../base/change.ts";
+import { runState } from "./states.ts";
+
+/** What a run has of its task: how it waits for a place, in which group, and in which lane. */
+const groupSql = "case when t.routed then 0 else t.group_id end";
+const otherwise = "r.gate <> t.gate or t.lanes and r.limit_key is null";
+
+/**
+ * A run `r` that has not what its task `t` is now. One that is addressed to a worker already, or is a worker's part of a
+ * broadcast, is not astray.
+ */
+export const astraySql = `(r.shard is null and (${otherwise}
+    or r.group_id <> case when t.routed then least(r.group_id, 0) else t.group_id end))`;
+
+/** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
+export async function rehang(client: SqlClient, s: string, taskId: number): Promise<void> {
+  // What is ready goes back to be given a place again: the limit may be another one now.
+  const edited = `(${otherwise} or r.group_id <> ${groupSql} or t.gate > 0 and r.state = ${runState.ready})`;
+  await client.query(hangSql(s, `${edited} order by r.id for update of r`, "true"), [[taskId]]);
+}
+
+/**
+ * Those that were made beside an edit. A claimed one that somebody is writing is passed over, for the caller's own transaction
+ * may take minutes to end it; the leader's next look finds it, if it is there.
+ * @returns how many there were
+ */
+export async function rehangAstray(client: SqlClient, s: string, taskIds: number[]): Promise<number> {
+  const waiting = `r.state <> ${runState.claimed} and ${astraySql} order by r.id for update of r`;
+  const claimed = `r.state = ${runState.claimed} and ${astraySql} order by r.id for update of r skip locked`;
+  let found = 0;
+  for (const which of [waiting, claimed])
+    found += (await client.query(`${hangSql(s, which, otherwise)} returning 1`, [taskIds])).rows.length;
+  return found;
+}
+
+/** Whoever writes many runs does it in the order of their numbers, so that no two can wait for each other. */
+const hangSql = (s: string, which: string, placed: string) => `
+  with live as materialized (
+    select r.id, t.gate, ${groupSql} as group_id, t.lanes, ${placed} as placed
+    from ${s}.run r join ${s}.task t on t.id = r.task_id where r.task_id = any($1) and ${which})
+  update ${s}.run r set gate = live.gate, group_id = live.group_id,
+         limit_key = case when live.lanes then coalesce(r.limit_key, r.key, '') else r.limit_key end,
+         state = case when r.state = ${runState.ready} and live.gate > 0 and r.attempt = 0 and live.placed then ${runState.held}
+                      when r.state = ${runState.held} and live.gate = 0 then ${runState.ready} else r.state end
+  from live where r.id = live.id`;

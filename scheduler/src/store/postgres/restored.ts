@@ -1,0 +1,102 @@
+import type { Change } from "../../base/change.ts";
+import { pause, systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { silentLog } from "../../base/log.ts";
+import { systemRandom } from "../../base/random.ts";
+import { audited } from "./access/audit.ts";
+import { Database } from "./database.ts";
+import { skipAhead } from "./recovery/skip.ts";
+
+/** More than is drawn between a backup and the loss of what came after it: of numbers, hours at the highest rates. */
+const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
+
+/** No two beats of a live session are further apart than 5 s, however long its timeout. */
+const longestWatchMs = 10_000;
+const lookEveryMs = 250;
+
+export interface Skipped {
+  runId: number;
+  fence: number;
+  term: number;
+}
+
+/**
+ * After a restore: what the lost time may have drawn is not drawn again, and what the store has is taken for whole. Sessions
+ * that the backup shows as open are watched for their longest timeout, 10 s at most: those that beat belong to live processes.
+ * @returns the first that may be drawn from now on
+ * @throws STORE_IN_USE: a session beats, or began meanwhile; nothing was changed
+ */
+export async function skipNumbers(url: string, schema: string, change: Change): Promise<Skipped> {
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  const s = database.schema;
+  try {
+    await requireNobodyAtWork(database);
+    return await database.transaction(async (client) => {
+      await client.query("set local carillon.recovery = on");
+      const term = await skipAhead(client, s, schema, skips);
+      await client.query(
+        `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
+           clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
+      );
+      const { rows: next } = await client.query(
+        `select r.last_value + 1 as "runId", f.last_value + 1 as fence from ${s}.run_id r, ${s}.fence f`,
+      );
+      const skipped = {
+        runId: Number(next[0]?.runId),
+        fence: Number(next[0]?.fence),
+        term: term + 1,
+      };
+      await audited(client, s, {
+        atMs: change.nowMs,
+        who: change.author,
+        act: "restore",
+        about: "cluster" as const,
+        named: schema,
+        before: null,
+        after: skipped,
+        why: change.reason,
+      });
+      return skipped;
+    });
+  } finally {
+    await database.close();
+  }
+}
+
+interface OpenSession {
+  kind: "session" | "locks";
+  id: number;
+  name: string;
+  beat: number;
+  timeoutMs: number;
+}
+
+/** @throws STORE_IN_USE */
+async function requireNobodyAtWork(database: Database): Promise<void> {
+  const { clock, schema: s } = database;
+  const open = () =>
+    database.ask<OpenSession>(
+      "",
+      `select 'session' as kind, id, format('%s %s (process %s on %s)', role, node, pid, host) as name, beat, timeout_ms as "timeoutMs"
+       from ${s}.session where ended_ms is null
+       union all
+       select 'locks', id, format('a process that uses locks (lock session %s)', id), beat, timeout_ms from ${s}.lock_session
+       order by kind desc, name`,
+    );
+  const keyOf = ({ kind, id }: OpenSession) => `${kind} ${id}`;
+  const first = await open();
+  const beats = new Map(first.map((session) => [keyOf(session), session.beat]));
+  const watchMs = Math.min(Math.max(0, ...first.map(({ timeoutMs }) => timeoutMs)), longestWatchMs);
+  const until = clock.monotonic() + watchMs;
+  const live = new Map<string, string>();
+  for (let now = first; ; now = await open()) {
+    for (const session of now) if (beats.get(keyOf(session)) !== session.beat) live.set(keyOf(session), session.name);
+    if (live.size >= now.length || clock.monotonic() >= until) break;
+    await pause(clock, lookEveryMs);
+  }
+  if (live.size === 0) return;
+  throw new CarillonError("STORE_IN_USE", `processes are at work with this store: ${[...live.values()].join(", ")}`, {
+    hint: "Nothing was changed. Stop these processes, or let them use another store; then run `carillon restored` again.",
+  });
+}

@@ -1,0 +1,68 @@
+/** Rights: one role owns the schema and changes it, another may do the work and nothing else. */
+import type { SqlClient } from "../../base/change.ts";
+import { systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { silentLog } from "../../base/log.ts";
+import { systemRandom } from "../../base/random.ts";
+import { Database, quoteIdentifier } from "./database.ts";
+
+/** Who may make and drop partitions. */
+export interface Maker {
+  /** The role of this connection. */
+  role: string;
+  /** The role that owns the partitioned tables. */
+  owner: string;
+  /** Whether `role` may make and drop their partitions. */
+  may: boolean;
+}
+
+const makerSql = `
+  select current_user::text as role, min(pg_get_userbyid(relowner)::text) as owner,
+         coalesce(bool_and(pg_has_role(relowner, 'USAGE') and has_schema_privilege(relnamespace, 'CREATE')), false) as may
+  from pg_class where relnamespace = to_regnamespace($1) and relkind = 'p'`;
+
+export async function makerOf(database: Database, client?: SqlClient): Promise<Maker> {
+  const values = [database.schema];
+  const rows = client ? (await client.query(makerSql, values)).rows : await database.query("", makerSql, values);
+  return rows[0] as unknown as Maker;
+}
+
+/**
+ * Lets a role do the work and nothing else: read and write the tables, draw numbers, call the functions. The same holds for tables that
+ * this connection's role makes later. May be repeated.
+ * @throws STORE_REFUSED: there is no such role, or this connection's role does not own the schema's tables
+ */
+export async function grantWork(url: string, schema: string, role: string): Promise<void> {
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  const s = database.schema;
+  const to = quoteIdentifier(role);
+  const rights = [
+    ["tables", "select, insert, update, delete"],
+    ["sequences", "usage, select, update"],
+    ["functions", "execute"],
+  ];
+  try {
+    await database.transaction(async (client) => {
+      // Two that grant at once would make each other fail.
+      await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} grants`]);
+      const { rows } = await client.query("select from pg_roles where rolname = $1", [role]);
+      if (rows.length === 0)
+        throw new CarillonError("STORE_REFUSED", `there is no role ${role} on this server`, {
+          hint: `Make it first, as one who may: CREATE ROLE ${to} LOGIN PASSWORD '…'.`,
+        });
+      const maker = await makerOf(database, client);
+      if (!maker.may)
+        throw new CarillonError("STORE_REFUSED", `role ${maker.role} may not grant rights on schema ${schema}`, {
+          hint: `Run it as ${maker.owner}, who owns the tables.`,
+        });
+      const texts = rights.flatMap(([what, some]) => [
+        `grant ${some} on all ${what} in schema ${s} to ${to}`,
+        `alter default privileges in schema ${s} grant ${some} on ${what} to ${to}`,
+      ]);
+      await client.query([`grant usage on schema ${s} to ${to}`, ...texts].join("; "));
+    });
+  } finally {
+    await database.close();
+  }
+}

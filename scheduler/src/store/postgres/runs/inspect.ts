@@ -1,0 +1,312 @@
+/**
+ * What an operator must know of a store to say whether all is well. It only reads, and it does not migrate: it may look
+ * at a database that is older or newer than this code, or that has nothing of Carillon's in it.
+ */
+
+import { type Clock, systemClock } from "../../../base/clock.ts";
+import { silentLog } from "../../../base/log.ts";
+import { systemRandom } from "../../../base/random.ts";
+import type { ClusterClock } from "../../../cluster/clock-votes.ts";
+import type { Leadership, Member } from "../../../cluster/session-store.ts";
+import type { TaskRecord } from "../../../task/task-record.ts";
+import type { HeldSnapshot } from "../../figures.ts";
+import { sessionStore } from "../cluster/sessions.ts";
+import { heldSnapshots } from "../cluster/snapshots.ts";
+import { Database } from "../database.ts";
+import { isOurs } from "../foreign.ts";
+import { migrations } from "../migrations/index.ts";
+import type { Pooling } from "../pooler.ts";
+import { inDoubtSql } from "../recovery/recovery.ts";
+import { type Maker, makerOf } from "../roles.ts";
+import { runState } from "../states.ts";
+import { taskStore } from "../tasks/tasks.ts";
+
+export interface ServerFacts {
+  /** Such as "15.14". */
+  version: string;
+  /** 150014 */
+  versionNumber: number;
+  /** A replica, or a server told to accept no writes. */
+  readOnly: boolean;
+  /** The quickest of a few. */
+  roundTripMs: number;
+  /** How far this machine's wall clock is behind the store's; negative when ahead. Right to half the round trip. */
+  clockOffsetMs: number;
+  /** What the cluster adds to the store's clock: not 0 while that clock is wrong. */
+  clockShiftMs: number;
+  /** Since when, in cluster time; null: the shift is 0. */
+  clockSinceMs: number | null;
+  /** 0: the schema has nothing of Carillon's in it. */
+  migration: number;
+  migrationKnown: number;
+  /** Whether a pooler stands between, and its mode. */
+  pooling: Pooling;
+  /** Whether the server compiles costly statements: through a pooler Carillon cannot turn it off. */
+  compiles: boolean;
+  /** What keeps dead rows: the oldest of each kind. */
+  snapshots: HeldSnapshot[];
+}
+
+export interface OverdueRuns {
+  task: string;
+  group: string;
+  count: number;
+  oldestDueMs: number;
+}
+
+/** At its limit, while runs of its tasks are overdue. */
+export interface FullGroup {
+  group: string;
+  limit: number;
+  waiting: number;
+  oldestDueMs: number;
+}
+
+export interface StuckRun {
+  runId: number;
+  task: string;
+  node: string | null;
+  claimedMs: number;
+  why: string;
+}
+
+/** The last time that the store was found to have been promoted, restored, or to lack what it had acknowledged. */
+export interface RecoveryFacts {
+  beganMs: number;
+  /** null: it is under way, or another began before its end. */
+  endedMs: number | null;
+  /** By how much the store went back; null: nobody could tell. */
+  backMs: number | null;
+  /** Put back. */
+  runs: number;
+  verdicts: number;
+  /** Nodes that were at work and did not come. */
+  missing: string[];
+  /** Runs, at most, that these may have started, and that started again. */
+  inDoubt: number;
+}
+
+export interface ClusterFacts {
+  nowMs: number;
+  members: Member[];
+  leadership: Leadership;
+  tasks: TaskRecord[];
+  /** Of each partitioned table the end of its last partition, epoch milliseconds. */
+  partitions: { table: string; untilMs: number }[];
+  /** Who may make partitions, this connection's role among them. */
+  maker: Maker;
+  /** Without what waits for its group's limit. */
+  overdue: OverdueRuns[];
+  fullGroups: FullGroup[];
+  stuck: StuckRun[];
+  unplanned: { task: string; slotMs: number }[];
+  /** undefined: there never was one. */
+  recovery: RecoveryFacts | undefined;
+  clusterId: string;
+  /** What it coordinates by: a service's id, `store`, or null before the first node. */
+  coordination: string | null;
+  /** Names that went from one process to another and back within the hour: two processes have them. */
+  sharedNames: { node: string; processes: string[] }[];
+  /** Addresses that did so. */
+  sharedAddresses: { address: string; processes: string[] }[];
+}
+
+export interface Inspection {
+  server: ServerFacts;
+  /** undefined where the schema is not one that this code can read. */
+  cluster: ClusterFacts | undefined;
+}
+
+const clockSamples = 5;
+const most = 20;
+/** A run this late that nobody has claimed waits for more than the next poll. */
+const overdueMs = 5_000;
+/** Longer than any reclaim or stopping handler takes. */
+const stuckMs = 60_000;
+const sharedNameMs = 3_600_000;
+/** The leader plans ahead and every follower rescues after 250 ms, so this late nobody does. */
+const unplannedMs = 2_000;
+
+/** @throws STORE_UNREACHABLE, STORE_REFUSED */
+export async function inspectPostgres(url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> {
+  const options = { url, schema, clock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    const server = await serverFacts(database, clock);
+    const readable = server.migration === server.migrationKnown;
+    return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
+  } finally {
+    await database.close();
+  }
+}
+
+/** Whether Carillon has been at work here: a question before a command that only looks would make a schema. */
+export async function hasCluster(url: string, schema: string): Promise<boolean> {
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    return (await migrationFound(database)) > 0;
+  } finally {
+    await database.close();
+  }
+}
+
+async function migrationFound(database: Database): Promise<number> {
+  const table = `${database.schema}.migration`;
+  const [there] = await database.query<{ present: boolean }>("", `select ${isOurs("$1")} as present`, [table]);
+  if (!there?.present) return 0;
+  const [row] = await database.query<{ number: number }>(
+    "",
+    `select coalesce(max(number), 0)::int as number from ${table}`,
+  );
+  return row?.number ?? 0;
+}
+
+async function serverFacts(database: Database, clock: Clock): Promise<ServerFacts> {
+  const [row] = await database.query<{ text: string; number: number; read_only: boolean; compiles: boolean }>(
+    "",
+    `select current_setting('jit')::bool as compiles, current_setting('server_version') as text, current_setting('server_version_num')::int as number,
+            pg_is_in_recovery() or current_setting('transaction_read_only')::bool as read_only`,
+  );
+  const migration = await migrationFound(database);
+  let roundTripMs = Number.POSITIVE_INFINITY;
+  let clockOffsetMs = 0;
+  for (let i = 0; i < clockSamples; i++) {
+    const began = clock.monotonic();
+    const [answer] = await database.query<{ ms: number }>(
+      "",
+      "select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms",
+    );
+    const tookMs = clock.monotonic() - began;
+    if (tookMs >= roundTripMs) continue;
+    roundTripMs = tookMs;
+    clockOffsetMs = (answer?.ms ?? 0) - (clock.wall() - tookMs / 2);
+  }
+  const { shiftMs, sinceMs } = await clockState(database, migration);
+  return {
+    version: (row?.text ?? "").split(" ")[0] ?? "",
+    versionNumber: row?.number ?? 0,
+    readOnly: row?.read_only ?? false,
+    roundTripMs,
+    clockOffsetMs,
+    clockShiftMs: shiftMs,
+    clockSinceMs: sinceMs,
+    migration,
+    migrationKnown: migrations.at(-1)?.number ?? 0,
+    pooling: database.pooling === "none" ? "none" : await modeOf(database),
+    compiles: row?.compiles ?? false,
+    snapshots: await heldSnapshots(database),
+  };
+}
+
+/** An older schema has no shift. */
+async function clockState(database: Database, migration: number): Promise<Pick<ClusterClock, "shiftMs" | "sinceMs">> {
+  const none = { shiftMs: 0, sinceMs: null };
+  const since = migrations.find(({ name }) => name === "store-clock")?.number ?? Number.POSITIVE_INFINITY;
+  if (migration < since) return none;
+  const [row] = await database.query<Pick<ClusterClock, "shiftMs" | "sinceMs">>(
+    "",
+    `select clock_shift_ms as "shiftMs", clock_since_ms as "sinceMs" from ${database.schema}.cluster`,
+  );
+  return row ?? none;
+}
+
+async function modeOf(database: Database): Promise<Pooling> {
+  const client = await database.connect();
+  try {
+    return await database.poolingOf(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function clusterFacts(database: Database, clock: Clock, server: ServerFacts): Promise<ClusterFacts> {
+  const s = database.schema;
+  const nowMs = Math.round(clock.wall() + server.clockOffsetMs + server.clockShiftMs);
+  const { members, leadership } = await sessionStore(database).members();
+  const tasks = await taskStore(database).list();
+  const partitions = await database.query<{ table: string; untilMs: number }>(
+    "",
+    `select p.relname as table,
+            max((regexp_match(pg_get_expr(c.relpartbound, c.oid), $$TO \\('?(\\d+)'?\\)$$))[1]::bigint) as "untilMs"
+     from pg_inherits i join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+     where p.relnamespace = to_regnamespace($1) and p.relkind = 'p' group by p.relname order by p.relname`,
+    [s],
+  );
+  const fullSql = `select l.group_id, l.most from ${s}.group_limit l where l.most <= (
+    select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)`;
+  const overdue = await database.query<OverdueRuns>(
+    "",
+    `select t.name as task, g.name as group, count(*) as count, min(r.due_ms) as "oldestDueMs"
+     from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.worker_group g on g.id = t.group_id
+     where r.state = ${runState.ready} and r.due_ms < $1 and g.id not in (select group_id from (${fullSql}) f) group by t.name, g.name order by min(r.due_ms) limit ${most}`,
+    [nowMs - overdueMs],
+  );
+  const fullGroups = await database.query<FullGroup>(
+    "",
+    `select g.name as group, f.most as limit, count(*)::int as waiting, min(r.due_ms) as "oldestDueMs"
+     from (${fullSql}) f join ${s}.worker_group g on g.id = f.group_id join ${s}.task t on t.group_id = g.id
+          join ${s}.run r on r.task_id = t.id and r.state = ${runState.ready} and r.due_ms < $1
+     group by g.name, f.most order by g.name limit ${most}`,
+    [nowMs - overdueMs],
+  );
+  const stuck = await database.query<StuckRun>(
+    "",
+    `select r.id as "runId", t.name as task, o.node, r.claimed_ms as "claimedMs",
+            case when o.ended_ms is not null then 'its worker''s session ended' when r.started_ms is null then 'claimed and never started'
+                 else 'past its timeout' end as why
+     from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
+     where r.state = ${runState.claimed} and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
+           or r.started_ms + (t.definition->>'timeoutMs')::bigint < $1)
+     order by r.claimed_ms limit ${most}`,
+    [nowMs - stuckMs],
+  );
+  const unplanned = await database.query<{ task: string; slotMs: number }>(
+    "",
+    `select t.name as task, p.next_slot_ms as "slotMs" from ${s}.plan p join ${s}.task t on t.id = p.task_id
+     where p.next_slot_ms < $1 order by p.next_slot_ms limit ${most}`,
+    [nowMs - unplannedMs],
+  );
+  const [recovery] = await database.query<RecoveryFacts>(
+    "",
+    `select began_ms as "beganMs", ended_ms as "endedMs", back_ms as "backMs", runs, verdicts, missing, ${inDoubtSql(s, "r")} as "inDoubt"
+     from ${s}.recovery r order by number desc limit 1`,
+  );
+  /** What went from one process to another and back: a restart goes one way. */
+  const takingTurns = (what: string, of: string) => `
+    with recent as (select id, ${of} as what, node, host, pid from ${s}.session where started_ms > $1 and ${of} is not null)
+    select a.what as ${what}, array_agg(distinct format(${what === "node" ? "'pid %s on %s', p.pid, p.host" : "'%s (pid %s on %s)', p.node, p.pid, p.host"})) as processes
+    from recent a join recent b on b.what = a.what and b.id > a.id and (b.host, b.pid) <> (a.host, a.pid)
+         join recent c on c.what = a.what and c.id > b.id and (c.host, c.pid) = (a.host, a.pid)
+         join recent p on p.id in (a.id, b.id)
+    group by a.what order by a.what limit ${most}`;
+  const sinceMs = [nowMs - sharedNameMs];
+  const sharedNames = await database.query<ClusterFacts["sharedNames"][number]>(
+    "",
+    takingTurns("node", "node"),
+    sinceMs,
+  );
+  const sharedAddresses = await database.query<ClusterFacts["sharedAddresses"][number]>(
+    "",
+    takingTurns("address", "settings->>'address'"),
+    sinceMs,
+  );
+  const { clusterId, coordination } = await sessionStore(database).cluster();
+  return {
+    nowMs,
+    members,
+    leadership,
+    tasks,
+    partitions,
+    maker: await makerOf(database),
+    overdue,
+    fullGroups,
+    stuck,
+    unplanned,
+    recovery,
+    clusterId,
+    coordination,
+    sharedNames,
+    sharedAddresses,
+  };
+}

@@ -1,0 +1,52 @@
+import { limits } from "../../../base/limits.ts";
+import type { LogLine } from "../../../run/run-record.ts";
+import type { RunStore } from "../../../run/run-store.ts";
+import type { Database } from "../database.ts";
+
+const levels = ["debug", "info", "warn", "error"] as const;
+
+/** Of `i`, those whose run and fence are or were a claim of this session, or of one that its worker had before. */
+const claimedBySql = (s: string, session: string) => `
+  where exists (
+    select from (
+      select session_id from ${s}.run where id = i.id and fence = i.fence
+      union all select session_id from ${s}.run_history where id = i.id and fence = i.fence
+      union all select session_id from ${s}.attempt where run_id = i.id and fence = i.fence) c
+    join ${s}.session o on o.id = c.session_id
+    join ${s}.session me on me.id = ${session} and (me.id = o.id or me.key_id = o.key_id and me.node = o.node))`;
+
+export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs"> {
+  const s = database.schema;
+  return {
+    async logs(runId, limit): Promise<LogLine[]> {
+      const rows = await database.query<Omit<LogLine, "level"> & { level: number }>(
+        "run-logs",
+        `select run_id as "runId", attempt, at_ms as "atMs", level, message, fields from ${s}.run_log where run_id = $1 order by at_ms limit $2`,
+        [runId, limit],
+      );
+      return rows.map((row) => ({ ...row, level: levels[row.level] ?? "info" }));
+    },
+
+    async writeLogs(lines, nowMs, sessionId) {
+      const ofSession = sessionId !== undefined;
+      await database.query(
+        `run-write-logs-${ofSession}`,
+        `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
+         select i.id, i.attempt, i.at_ms, i.level, i.message, i.fields
+         from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::jsonb[], $7::bigint[])
+              i (id, attempt, at_ms, level, message, fields, fence)
+         ${ofSession ? claimedBySql(s, "$8") : ""}`,
+        [
+          lines.map(({ runId }) => runId),
+          lines.map(({ attempt }) => attempt),
+          lines.map(({ atMs }) => Math.round(Math.max(atMs, nowMs - limits.writtenAgoMs))),
+          lines.map(({ level }) => levels.indexOf(level)),
+          lines.map(({ message }) => message.replaceAll("\0", "�")),
+          lines.map(({ fields }) => (fields === null ? null : JSON.stringify(fields))),
+          lines.map(({ fence }) => fence ?? null),
+          ...(ofSession ? [sessionId] : []),
+        ],
+      );
+    },
+  };
+}

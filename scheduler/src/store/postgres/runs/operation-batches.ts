@@ -1,0 +1,121 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { isCarillonError, messageOf } from "../../../base/errors.ts";
+import type { OperationFilter, OperationKind, OperationRequest } from "../../../run/operations.ts";
+import { liveStates } from "../../../run/run.ts";
+import type { Database } from "../database.ts";
+import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
+import type { Batch, BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
+
+const tasksPerBatch = 10;
+const runsPerBatch = 50;
+const cancelledAtOnce = 4;
+
+/*
+ * Pause, resume, cancel: transactions of their own, in batches.
+ */
+
+const tasksSql = (
+  s: string,
+  more: string,
+) => `from ${s}.task t where t.id in (${taskIdsSql(s)}) and t.deleted_ms is null and t.version > 0
+  and (t.paused_ms is null) = $4 ${more}`;
+
+const runsSql = (s: string, more: string) => `from ${s}.run r join ${s}.task t on t.id = r.task_id
+  where (coalesce($1, $2, $3) is null or r.task_id in (${taskIdsSql(s)})) and r.state = any($4)
+    and ($5::bigint is null or r.due_ms >= $5) and ($6::bigint is null or r.due_ms <= $6) ${more}`;
+
+function statement(s: string, kind: OperationKind, filter: OperationFilter) {
+  if (kind !== "cancel")
+    return { sql: (more: string) => tasksSql(s, more), values: [...taskValues(filter), kind === "pause"], row: "t" };
+  const states = (filter.states ?? liveStates).map((state) => (liveStates as readonly string[]).indexOf(state));
+  const values = [...taskValues(filter), states, filter.sinceMs ?? null, filter.untilMs ?? null];
+  return { sql: (more: string) => runsSql(s, more), values, row: "r" };
+}
+
+export async function previewBatches(
+  database: Database,
+  { kind, filter }: OperationRequest,
+  show: number,
+): Promise<Preview> {
+  const s = database.schema;
+  const { sql, values, row } = statement(s, kind, filter);
+  const [counted] = await database.query<{ total: number }>("", `select count(*) as total ${sql("")}`, values);
+  const first = await database.query<BatchItem>(
+    "",
+    `select ${row}.id, t.name ${sql(`order by ${row}.id limit ${show}`)}`,
+    values,
+  );
+  const words = ({ id, name }: BatchItem) => (kind === "cancel" ? `run ${id} of ${name}` : name);
+  return { total: counted?.total ?? 0, first: first.map(words) };
+}
+
+export async function pickBatch(
+  client: SqlClient,
+  s: string,
+  { kind, filter, cursor, last_run_id }: OpenOperation,
+): Promise<BatchItem[]> {
+  const { sql, values, row } = statement(s, kind, filter);
+  const after = `$${values.length + 1}`;
+  const bound = kind === "cancel" ? `and r.id <= ${Number(last_run_id)}` : "";
+  const most = kind === "cancel" ? runsPerBatch : tasksPerBatch;
+  const { rows } = await client.query(
+    `select ${row}.id, t.name ${sql(`and ${row}.id > ${after} ${bound} order by ${row}.id limit ${most}`)}`,
+    [...values, cursor.id ?? 0],
+  );
+  return rows.map(({ id, name }) => ({ id: Number(id), name: String(name) }));
+}
+
+/**
+ * Each may have been done by an earlier try whose process died: then it is found done, and counts as done. Whoever stood
+ * still and was taken for dead pauses and resumes nothing once the batch was counted: it may have been undone since.
+ */
+export async function carryOut(
+  { s, tasks, runs }: OperationContext,
+  open: OpenOperation,
+  { items, steps }: Batch,
+  nowMs: number,
+): Promise<Progress> {
+  const { kind, author } = open;
+  const isWanted = async (client: SqlClient) => {
+    const { rows } = await client.query(`select from ${s}.operation where id = $1 and steps = $2 for share`, [
+      open.id,
+      steps,
+    ]);
+    return rows.length > 0;
+  };
+  const reason = open.reason || `operation ${open.id}`;
+  const progress = { done: 0, passed: 0, failed: 0, error: null as string | null, left: true, nextMs: nowMs };
+  const one = async (item: BatchItem): Promise<"done" | "passed"> => {
+    if (kind === "cancel") return cancelOne(item.id, reason);
+    if (kind === "pause") await tasks.pause(item.name, { author, reason, nowMs }, isWanted);
+    else await tasks.resume(item.name, { author, reason, nowMs }, isWanted);
+    return "done";
+  };
+  const cancelOne = async (runId: number, why: string) => {
+    try {
+      await runs.cancel(runId, why, nowMs);
+      return "done";
+    } catch (error) {
+      if (!isCarillonError(error, "RUN_STATE")) throw error;
+      return (await runs.find(runId)).state === "cancelled" ? "done" : "passed";
+    }
+  };
+  const queue = [...items];
+  const work = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
+      try {
+        progress[await one(item)] += 1;
+      } catch (error) {
+        if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
+        // A task that was removed, a run that retention dropped: nothing is left to act on.
+        if (error.code === "TASK_UNKNOWN" || error.code === "RUN_UNKNOWN") progress.passed += 1;
+        else {
+          progress.failed += 1;
+          progress.error = `${item.name}: ${messageOf(error)}`;
+        }
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: kind === "cancel" ? cancelledAtOnce : 1 }, work));
+  return { ...progress, cursor: { id: items.at(-1)?.id ?? 0 } };
+}

@@ -1,0 +1,92 @@
+import type {
+  BackfillRange,
+  OperationFilter,
+  OperationKind,
+  OperationRecord,
+  OperationState,
+} from "../../../run/operations.ts";
+import type { RunStore } from "../../../run/run-store.ts";
+import type { TaskStore } from "../../../task/task-store.ts";
+import type { Database } from "../database.ts";
+import type { RunIds } from "../enqueue/run-ids.ts";
+
+/** What the statements of an operation are made with. */
+export interface OperationContext {
+  database: Database;
+  s: string;
+  tasks: TaskStore;
+  runs: RunStore;
+  /** Numbers drawn for runs that are made here. */
+  runIds: RunIds;
+}
+
+/** An operation as its row has it, while it is open. */
+export interface OpenOperation {
+  id: number;
+  kind: OperationKind;
+  filter: OperationFilter;
+  range: BackfillRange | null;
+  state: OperationState;
+  reason: string;
+  author: string;
+  /** The highest number of a run when it began: what it makes itself is not its business. */
+  last_run_id: number;
+  cursor: Record<string, number>;
+  batch: BatchItem[] | null;
+  steps: number;
+  created_ms: number;
+}
+
+export interface Progress {
+  done: number;
+  passed: number;
+  failed: number;
+  error: string | null;
+  cursor: Record<string, number>;
+  left: boolean;
+  nextMs: number;
+}
+
+export interface BatchItem {
+  id: number;
+  name: string;
+}
+
+export interface Batch {
+  items: BatchItem[];
+  steps: number;
+}
+
+export interface Preview {
+  total: number;
+  first: string[];
+}
+
+export interface OperationRow extends OpenOperation {
+  author: string;
+  total: number;
+  done: number;
+  passed: number;
+  failed: number;
+  error: string | null;
+  started_ms: number | null;
+  ended_ms: number | null;
+}
+
+export const asOperation = (row: OperationRow): OperationRecord => ({
+  operationId: row.id,
+  kind: row.kind,
+  filter: row.filter,
+  ...(row.range === null ? {} : { range: row.range }),
+  author: row.author,
+  reason: row.reason,
+  state: row.state,
+  total: row.total,
+  done: row.done,
+  passed: row.passed,
+  failed: row.failed,
+  error: row.error,
+  createdMs: row.created_ms,
+  startedMs: row.started_ms,
+  endedMs: row.ended_ms,
+});

@@ -1,0 +1,249 @@
+import type { AddressWrite, RouteStore, RouteView, UnaddressedRun } from "../../../run/route-store.ts";
+import { directedSql, prioritiesSql } from "../claims/ready.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { insertRunSql } from "../enqueue/new-run.ts";
+import { runState } from "../states.ts";
+
+const withdrawnPerStep = 1_000;
+/** Of one priority at one worker: with everybody busy, what goes back comes back. */
+const latePerStep = 50;
+/** Counted no further: whoever has so much is loaded. */
+const loadMost = 1_000;
+/** What may go to another worker when its addressee has no room; the others belong to theirs. */
+const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
+  ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
+
+const live = "o.ended_ms is null and not o.draining";
+
+const runsSql = (s: string) => `
+  select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs"
+  from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+    select * from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms <= $1
+    and task_id <> all ($3::int[]) order by due_ms limit $2) r
+  order by r.priority desc, r.due_ms, r.id limit $2`;
+
+const workersSql = (s: string) => `
+  select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
+         case when o.tasks is not null then array(select t.id from ${s}.task t where t.id = any($1) and t.name = any(o.tasks)) end as "canRun",
+         (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
+         + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
+  from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0 order by o.id`;
+
+const tasksSql = (s: string) => `
+  select t.id as "taskId", t.definition,
+         (select coalesce(jsonb_object_agg(a.node, a.turn), '{}') from ${s}.addressee a where a.task_id = t.id) as turns,
+         case when t.definition->'limit'->>'perWorker' is null and t.definition->'route'->>'by' is distinct from 'shards' then '{}' else (
+           select coalesce(jsonb_object_agg(session_id, runs), '{}') from (
+             select case r.state when ${runState.claimed} then r.session_id else -r.group_id end as session_id, count(*) as runs
+             from ${s}.run r where r.task_id = t.id and (r.state = ${runState.claimed} or r.state = ${runState.ready} and r.group_id < 0) group by 1) x) end as held
+  from ${s}.task t where t.id = any($1)`;
+
+/*
+ * Under the gates of tasks that are limited by worker, taken before: what is counted stays true until this commits.
+ * The sessions' rows are locked too, so that none of them ends or drains in between and what was just addressed is
+ * passed over by the withdrawal that follows its end.
+ */
+const addressSql = (s: string) => `
+  with given as (
+    select * from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::bigint[])
+      with ordinality as i (run_id, task_id, session_id, node, turn, n)
+  ), present as materialized (
+    select o.id from ${s}.session o where o.id in (select session_id from given) and ${live} order by o.id for share
+  ), room as (
+    select x.task_id, x.session_id, (t.definition->'limit'->>'perWorker')::int - (
+             select count(*) from ${s}.run r where r.task_id = x.task_id
+             and (r.state = ${runState.claimed} and r.session_id = x.session_id or r.state = ${runState.ready} and r.group_id = -x.session_id)) as places
+    from (select distinct task_id, session_id from given) x join ${s}.task t on t.id = x.task_id
+    where t.definition->'limit'->>'perWorker' is not null
+  ), ranked as (
+    select given.*, room.places, row_number() over (partition by given.task_id, given.session_id order by n) as place
+    from given join present on present.id = given.session_id
+      left join room on room.task_id = given.task_id and room.session_id = given.session_id
+  ), picked as materialized (
+    select r.id, x.session_id, x.node, x.turn from ranked x join ${s}.run r on r.id = x.run_id
+    where (x.places is null or x.place <= x.places) and r.state = ${runState.ready} and r.group_id = 0
+    order by r.id for update of r skip locked
+  ), addressed as (
+    update ${s}.run r set group_id = -picked.session_id from picked
+    where r.id = picked.id and r.state = ${runState.ready} and r.group_id = 0
+    returning r.id, r.task_id, r.due_ms, picked.session_id, picked.node, picked.turn
+  ), turns as (
+    insert into ${s}.addressee as a (task_id, node, turn)
+    select task_id, node, max(turn) from addressed group by task_id, node order by task_id, node
+    on conflict (task_id, node) do update set turn = greatest(a.turn, excluded.turn)
+  ), told as (
+    select count(${notifySql(s, "'directed ' || session_id || ' ' || due_ms")}) from (
+      select session_id, min(due_ms) as due_ms from addressed group by session_id) x
+  )
+  select id, (select count(*) from told) from addressed`;
+
+const told = (s: string, rows: string) => `
+  select (select count(*) from ${rows})::int as count, ${notifySql(s, "'direct ' || due_ms")}
+  from (select min(due_ms) as due_ms from ${rows}) x where due_ms is not null`;
+
+/**
+ * A directed run is a ready run under a group of its own: 0 until it has an addressee, then the negative number of the
+ * addressee's session. So a claim needs no word about addressees, and a claim and a withdrawal are two writes of one row
+ * that each ask for the state in which the other has not happened.
+ */
+export function routeStore(database: Database): RouteStore {
+  return {
+    view: (untilMs, limit, exceptTaskIds) => view(database, untilMs, limit, exceptTaskIds),
+    address: (writes) => address(database, writes),
+    split: (runId, total, addressees) => split(database, runId, total, addressees),
+    withdraw: (lateMs) => withdraw(database, lateMs),
+    sessions: () => sessions(database),
+    spread: () => spread(database),
+    drain: (sessionId) => drain(database, sessionId),
+  };
+}
+
+async function view(database: Database, untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView> {
+  const s = database.schema;
+  const rows = await database.query<UnaddressedRun>("route-runs", runsSql(s), [
+    Math.round(untilMs),
+    limit + 1,
+    exceptTaskIds,
+  ]);
+  const runs = rows.slice(0, limit);
+  const [next] = await database.query<{ next: number | null }>(
+    "route-next",
+    `select min(r.due_ms) as next from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+       select due_ms from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms > $1
+       order by due_ms limit 1) r`,
+    [Math.round(untilMs)],
+  );
+  const nextDueMs = next?.next ?? null;
+  if (runs.length === 0) return { runs, more: false, nextDueMs, workers: [], tasks: [] };
+  const taskIds = [...new Set(runs.map(({ taskId }) => taskId))];
+  const workers = await database.query<RouteView["workers"][number]>("route-workers", workersSql(s), [taskIds]);
+  const tasks = await database.query<RouteView["tasks"][number]>("route-tasks", tasksSql(s), [taskIds]);
+  return { runs, more: rows.length > limit, nextDueMs, workers, tasks };
+}
+
+async function address(database: Database, writes: AddressWrite[]): Promise<Set<number>> {
+  const s = database.schema;
+  const values = [
+    writes.map(({ runId }) => runId),
+    writes.map(({ taskId }) => taskId),
+    writes.map(({ sessionId }) => sessionId),
+    writes.map(({ node }) => node),
+    writes.map(({ turn }) => turn),
+  ];
+  return database.transaction(async (client) => {
+    await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [values[1]]);
+    const { rows } = await client.query(addressSql(s), values);
+    return new Set(rows.map(({ id }) => Number(id)));
+  });
+}
+
+// Each part has the parent, the inputs and the beginning of the whole; the first one alone has its key.
+async function split(
+  database: Database,
+  runId: number,
+  total: number,
+  addressees: { sessionId: number; node: string }[] | null,
+): Promise<void> {
+  const s = database.schema;
+  await database.query(
+    "route-split",
+    `with part as (
+       select i - 1 as i, ($3::bigint[])[i] as session_id, ($4::text[])[i] as node from generate_series(1, $2::int) i),
+     head as (
+       update ${s}.run r set shard = array[0, $2::int], group_id = -coalesce(part.session_id, 0), limit_key = coalesce(part.node, limit_key)
+       from part where part.i = 0 and r.id = $1 and r.state = ${runState.ready} and r.group_id = 0 and r.shard is null returning r.*),
+     others as (
+       ${insertRunSql(s, {
+         task_id: "h.task_id",
+         group_id: "-coalesce(part.session_id, 0)",
+         version: "h.version",
+         state: `${runState.ready}`,
+         due_ms: "h.due_ms",
+         created_ms: "h.created_ms",
+         priority: "h.priority",
+         gate: "0",
+         source: "h.source",
+         payload: "h.payload",
+         limit_key: "coalesce(part.node, h.limit_key)",
+         parent_id: "h.parent_id",
+         inputs: "h.inputs",
+         slot_ms: "h.slot_ms",
+         origin: "h.origin",
+         shard: "array[part.i, $2::int]",
+       })}
+       from head h cross join part where part.i > 0)
+     select ${notifySql(s, "case when session_id is null then 'direct ' else 'directed ' || session_id || ' ' end || due_ms")}
+     from (select distinct part.session_id, head.due_ms from part cross join head) x`,
+    [runId, total, addressees?.map(({ sessionId }) => sessionId) ?? [], addressees?.map(({ node }) => node) ?? []],
+  );
+}
+
+async function withdraw(database: Database, lateMs: number | null): Promise<number> {
+  const s = database.schema;
+  const [row] = await database.query<{ count: number }>(
+    "route-withdraw",
+    `with recursive ${directedSql(s)},
+     stray as materialized (
+       select r.id from directed cross join lateral (
+         select r.id from ${s}.run r where r.state = ${runState.ready} and r.group_id = directed.group_id
+         and not exists (select from ${s}.session o where o.id = -directed.group_id and ${live})
+         limit ${withdrawnPerStep} for update skip locked) r
+       union all
+       select r.id from directed cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
+         select r.id from ${s}.run r where r.state = ${runState.ready} and r.group_id = directed.group_id and r.priority = p.priority
+         and r.due_ms < $1::bigint and r.task_id = any (array(select t.id from ${s}.task t where t.routed and ${movable}))
+         order by r.due_ms limit ${latePerStep} for update skip locked) r
+       where $1::bigint is not null),
+     back as (
+       update ${s}.run r set group_id = 0 from (select distinct id from stray) x
+       where r.id = x.id and r.state = ${runState.ready} and r.group_id < 0 returning r.due_ms)
+     ${told(s, "back")}`,
+    [lateMs === null ? null : Math.round(lateMs)],
+  );
+  return row?.count ?? 0;
+}
+
+async function sessions(database: Database): Promise<number[]> {
+  const s = database.schema;
+  const rows = await database.query<{ id: number }>(
+    "route-sessions",
+    `select o.id from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0`,
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function spread(database: Database): Promise<number> {
+  const s = database.schema;
+  const [row] = await database.query<{ count: number }>(
+    "route-spread",
+    `with recursive ${directedSql(s)},
+     part as materialized (
+       select r.id from directed cross join lateral (
+         select r.id, r.task_id from ${s}.run r where r.state = ${runState.ready} and r.group_id = directed.group_id and r.shard is not null
+         limit ${withdrawnPerStep} for update skip locked) r
+       join ${s}.task t on t.id = r.task_id where t.definition->'route'->>'by' = 'shards'),
+     back as (
+       update ${s}.run r set group_id = 0 from part where r.id = part.id and r.state = ${runState.ready} and r.group_id < 0
+       returning r.due_ms)
+     ${told(s, "back")}`,
+  );
+  return row?.count ?? 0;
+}
+
+async function drain(database: Database, sessionId: number): Promise<void> {
+  const s = database.schema;
+  await database.transaction(async (client) => {
+    // First and alone: it waits for whoever addresses to this session now, and the next statement sees what they did.
+    await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
+    await client.query(
+      `with mine as materialized (
+         select id from ${s}.run where state = ${runState.ready} and group_id = -$1::bigint order by id for update skip locked),
+       back as (
+         update ${s}.run r set group_id = 0 from mine where r.id = mine.id and r.state = ${runState.ready} and r.group_id < 0
+         returning r.due_ms)
+       ${told(s, "back")}`,
+      [sessionId],
+    );
+  });
+}

@@ -1,0 +1,111 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import { runUnknown } from "../../../run/run.ts";
+import type { AttemptRecord } from "../../../run/run-record.ts";
+import type { RunStore } from "../../../run/run-store.ts";
+import { audited } from "../access/audit.ts";
+import { lockPlans, settleGates } from "../claims/gates.ts";
+import type { Announcer } from "../cluster/announcer.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { enqueueStore } from "../enqueue/enqueue.ts";
+import { originStore } from "../enqueue/origins.ts";
+import { asRunRecord, inheritedColumns, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
+import { runOutcome, runRecall, runState } from "../states.ts";
+import { listRuns } from "./browse-runs.ts";
+import { logStore } from "./logs.ts";
+
+export function runStore(database: Database, announcer: Announcer): RunStore {
+  const s = database.schema;
+
+  const recordSql = (table: "run" | "run_history") => runRecordSql(s, table);
+
+  const store: RunStore = {
+    ...enqueueStore(database, announcer),
+    ...originStore(database),
+    ...logStore(database),
+
+    async cancel(runId, why, nowMs, by) {
+      const now = Math.round(nowMs);
+      const putDown = async (client: SqlClient, outcome: string) => {
+        if (by === undefined) return;
+        const entry = { atMs: now, who: by, act: "cancel", about: "run" as const, named: String(runId) };
+        await audited(client, s, { ...entry, before: null, after: { outcome }, why });
+      };
+      return database.transaction(async (client) => {
+        const { rows: tasks } = await client.query(`select task_id from ${s}.run where id = $1`, [runId]);
+        await lockPlans(
+          client,
+          s,
+          tasks.map((row) => row.task_id as number),
+        );
+        // Locked first: between two statements that ask for its state, a claim could slip past both.
+        const live = await client.query(`select state from ${s}.run where id = $1 for update`, [runId]);
+        if (live.rows[0]?.state === runState.claimed) {
+          await client.query(`update ${s}.run set recall = ${runRecall.cancel}, recall_why = $2 where id = $1`, [
+            runId,
+            why,
+          ]);
+          await client.query(`select ${notifySql(s, "'recall'")}`);
+          await putDown(client, "asked");
+          return "asked";
+        }
+        const { rows } = await client.query(
+          `with gone as (delete from ${s}.run where id = $1 returning *),
+                told as (
+                  insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
+                                                source, key, payload, ${inheritedColumns}, error)
+                  select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, ${runOutcome.cancelled}, priority, source, key, payload,
+                         ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
+                onward as (
+                  update ${s}.plan p set next_slot_ms = greatest($2 + p.after_end_ms, gone.slot_ms + 1) from gone
+                  where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused
+                  returning p.task_id),
+                woken as (select ${notifySql(s, "'plans'")} from onward),
+                counted as (insert into ${s}.tally_delta (task_id, cancelled) select task_id, 1 from gone)
+           select task_id, gate, (select count(*) from woken) from gone`,
+          [runId, now, why],
+        );
+        const gone = rows[0];
+        if (!gone) throw await notLive(runId);
+        await putDown(client, "cancelled");
+        if ((gone.gate as number) > 0) await settleGates(client, s, [gone.task_id as number], nowMs, true);
+        return "cancelled";
+      });
+    },
+
+    async recallsOpen(runIds) {
+      const rows = await database.query<{ id: number }>(
+        "run-recalls",
+        `select id from ${s}.run where id = any($1) and state = ${runState.claimed} and recall <> ${runRecall.none} and started_ms is null`,
+        [runIds],
+      );
+      return rows.map(({ id }) => id);
+    },
+
+    async find(runId) {
+      for (const table of ["run", "run_history"] as const) {
+        const [row] = await database.query<RunRow>(`run-find-${table}`, `${recordSql(table)} where r.id = $1`, [runId]);
+        if (row) return asRunRecord(row);
+      }
+      throw runUnknown(runId);
+    },
+
+    list: (filter) => listRuns(database, filter),
+
+    async attempts(runId): Promise<AttemptRecord[]> {
+      return database.query<AttemptRecord>(
+        "run-attempts",
+        `select a.attempt, a.fence, o.node, a.claimed_ms as "claimedMs", a.started_ms as "startedMs", a.ended_ms as "endedMs", a.outcome, a.error
+         from ${s}.attempt a left join ${s}.session o on o.id = a.session_id where a.run_id = $1 order by a.attempt`,
+        [runId],
+      );
+    },
+  };
+  return store;
+
+  async function notLive(runId: number): Promise<CarillonError> {
+    const { state } = await store.find(runId);
+    return new CarillonError("RUN_STATE", `run ${runId} has ended (${state}) and cannot be cancelled`);
+  }
+}

@@ -1,0 +1,23 @@
+import type { DeadLetter } from "../../run/dead-letters.ts";
+import { type LiveState, liveStates, type Outcome, outcomes } from "../../run/run.ts";
+
+const numbered = <Name extends string>(names: readonly Name[], first = 0) =>
+  Object.fromEntries(names.map((name, at) => [name, first + at])) as Record<Name, number>;
+
+/**
+ * The numbers by which tables keep states, by name, for use inside SQL text. Partial indexes need the number in the statement
+ * itself, so these are never parameters.
+ */
+/** `run.state` */
+export const runState: Readonly<Record<LiveState, number>> = numbered(liveStates);
+/** `run.recall`: what the worker that has claimed the run is asked to do with it. */
+export const runRecall = numbered(["none", "cancel", "withdraw"]);
+/** `run_history.outcome` */
+export const runOutcome: Readonly<Record<Outcome, number>> = numbered(outcomes);
+/** `slot.outcome` and `slot_range.outcome` */
+export const slotOutcome = numbered(["run", "skipped", "missed"], 1);
+
+/** By their numbers, as tables keep them. */
+export const letterStates = ["open", "redriven", "dismissed"] as const satisfies readonly DeadLetter["state"][];
+/** `dead_letter.state` */
+export const letterState: Readonly<Record<DeadLetter["state"], number>> = numbered(letterStates);

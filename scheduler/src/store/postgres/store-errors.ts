@@ -1,0 +1,128 @@
+/** What PostgreSQL, pg and Node say when something fails, as errors with a code, a message and what to do. */
+import { CarillonError, type ErrorCode, isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
+
+interface Meaning {
+  readonly code: ErrorCode;
+  /** Stands before what the server or the driver said. */
+  readonly says: string;
+  readonly hint: string;
+  /** SQL states, and codes of Node's errors. */
+  readonly states?: RegExp;
+  /** Where there is no state to go by. */
+  readonly texts?: RegExp;
+}
+
+/** The first that fits counts. */
+const meanings: readonly Meaning[] = [
+  {
+    code: "STORE_TLS",
+    says: "no TLS connection to the store",
+    hint: "Where the server offers none, take sslmode out of the URL. Otherwise give its authority's certificate by sslrootcert=FILE, and the host's name as the certificate has it.",
+    states:
+      /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO)$/,
+    texts: /does not support SSL|error establishing an SSL connection/,
+  },
+  {
+    code: "STORE_TLS",
+    says: "the store wants TLS",
+    hint: "Add sslmode=verify-full to the URL, and sslrootcert=FILE where its authority is your own.",
+    texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure/i,
+  },
+  {
+    code: "STORE_REFUSED",
+    says: "the store refused",
+    hint: "Check the URL's user, password and database, and the user's rights on the schema.",
+    states: /^(28\w{3}|3D000|42501)$/,
+    // pg refuses by itself, without a state, where the server wants a password and the URL has none. A pooler passes on what its server
+    // said with the state of a connection that broke.
+    texts: /^SASL: |^(database|role) ".*" does not exist$|^password authentication failed for /,
+  },
+  {
+    // PgBouncer, with the state of a connection that broke: to try again helps nothing.
+    code: "STORE_REFUSED",
+    says: "the pooler refused what the store's URL sets",
+    hint: "Take it out of the URL, and set it for the role: ALTER ROLE … SET …. A URL without a pooler may have it.",
+    texts: /unsupported startup parameter/,
+  },
+  {
+    code: "STORE_READ_ONLY",
+    says: "the store accepts no writes",
+    hint: "Give the URL of the primary server.",
+    states: /^25006$/,
+  },
+  {
+    code: "STORE_FULL",
+    says: "the store's shared memory is full",
+    hint: "It is /dev/shm of the database server and not its disk: give its container more (docker run --shm-size=256m), or set dynamic_shared_memory_type = 'mmap'.",
+    texts: /shared memory segment .*No space left on device/,
+  },
+  {
+    code: "STORE_FULL",
+    says: "the store's disk is full",
+    hint: "Free space on the database server.",
+    states: /^53100$/,
+  },
+  {
+    code: "STORE_BUSY",
+    says: "the store has no connection left",
+    hint: "Raise max_connections, or the limit of the role or the pooler; or start fewer processes, or give each fewer connections.",
+    states: /^53300$/,
+    texts: /too many (clients|connections)|no more connections allowed/i,
+  },
+  {
+    // A deadlock, a serialization failure, a lock that was not to be had: the transaction is certainly rolled back.
+    code: "STORE_CONFLICT",
+    says: "the store could not, for another transaction",
+    hint: "Nothing was changed: try again.",
+    states: /^(40001|40P01|55P03)$/,
+  },
+  {
+    code: "STORE_RECOVERING",
+    says: "the store is being recovered",
+    hint: "Nothing was changed. Try again: it was promoted or restored, and waits until the processes that were at work have told what it may lack.",
+    states: /^CA001$/,
+  },
+  {
+    // A check violation by its state, which others are too.
+    code: "STORE_PARTITIONS",
+    says: "the store has no place for this day's history",
+    hint: "Run `carillon migrate` with the role that owns the schema, daily: it makes partitions ahead.",
+    texts: /^no partition of relation /,
+  },
+  {
+    code: "STORE_UNREACHABLE",
+    says: "the store cannot be reached",
+    hint: "Check that PostgreSQL runs and that the URL's host and port are right.",
+    // 25P03: the server has ended a transaction that stood idle, and its connection with it. The last four: this process or
+    // its machine has no more descriptors, ports or memory for one; others still may.
+    states:
+      /^(ECONN\w+|EPIPE|ENOTFOUND|ENOENT|EAI_\w+|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08\w{3}|25P03|57P0\w|53[24]\w\w|EMFILE|ENFILE|EADDRNOTAVAIL|ENOBUFS)$/,
+    texts:
+      /terminated unexpectedly|timeout exceeded when trying to connect|Connection terminated|not queryable|timeout expired/,
+  },
+];
+
+const closed = /after calling end on the pool/;
+
+/** @returns a CarillonError where the failure is one that a caller can expect, else the error itself */
+export function storeError(error: unknown): unknown {
+  if (error instanceof CarillonError || !(error instanceof Error)) return error;
+  const state = (error as { code?: string }).code ?? "";
+  const text = error instanceof AggregateError ? error.errors.map(messageOf).join("; ") : messageOf(error);
+  if (closed.test(text))
+    return new CarillonError("STOPPED", "the store was closed by this process before it was asked", {
+      cause: error,
+      hint: "Ask before `stop`, or make a new one.",
+    });
+  const fits = ({ states, texts }: Meaning) => states?.test(state) || texts?.test(text);
+  const meaning =
+    meanings.find(fits) ??
+    (error instanceof AggregateError ? meanings.find(({ code }) => code === "STORE_UNREACHABLE") : undefined);
+  if (!meaning) return error;
+  return new CarillonError(meaning.code, `${meaning.says}: ${text}`, { cause: error, hint: meaning.hint });
+}
+
+/** Away, or a conflict of two transactions that another try resolves. */
+export function isTransient(error: unknown): boolean {
+  return isStoreAway(error) || isCarillonError(error, "STORE_CONFLICT") || isCarillonError(error, "STORE_RECOVERING");
+}

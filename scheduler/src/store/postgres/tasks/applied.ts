@@ -1,0 +1,47 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import type { AppliedStore, AppliedTask } from "../../../task/applied-store.ts";
+import type { Database } from "../database.ts";
+
+export function appliedStore(database: Database): AppliedStore {
+  const s = database.schema;
+  return {
+    read: (names, bundle) =>
+      database.query<AppliedTask>(
+        "applied-read",
+        `select t.name, t.version, t.deleted_ms is not null as removed, t.definition, t.bundle, a.definition as applied,
+                v.author, v.reason, v.changed_ms::float8 as "changedMs"
+         from ${s}.task t
+         join ${s}.task_version v on v.task_id = t.id and v.version = t.version
+         left join ${s}.task_version a on a.task_id = t.id and a.version = t.applied_version
+         where t.name = any($1) or t.bundle = $2 order by t.name`,
+        [names, bundle],
+      ),
+  };
+}
+
+/** Whether the row says already what a change by a bundle would make it say. */
+export const isApplied = (
+  { bundle, applied_version, version }: { bundle: string | null; applied_version: number | null; version: number },
+  change: Change,
+): boolean => change.bundle === undefined || (bundle === change.bundle && applied_version === version);
+
+/** In the transaction that stores the version: ownership and definition are never apart. */
+export async function markApplied(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  version: number,
+  { bundle }: Change,
+): Promise<void> {
+  if (bundle === undefined) return;
+  await client.query(`update ${s}.task set bundle = $2, applied_version = $3 where id = $1`, [taskId, bundle, version]);
+}
+
+/** Nobody owns what is removed: whoever defines it again does so anew. */
+export async function markRemoved(client: SqlClient, s: string, taskId: number, change: Change): Promise<void> {
+  await client.query(
+    `update ${s}.task set deleted_ms = $2, changed_ms = $2, deleted_by = $3, deleted_why = $4, bundle = null,
+            applied_version = null where id = $1`,
+    [taskId, Math.round(change.nowMs), change.author, change.reason],
+  );
+}

@@ -1,0 +1,209 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import { CarillonError, within } from "../../../base/errors.ts";
+import { type Json, sortedJson } from "../../../base/json.ts";
+import { type Calendar, type CalendarContent, calendarContent } from "../../../schedule/calendar.ts";
+import { calendarNameHint, isCalendarName } from "../../../schedule/slot-rules.ts";
+import type { CalendarRecord, CalendarStore } from "../../../task/calendar-store.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import { audited } from "../access/audit.ts";
+import type { Database } from "../database.ts";
+
+/** Plans a task anew in the caller's transaction, as by an edit. */
+export type Replanning = (client: SqlClient, name: string, change: Change) => Promise<void>;
+
+/**
+ * Versions as they were read. One never changes, so a task's calendar is asked for by name and version, and read once; all
+ * tasks that use it share what is made of it.
+ */
+export class KnownCalendars {
+  readonly #database: Database;
+  readonly #known = new Map<string, Calendar>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** The present calendars of these definitions, by name. */
+  async of(definitions: TaskDefinition[]): Promise<Map<string, Calendar>> {
+    const names = [...new Set(definitions.flatMap(({ calendar }) => (calendar ? [calendar.name] : [])))];
+    if (names.length === 0) return new Map();
+    const query = (text: string, values: unknown[]) => this.#database.query<CalendarRow>("", text, values);
+    return this.#read(query, names, "");
+  }
+
+  /** Inside a transaction. @param lock keeps the calendar from being removed until its end @throws CALENDAR_UNKNOWN */
+  async in(client: SqlClient, definition: TaskDefinition, lock: boolean): Promise<Calendar | undefined> {
+    const name = definition.calendar?.name;
+    if (name === undefined) return undefined;
+    const query = async (text: string, values: unknown[]) =>
+      (await client.query(text, values)).rows as unknown as CalendarRow[];
+    const found = (await this.#read(query, [name], lock ? "for share" : "")).get(name);
+    return found ?? within("calendar.name", () => missing(name));
+  }
+
+  async #read(query: (text: string, values: unknown[]) => Promise<CalendarRow[]>, names: string[], lock: string) {
+    const s = this.#database.schema;
+    const rows = await query(
+      `select id, name, version from ${s}.calendar where name = any($1) and removed_ms is null ${lock}`,
+      [names],
+    );
+    const found = new Map<string, Calendar>();
+    for (const { id, name, version } of rows) {
+      const key = `${id} ${version}`;
+      let calendar = this.#known.get(key);
+      if (!calendar) {
+        const [row] = await query(`select content from ${s}.calendar_version where calendar_id = $1 and version = $2`, [
+          id,
+          version,
+        ]);
+        if (!row) throw new Error(`calendar ${name} lacks its version ${version}`);
+        calendar = { name, version, ...(row.content as CalendarContent) };
+        this.#known.set(key, calendar);
+        // Nobody asks for an older one again.
+        this.#known.delete(`${id} ${version - 1}`);
+      }
+      found.set(name, calendar);
+    }
+    return found;
+  }
+}
+
+interface CalendarRow {
+  id: number;
+  name: string;
+  version: number;
+  content?: CalendarContent;
+}
+
+export function calendarStore(database: Database, replan: Replanning): CalendarStore {
+  const s = database.schema;
+  const usersSql = `select name from ${s}.task where deleted_ms is null and version > 0
+    and definition->'calendar'->>'name' = $1 order by name`;
+  const users = async (client: SqlClient, name: string) =>
+    (await client.query(usersSql, [name])).rows.map((row) => String(row.name));
+  const recordSql = `select c.name, v.version, v.content, v.author, v.reason, v.changed_ms as "changedMs",
+      array(select t.name from ${s}.task t where t.deleted_ms is null and t.definition->'calendar'->>'name' = c.name order by 1) as tasks
+    from ${s}.calendar c join ${s}.calendar_version v on v.calendar_id = c.id`;
+  type Row = Omit<CalendarRecord, keyof CalendarContent> & { content: CalendarContent };
+  const asRecord = ({ content, ...row }: Row): CalendarRecord => ({ ...row, ...content });
+
+  return {
+    async set(name, given, change, expectedVersion = null) {
+      if (!isCalendarName(name)) {
+        throw new CarillonError("CALENDAR_INVALID", `a calendar's name cannot be ${JSON.stringify(name)}`, {
+          hint: calendarNameHint,
+        });
+      }
+      const content = calendarContent(given);
+      const now = Math.round(change.nowMs);
+      return database.persist(() =>
+        database.transaction(async (client) => {
+          // Creating first and locking then lets two that make it at once agree on who was first.
+          await client.query(`insert into ${s}.calendar (name, version) values ($1, 0) on conflict (name) do nothing`, [
+            name,
+          ]);
+          const { rows } = await client.query(
+            `select id, version, removed_ms from ${s}.calendar where name = $1 for update`,
+            [name],
+          );
+          const row = rows[0] as { id: number; version: number; removed_ms: number | null };
+          // In a statement of its own: one that waited for the lock still has the snapshot from before it.
+          const { rows: present } = await client.query(
+            `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
+            [row.id, row.version],
+          );
+          const there = row.removed_ms === null && row.version > 0;
+          if (expectedVersion !== null && expectedVersion !== (there ? row.version : 0))
+            throw stale(name, expectedVersion, there ? row.version : 0);
+          if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
+            return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
+          const version = row.version + 1;
+          await client.query(`update ${s}.calendar set version = $2, removed_ms = null where id = $1`, [
+            row.id,
+            version,
+          ]);
+          await client.query(
+            `insert into ${s}.calendar_version (calendar_id, version, content, author, reason, changed_ms)
+             values ($1, $2, $3, $4, $5, $6)`,
+            [row.id, version, JSON.stringify(content), change.author, change.reason, now],
+          );
+          const tasks = await users(client, name);
+          const reason = `calendar ${name} is at version ${version}`;
+          for (const task of tasks) await replan(client, task, { ...change, reason });
+          const before = there ? (present[0]?.content as Json) : null;
+          const entry = {
+            atMs: now,
+            who: change.author,
+            act: there ? "edit" : "create",
+            about: "calendar" as const,
+            named: name,
+          };
+          await audited(client, s, { ...entry, before, after: content as unknown as Json, why: change.reason });
+          return { calendar: { name, version, ...content }, changed: true, tasks };
+        }),
+      );
+    },
+
+    async find(name, version) {
+      const [row] = await database.query<Row>(
+        "calendar-find",
+        `${recordSql} where c.name = $1 and c.removed_ms is null and v.version = coalesce($2, c.version)`,
+        [name, version ?? null],
+      );
+      if (!row) throw unknown(name, version);
+      return asRecord(row);
+    },
+
+    async list() {
+      const rows = await database.query<Row>(
+        "calendar-list",
+        `${recordSql} where c.removed_ms is null and v.version = c.version order by c.name`,
+      );
+      return rows.map(asRecord);
+    },
+
+    async remove(name, { author, reason, nowMs }) {
+      await database.transaction(async (client) => {
+        const { rows } = await client.query(
+          `select id, version from ${s}.calendar where name = $1 and removed_ms is null for update`,
+          [name],
+        );
+        const [row] = rows;
+        if (!row) throw unknown(name);
+        const tasks = await users(client, name);
+        if (tasks.length > 0) {
+          const few = tasks.slice(0, 5).join(", ");
+          const more = tasks.length > 5 ? ` and ${tasks.length - 5} more` : "";
+          throw new CarillonError("CALENDAR_USED", `calendar ${name} is used by ${few}${more}`, {
+            hint: "Give them another calendar, or none, first.",
+          });
+        }
+        await client.query(`update ${s}.calendar set removed_ms = $2 where name = $1`, [name, Math.round(nowMs)]);
+        const { rows: present } = await client.query(
+          `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
+          [row.id, row.version],
+        );
+        const entry = { atMs: nowMs, who: author, act: "remove", about: "calendar" as const, named: name };
+        await audited(client, s, { ...entry, before: present[0]?.content as Json, after: null, why: reason });
+      });
+    },
+  };
+}
+
+function stale(name: string, expected: number, version: number): CarillonError {
+  const now = version === 0 ? "is not there" : `is at version ${version}`;
+  return new CarillonError("CALENDAR_STALE", `calendar ${name} ${now}; this change was made from version ${expected}`, {
+    hint: "Read it again, look at what changed, and repeat the change.",
+  });
+}
+
+function missing(name: string): never {
+  throw unknown(name);
+}
+
+function unknown(name: string, version?: number): CarillonError {
+  const which = version === undefined ? "" : ` in version ${version}`;
+  return new CarillonError("CALENDAR_UNKNOWN", `there is no calendar ${JSON.stringify(name)}${which}`, {
+    hint: "See `carillon calendars list`; store it with `carillon calendars set`.",
+  });
+}

@@ -1,0 +1,80 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import type { Calendar } from "../../../schedule/calendar.ts";
+import { codeOf } from "../../../task/release.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import type { TaskRecord } from "../../../task/task-record.ts";
+import { auditedEdit } from "../access/audit.ts";
+import { settleGates } from "../claims/gates.ts";
+import { withdraw } from "../claims/withdraw.ts";
+import { notifySql } from "../cluster/signals.ts";
+import { rehang } from "../rehang.ts";
+import { markApplied } from "./applied.ts";
+import { gateOf } from "./new-tasks.ts";
+import { accountMissed, accountPaused, planAnew } from "./plan-anew.ts";
+import { lockTask, type Tasks } from "./read.ts";
+import { asRecord, type TaskRow } from "./task-rows.ts";
+import { saveUpstream } from "./upstream.ts";
+
+interface Edit {
+  /** The task as it is, locked. */
+  row: TaskRow;
+  definition: TaskDefinition;
+  /** The definition's text, by which two are compared. */
+  text: string;
+  groupId: number;
+  calendar: Calendar | undefined;
+  change: Change;
+}
+
+/** Stores a new version of a task and plans it anew, in the caller's transaction. */
+export async function edit(
+  tasks: Tasks,
+  client: SqlClient,
+  { row, definition, text, groupId, calendar, change }: Edit,
+): Promise<TaskRecord> {
+  const { s } = tasks;
+  const now = Math.round(change.nowMs);
+  const version = row.version + 1;
+  const { gate, limit } = gateOf(definition);
+  await withdraw(client, s, row.id, now, "edited");
+  await accountMissed(tasks, client, { row, now, reason: "edited before it could be planned" });
+  await accountPaused(tasks, client, row, now);
+  await client.query(
+    `update ${s}.task set version = $2, group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
+            changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end, code = $9, code_version = $2 where id = $1`,
+    [row.id, version, groupId, JSON.stringify(definition), text, gate, limit, now, codeOf(definition)],
+  );
+  await client.query(
+    `insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms) values ($1, $2, $3, $4, $5, $6)`,
+    [row.id, version, JSON.stringify(definition), change.author, change.reason, now],
+  );
+  await markApplied(client, s, row.id, version, change);
+  const paused = row.paused_ms !== null && row.deleted_ms === null;
+  await client.query(`update ${s}.plan set version = $2, paused = $3 where task_id = $1`, [row.id, version, paused]);
+  if (definition.after ?? row.definition.after) await saveUpstream(client, s, row.id, definition);
+  if (row.version > 0) await rehang(client, s, row.id);
+  if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
+  const nextSlotMs = await planAnew(client, s, { row, definition, calendar, paused, nowMs: change.nowMs });
+  await settleGates(client, s, [row.id], change.nowMs, false);
+  await auditedEdit(client, s, row, { definition, text }, change);
+  await client.query(`select ${notifySql(s, "'tasks'")}`);
+  return asRecord({
+    ...row,
+    version,
+    group_id: groupId,
+    definition,
+    changed_ms: now,
+    next_slot_ms: nextSlotMs,
+    bundle: change.bundle ?? row.bundle,
+    deleted_ms: null,
+    paused_ms: paused ? row.paused_ms : null,
+  });
+}
+
+/** Plans a task anew without a change of its own, as after one of its calendar. */
+export async function replan(tasks: Tasks, client: SqlClient, name: string, change: Change): Promise<void> {
+  const row = await lockTask(client, tasks.s, name);
+  const { definition, definition_text: text, group_id: groupId } = row;
+  const calendar = await tasks.calendars.in(client, definition, false);
+  await edit(tasks, client, { row, definition, text, groupId, calendar, change });
+}

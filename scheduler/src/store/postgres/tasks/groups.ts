@@ -1,0 +1,104 @@
+import { CarillonError } from "../../../base/errors.ts";
+import { type GroupRecord, type GroupStore, waitingMost } from "../../../task/group-store.ts";
+import { audited } from "../access/audit.ts";
+import { prioritiesSql } from "../claims/ready.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+import { runState } from "../states.ts";
+import type { Tasks } from "./read.ts";
+
+interface Row extends Omit<GroupRecord, "changed"> {
+  atMs: number | null;
+  by: string | null;
+  why: string | null;
+}
+
+export function groupStore(database: Database): GroupStore {
+  const s = database.schema;
+  return {
+    async list(nowMs) {
+      const rows = await database.query<Row>(
+        "",
+        `select g.name, l.most as limit, c.changed_ms as "atMs", c.author as by, c.reason as why,
+                (select count(*)::int from ${s}.task t where t.group_id = g.id and t.deleted_ms is null) as tasks,
+                (select count(*)::int from ${s}.session o
+                 where o.ended_ms is null and coalesce(o.capacity, 1) > 0 and g.name = any (o.groups)) as workers,
+                (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = g.id) as claimed,
+                (select count(*)::int from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+                   select 1 from ${s}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority
+                   and due_ms <= $1 order by due_ms limit ${waitingMost}) r) as waiting
+         from ${s}.worker_group g left join ${s}.group_limit l on l.group_id = g.id
+           left join lateral (select * from ${s}.group_limit_change where group_id = g.id order by id desc limit 1) c on true
+         order by g.name`,
+        [Math.round(nowMs)],
+      );
+      return rows.map(({ atMs, by, why, ...row }) => ({
+        ...row,
+        changed: atMs === null ? null : { atMs, by: by ?? "", why: why ?? "" },
+      }));
+    },
+
+    limit(name, most, change) {
+      return database.persist(() =>
+        database.transaction(async (client) => {
+          const { rows } = await client.query(
+            `select g.id, l.most from ${s}.worker_group g left join ${s}.group_limit l on l.group_id = g.id
+             where g.name = $1 for no key update of g`,
+            [name],
+          );
+          const [group] = rows;
+          if (!group) throw unknown(name);
+          // Read under the lock by which changes follow one another; the row of the limit is the claims' own.
+          if ((group.most ?? null) === most) return { changed: false };
+          if (most === null) await client.query(`delete from ${s}.group_limit where group_id = $1`, [group.id]);
+          else
+            await client.query(
+              `insert into ${s}.group_limit (group_id, most) values ($1, $2)
+               on conflict (group_id) do update set most = excluded.most`,
+              [group.id, most],
+            );
+          await client.query(
+            `insert into ${s}.group_limit_change (group_id, most, author, reason, changed_ms) values ($1, $2, $3, $4, $5)`,
+            [group.id, most, change.author, change.reason, Math.round(change.nowMs)],
+          );
+          await client.query(`select ${notifySql(s, `'ready ${Math.round(change.nowMs)}'`)}`);
+          await audited(client, s, {
+            atMs: change.nowMs,
+            who: change.author,
+            act: "limit",
+            about: "group",
+            named: name,
+            why: change.reason,
+            before: (group.most as number | null) ?? null,
+            after: most,
+          });
+          return { changed: true };
+        }),
+      );
+    },
+  };
+}
+
+/** The group's number. The group is made where there is none of this name. */
+export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
+  const { database, s, groups } = tasks;
+  const known = groups.get(name);
+  if (known !== undefined) return known;
+  const [row] = await database.query<{ id: number }>(
+    "task-group",
+    `with made as (insert into ${s}.worker_group (name) select $1
+                   where not exists (select from ${s}.worker_group where name = $1)
+                   on conflict do nothing returning id)
+     select id from made union all select id from ${s}.worker_group where name = $1`,
+    [name],
+  );
+  // Another node made it between this statement's snapshot and its insert.
+  if (!row) return groupNumber(tasks, name);
+  groups.set(name, row.id);
+  return row.id;
+}
+
+const unknown = (name: string) =>
+  new CarillonError("GROUP_UNKNOWN", `there is no group ${JSON.stringify(name)}`, {
+    hint: "A group is there once a task or a worker names it. See `carillon groups list`.",
+  });

@@ -1,0 +1,346 @@
+import { CarillonError, messageOf } from "../../../base/errors.ts";
+import type { HistoryStore, SlotRange, SlotRecord } from "../../../slots/history-store.ts";
+import type { Database } from "../database.ts";
+import { type Maker, makerOf } from "../roles.ts";
+import { slotOutcome } from "../states.ts";
+
+const dayMs = 86_400_000;
+/** A node that was away for this long still finds a partition for what it writes. */
+const defaultDaysAhead = 7;
+/** Where another role drops old days, it does so daily: what is older than that has been forgotten. */
+const dropLateDays = 2;
+/** Slots caught up after an outage lie in the past; days before these are made when a slot needs one. */
+const ledgerDaysBack = 3;
+
+/** Partitioned tables: the column of the time, and the days each needs before today: the ledger takes slots of the past. */
+const partitioned = {
+  slot: { by: "slot_ms", daysBack: ledgerDaysBack },
+  run_history: { by: "ended_ms", daysBack: 1 },
+  attempt: { by: "ended_ms", daysBack: 1 },
+  late_result: { by: "at_ms", daysBack: 1 },
+  run_log: { by: "at_ms", daysBack: 1 },
+  dead_letter: { by: "ended_ms", daysBack: 1 },
+  run_trace: { by: "ended_ms", daysBack: 1 },
+} as const;
+const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
+
+/** The partition that holds every day of its table, where the store was opened with `partitions: "one"`. */
+const wholeOf = (table: string) => `${table}_all`;
+
+/** Whoever has read a table in a transaction that stays open is waited for no longer: other work waits behind this. */
+const defaultDetachMostMs = 30_000;
+/** The server lets the next node at it when one vanished in its turn; longer than a turn takes. */
+const turnMost = "1h";
+const cancelled = "57014";
+const dependedOn = "2BP01";
+
+/** From where a run comes is asked when it is claimed. */
+const originsKeptMs = 7 * dayMs;
+
+/**
+ * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
+ * dropped, each under the lightest lock that does it, so running nodes are not held up.
+ */
+export function historyStore(database: Database, detachMostMs = defaultDetachMostMs): HistoryStore {
+  const history = { database, detachMostMs };
+  return {
+    rotate: (nowMs, keepMs, daysAhead) => rotate(history, nowMs, keepMs, daysAhead),
+    slots: (taskId, fromMs, toMs, limit) => slotsOf(database, taskId, fromMs, toMs, limit),
+  };
+}
+
+interface History {
+  database: Database;
+  /** How long a detachment waits for transactions that have read the table. */
+  detachMostMs: number;
+}
+
+async function rotate(
+  history: History,
+  nowMs: number,
+  keepMs: number | null,
+  daysAhead = defaultDaysAhead,
+): Promise<{ created: string[]; dropped: string[] }> {
+  const { database } = history;
+  const s = database.schema;
+  const today = Math.floor(nowMs / dayMs);
+  const present = await database.query<Partition>("history-partitions", partitionsSql, [s]);
+  const names = new Set(present.map(({ name }) => name));
+  if (inOnePiece(names)) {
+    if (keepMs !== null) await deleteOld(database, nowMs, keepMs);
+    return { created: [], dropped: [] };
+  }
+  const wanted = Object.entries(partitioned).flatMap(([table, { daysBack }]) =>
+    daysBetween(today - daysBack, today + daysAhead).map((day) => dayOfTable(table, day)),
+  );
+  const missing = wanted.filter(({ name }) => !names.has(name));
+  let maker: Maker | undefined;
+  if (missing.length > 0) maker = await makerOf(database);
+  if (maker && !maker.may) reportMissing(database, missing, today, maker);
+  const created = maker?.may ? await attach(database, missing) : [];
+  if (keepMs === null) return { created, dropped: [] };
+  const lastKept = Math.min(Math.floor((nowMs - keepMs) / dayMs), today - ledgerDaysBack);
+  const isOld = ({ table, name }: Partition) => table in partitioned && (dayOf(name) ?? lastKept) < lastKept;
+  const detached = await database.query<Partition>("history-detached", detachedSql, [s]);
+  const old = [...present, ...detached].filter(isOld);
+  if (old.length > 0) maker ??= await makerOf(database);
+  const dropped: string[] = [];
+  if (maker?.may) dropped.push(...(await dropOld(history, isOld)));
+  else if (old.some(({ name }) => (dayOf(name) ?? lastKept) < lastKept - dropLateDays)) reportKept(database, maker);
+  await deleteUnpartitioned(database, nowMs, keepMs);
+  return { created, dropped };
+}
+
+/** Of the tables that are not partitioned. */
+async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: number): Promise<void> {
+  const s = database.schema;
+  await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
+    Math.round(nowMs - keepMs),
+  ]);
+  await database.query("history-origins-drop", `delete from ${s}.run_origin where created_ms < $1`, [
+    Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
+  ]);
+  await database.query("history-spans-drop", `delete from ${s}.run_span where created_ms < $1`, [
+    Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
+  ]);
+  await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
+    Math.round(nowMs - keepMs),
+  ]);
+  await database.query("history-operations-drop", `delete from ${s}.operation where ended_ms < $1`, [
+    Math.round(nowMs - keepMs),
+  ]);
+}
+
+const inOnePiece = (partitions: Set<string>): boolean => partitions.has(wholeOf("slot"));
+
+/** A history in one piece: makes it. For a store that its opener alone uses, so nobody else makes partitions meanwhile. */
+export async function makeWhole(database: Database): Promise<void> {
+  const s = database.schema;
+  const texts = tables.map(
+    (table) => `create table if not exists ${s}.${wholeOf(table)} partition of ${s}.${table} default;`,
+  );
+  await database.transaction((client) => client.query(texts.join("\n")));
+}
+
+/** A history in one piece: retention deletes rows where days are dropped otherwise. */
+async function deleteOld(database: Database, nowMs: number, keepMs: number): Promise<void> {
+  const s = database.schema;
+  const floorMs = Math.floor((nowMs - keepMs) / dayMs) * dayMs;
+  for (const table of tables)
+    await database.query(`history-${table}-delete`, `delete from ${s}.${table} where ${partitioned[table].by} < $1`, [
+      floorMs,
+    ]);
+  await deleteUnpartitioned(database, nowMs, keepMs);
+}
+
+/** @throws STORE_PARTITIONS: today's are missing; where only later ones are, it is logged */
+function reportMissing(database: Database, missing: DayOfTable[], today: number, maker: Maker): void {
+  const ahead = missing.filter(({ day }) => day >= today);
+  if (ahead.length === 0) return;
+  const error = partitionsMissing(ahead, maker);
+  const daysLeft = Math.min(...ahead.map(({ day }) => day)) - today;
+  if (daysLeft === 0) throw error;
+  const { code, hint } = error;
+  database.log.warn({ code, hint, daysLeft }, error.message);
+}
+
+function reportKept(database: Database, { owner = "the owner of the schema" }: Partial<Maker> = {}): void {
+  const hint = `Run \`carillon migrate\` as ${owner}, daily: it drops what is past the retention of the live nodes.`;
+  database.log.warn({ hint }, "history past its retention is kept: this role may not drop it");
+}
+
+function partitionsMissing(missing: DayOfTable[], { role, owner }: Maker): CarillonError {
+  const named = `${missing[0]?.name}${missing.length > 1 ? ` and ${missing.length - 1} more` : ""}`;
+  return new CarillonError(
+    "STORE_PARTITIONS",
+    `partitions for history are missing (${named}), and role ${role} may not make them`,
+    { hint: `Run \`carillon migrate\` as ${owner}, daily: it makes them ahead.` },
+  );
+}
+
+async function slotsOf(
+  database: Database,
+  taskId: number,
+  fromMs: number,
+  toMs: number,
+  limit: number,
+): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }> {
+  const s = database.schema;
+  const slots = await database.query<SlotRecord>(
+    "history-slots",
+    `select slot_ms as "slotMs", case outcome when ${slotOutcome.run} then 'run' when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome,
+            run_id as "runId", reason, term, accepted_ms as "acceptedMs"
+     from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms <= $3 order by slot_ms desc limit $4`,
+    [taskId, Math.floor(fromMs), Math.ceil(toMs), limit],
+  );
+  const ranges = await database.query<SlotRange>(
+    "history-ranges",
+    `select from_ms as "fromMs", to_ms as "toMs", version, slots,
+            case outcome when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome, reason
+     from ${s}.slot_range where task_id = $1 and to_ms >= $2 and from_ms <= $3 order by to_ms desc limit $4`,
+    [taskId, Math.floor(fromMs), Math.ceil(toMs), limit],
+  );
+  return { slots, ranges };
+}
+
+/**
+ * One node at a time: two that detach the same partition would make each other fail. The lock is a transaction's, which a pooler
+ * keeps together; it holds nothing that a detachment waits for.
+ */
+async function dropOld(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
+  const holder = await history.database.connect();
+  try {
+    await holder.query(`begin; set local idle_in_transaction_session_timeout = '${turnMost}'`);
+    // Without values: a statement with values would keep its snapshot until the next one, and a detachment would wait for that.
+    const name = holder.escapeLiteral(`${history.database.schema} retention`);
+    const { rows: turn } = await holder.query(`select pg_try_advisory_xact_lock(hashtext(${name})) as mine`);
+    const dropped = turn[0]?.mine ? await dropAll(history, isOld) : [];
+    await holder.query("rollback");
+    return dropped;
+  } finally {
+    await holder.end();
+  }
+}
+
+/**
+ * Detaches outside a transaction, as PostgreSQL demands of it: readers and writers of the other days go on meanwhile. A
+ * detachment that a crash or a long reader left half done is finished, since it stands in the way of every later one of its
+ * table. A day whose process died between the two is found by its name.
+ */
+async function dropAll(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
+  const { database, detachMostMs } = history;
+  const s = database.schema;
+  const dropped: string[] = [];
+  const left = await database.query<Partition>("history-detached", detachedSql, [s]);
+  for (const { name } of left.filter(isOld)) if (await drop(history, name)) dropped.push(name);
+  const present = await database.query<Partition>("history-partitions", partitionsSql, [s]);
+  const kept = new Set<string>();
+  for (const { table, name, pending } of present.filter(isOld)) {
+    if (kept.has(table)) continue;
+    const how = pending ? "finalize" : "concurrently";
+    try {
+      await database.limited(`alter table ${s}.${table} detach partition ${s}.${name} ${how}`, detachMostMs);
+    } catch (error) {
+      if (codeOf(error) !== cancelled) throw error;
+      keptForNow(database, name, error);
+      kept.add(table);
+      continue;
+    }
+    if (await drop(history, name)) dropped.push(name);
+  }
+  return dropped;
+}
+
+/**
+ * A detached one, unless somebody has made it a partition again: under the lock of those who do. What cannot go, such as one
+ * that a view of somebody's reads, holds nothing else up.
+ */
+async function drop({ database, detachMostMs }: History, name: string): Promise<boolean> {
+  const table = `${database.schema}.${name}`;
+  try {
+    return await database.transaction(async (client) => {
+      await client.query(`set local statement_timeout = ${detachMostMs}`);
+      await client.query("select pg_advisory_xact_lock(hashtext($1))", [table]);
+      const { rows } = await client.query("select from pg_class where oid = to_regclass($1) and not relispartition", [
+        table,
+      ]);
+      if (rows.length > 0) await client.query(`drop table ${table}`);
+      return rows.length > 0;
+    });
+  } catch (error) {
+    if (codeOf(error) !== cancelled && codeOf(error) !== dependedOn) throw error;
+    keptForNow(database, name, error);
+    return false;
+  }
+}
+
+function keptForNow(database: Database, partition: string, error: unknown): void {
+  const why = codeOf(error) === cancelled ? "a transaction that has read it is open" : "something depends on it";
+  const fields = { partition, error: messageOf(error) };
+  database.log.warn(fields, `history past its retention is kept for now: ${why}`);
+}
+
+const codeOf = (error: unknown) => (error as { code?: unknown }).code;
+
+interface Partition {
+  table: string;
+  name: string;
+  /** Its detachment began and did not end. */
+  pending: boolean;
+}
+
+const partitionsSql = `
+  select p.relname as table, c.relname as name, i.inhdetachpending as pending from pg_inherits i
+  join pg_class c on c.oid = i.inhrelid join pg_class p on p.oid = i.inhparent
+  where p.relnamespace = to_regnamespace($1)
+  order by i.inhdetachpending desc, c.relname`;
+
+/** Tables that are called as days of ours are, and are no partitions. */
+const detachedSql = `
+  select substring(c.relname from '^(.*)_\\d{8}$') as table, c.relname as name, false as pending from pg_class c
+  where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
+  order by c.relname`;
+
+/** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
+export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
+  const today = Math.floor(nowMs / dayMs);
+  const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
+  for (const day of days) if (day >= today - ledgerDaysBack && day <= today + defaultDaysAhead) days.delete(day);
+  const inOrder = [...days].sort((a, b) => a - b);
+  await attach(
+    database,
+    inOrder.map((day) => dayOfTable("slot", day)),
+  );
+}
+
+/** So many in one transaction: each is some five locks, of which the server has some thousands for everybody. */
+const madeAtOnce = 100;
+
+/** Under locks that hold up no reader or writer. @returns the names of those that were made @throws STORE_PARTITIONS */
+async function attach(database: Database, missing: DayOfTable[]): Promise<string[]> {
+  const s = database.schema;
+  const made: string[] = [];
+  for (let at = 0; at < missing.length; at += madeAtOnce) {
+    const wanted = missing.slice(at, at + madeAtOnce);
+    const names = await database.transaction(async (client) => {
+      // Two nodes may start at once; the locks, taken in one order, make the second one find the first one's work.
+      await client.query("select pg_advisory_xact_lock(hashtext(name)) from unnest($1::text[]) as name", [
+        wanted.map(({ name }) => `${s}.${name}`),
+      ]);
+      const { rows } = await client.query(partitionsSql, [s]);
+      const present = new Set(rows.map(({ name }) => name as string));
+      if (inOnePiece(present)) return [];
+      const left = wanted.filter(({ name }) => !present.has(name));
+      if (left.length === 0) return [];
+      const maker = await makerOf(database, client);
+      if (!maker.may) throw partitionsMissing(left, maker);
+      const texts = left.map(
+        ({ table, day, name }) => `
+          create table if not exists ${s}.${name} (like ${s}.${table} including all);
+          alter table ${s}.${table} attach partition ${s}.${name} for values from (${day * dayMs}) to (${(day + 1) * dayMs});`,
+      );
+      await client.query(`set local lock_timeout = '2s'; ${texts.join("")}`);
+      return left.map(({ name }) => name);
+    });
+    made.push(...names);
+  }
+  return made;
+}
+
+const daysBetween = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+/** A partition that there is to be. */
+interface DayOfTable {
+  table: string;
+  day: number;
+  name: string;
+}
+
+function dayOfTable(table: string, day: number): DayOfTable {
+  return { table, day, name: `${table}_${new Date(day * dayMs).toISOString().slice(0, 10).replaceAll("-", "")}` };
+}
+
+function dayOf(name: string): number | null {
+  const digits = /_(\d{4})(\d\d)(\d\d)$/.exec(name);
+  return digits ? Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) / dayMs : null;
+}

@@ -1,0 +1,98 @@
+import type { Change } from "../../../base/change.ts";
+import { compileSchedule } from "../../../schedule/schedule.ts";
+import { isPaced } from "../../../task/policies.ts";
+import { codeOfText } from "../../../task/release.ts";
+import { definitionText, type TaskDefinition } from "../../../task/task.ts";
+import type { TaskRecord } from "../../../task/task-record.ts";
+import { gates } from "../claims/gates.ts";
+import { notifySql } from "../cluster/signals.ts";
+import type { Database } from "../database.ts";
+
+/** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more places. */
+export function gateOf({ overlap: { policy, limit }, ...parts }: TaskDefinition): {
+  gate: number;
+  limit: number | null;
+} {
+  if (isPaced(parts)) return { gate: gates.paced, limit };
+  return { gate: limit === null ? gates.allow : gates[policy], limit };
+}
+
+/** How long after a run's end the next slot comes, for tasks that are planned so. */
+export function afterEndOf({ schedule }: TaskDefinition): number | null {
+  return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
+}
+
+/**
+ * Creates, in one statement, those tasks whose names the store has never had: version 1 with all that belongs to it.
+ * There is nothing planned to withdraw, and no run that needs a place. Rows are written in the order of their names,
+ * so that nodes that start at once with the same definitions wait for each other and never in a circle.
+ *
+ * @returns what was created; the other names were taken, by a removed task or another node, perhaps just now
+ */
+export async function createTasks(
+  database: Database,
+  definitions: TaskDefinition[],
+  {
+    groupIdOf,
+    change,
+    releaseId,
+  }: { groupIdOf: (definition: TaskDefinition) => number; change: Change; releaseId: number },
+): Promise<TaskRecord[]> {
+  const s = database.schema;
+  const now = Math.round(change.nowMs);
+  const news = definitions
+    .map((definition) => ({
+      definition,
+      text: definitionText(definition),
+      ...gateOf(definition),
+      groupId: groupIdOf(definition),
+      nextSlotMs: compileSchedule(definition.schedule).next(change.nowMs),
+    }))
+    .sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));
+  const rows = await database.query<{ id: number; name: string }>(
+    "task-create",
+    `with given as (
+       select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $11::text[])
+         with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, code, n)),
+     made as (
+       insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms, code, code_version)
+       select name, 1, group_id, text::jsonb, text, gate, gate_limit, $8, $8, code, 1 from given order by n
+       on conflict (name) do nothing returning id, name, definition),
+     versions as (
+       insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms)
+       select id, 1, definition, $9, $10, $8 from made),
+     codes as (
+       insert into ${s}.task_code (task_id, release_id, code, definition_text)
+       select id, $12, code, text from made join given using (name)),
+     put_down as (
+       insert into ${s}.audit (at_ms, who, act, about, named, after, why)
+       select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
+     plans as (
+       insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms)
+       select id, 1, next_slot_ms, after_end_ms from made join given using (name)),
+     places as (
+       insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
+     told as (
+       select ${notifySql(s, "'tasks'")} where exists (select from made))
+     select id, name from made left join told on true`,
+    [
+      news.map(({ definition }) => definition.name),
+      news.map(({ groupId }) => groupId),
+      news.map(({ text }) => text),
+      news.map(({ gate }) => gate),
+      news.map(({ limit }) => limit),
+      news.map(({ nextSlotMs }) => (nextSlotMs === null ? null : Math.round(nextSlotMs))),
+      news.map(({ definition }) => afterEndOf(definition)),
+      now,
+      change.author,
+      change.reason,
+      news.map(({ text }) => codeOfText(text)),
+      releaseId,
+    ],
+  );
+  const byName = new Map(news.map((one) => [one.definition.name, one]));
+  return rows.map(({ id, name }) => {
+    const { definition, groupId, nextSlotMs } = byName.get(name) as (typeof news)[number];
+    return { taskId: id, name, version: 1, definition, groupId, paused: null, changedMs: now, nextSlotMs };
+  });
+}

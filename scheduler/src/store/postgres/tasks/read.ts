@@ -1,0 +1,120 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import type { TaskChange, TaskRecord, VersionRecord } from "../../../task/task-record.ts";
+import { staleTask } from "../../../task/versions.ts";
+import type { Database } from "../database.ts";
+import type { KnownCalendars } from "./calendars.ts";
+import { asRecord, type TaskRow, taskFields, withCalendar } from "./task-rows.ts";
+
+/** What the verbs of one task store share. */
+export interface Tasks {
+  database: Database;
+  s: string;
+  calendars: KnownCalendars;
+  /** Numbers of groups by name: a group keeps its number for ever. */
+  groups: Map<string, number>;
+  /** Is told how many tasks were made. */
+  counted: (made: number) => Promise<void>;
+}
+
+export async function asRecords({ calendars }: Tasks, rows: TaskRow[]): Promise<TaskRecord[]> {
+  const known = await calendars.of(rows.map(({ definition }) => definition));
+  return rows.map((row) => withCalendar(asRecord(row), known.get(row.definition.calendar?.name ?? "")));
+}
+
+/** The task of this name, removed or not. */
+export async function readTask({ database, s }: Tasks, name: string): Promise<TaskRow | undefined> {
+  const [row] = await database.query<TaskRow>(
+    "task-by-name",
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = $1`,
+    [name],
+  );
+  return row;
+}
+
+/** Locks the task and its plan. @throws TASK_UNKNOWN where there never was one */
+export async function lockTask(client: SqlClient, s: string, name: string): Promise<TaskRow> {
+  const { rows } = await client.query(
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = $1 for update of t, p`,
+    [name],
+  );
+  if (!rows[0]) throw unknownTask(name);
+  return rows[0] as unknown as TaskRow;
+}
+
+export async function byName(tasks: Tasks, name: string): Promise<TaskRecord> {
+  const row = await readTask(tasks, name);
+  if (!row || row.deleted_ms !== null) throw unknownTask(name);
+  return (await asRecords(tasks, [row]))[0] as TaskRecord;
+}
+
+export async function byNames(tasks: Tasks, names: string[]): Promise<TaskRecord[]> {
+  const { database, s } = tasks;
+  const rows = await database.query<TaskRow>(
+    "task-by-names",
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = any($1) and t.deleted_ms is null`,
+    [names],
+  );
+  return asRecords(tasks, rows);
+}
+
+export async function byIds(tasks: Tasks, taskIds: number[]): Promise<TaskRecord[]> {
+  const { database, s } = tasks;
+  const rows = await database.query<TaskRow>(
+    "task-by-ids",
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.id = any($1)`,
+    [taskIds],
+  );
+  return asRecords(tasks, rows);
+}
+
+export async function list(tasks: Tasks): Promise<TaskRecord[]> {
+  const { database, s } = tasks;
+  const rows = await database.query<TaskRow>(
+    "task-list",
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.deleted_ms is null order by t.name`,
+  );
+  return asRecords(tasks, rows);
+}
+
+export async function changedSince({ database, s }: Tasks, sinceMs: number): Promise<TaskChange[]> {
+  return database.query<TaskChange>(
+    "task-changed",
+    `select id as "taskId", version, changed_ms as "changedMs" from ${s}.task where changed_ms >= $1`,
+    [Math.round(sinceMs)],
+  );
+}
+
+export async function versions(tasks: Tasks, name: string): Promise<VersionRecord[]> {
+  const { taskId } = await byName(tasks, name);
+  const { database, s } = tasks;
+  return database.query<VersionRecord>(
+    "task-versions",
+    `select version, definition, author, reason, changed_ms as "changedMs" from ${s}.task_version
+         where task_id = $1 order by version desc`,
+    [taskId],
+  );
+}
+
+/** Both versions, who made the present one, and what they differ in. */
+export async function stale(
+  { database, s }: Tasks,
+  name: string,
+  expected: number,
+  client?: SqlClient,
+): Promise<CarillonError> {
+  const text = `select v.version, v.definition, v.author, v.reason, v.changed_ms::float8 as "changedMs"
+                from ${s}.task t join ${s}.task_version v on v.task_id = t.id
+                where t.name = $1 and v.version in (t.version, $2) order by (v.version = t.version) desc`;
+  const rows = client
+    ? (await client.query(text, [name, expected])).rows
+    : await database.query("", text, [name, expected]);
+  const [present, before] = rows as unknown as (VersionRecord | undefined)[];
+  return staleTask(name, expected, present, before);
+}
+
+export function unknownTask(name: string): CarillonError {
+  return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {
+    hint: "See `carillon tasks list`.",
+  });
+}

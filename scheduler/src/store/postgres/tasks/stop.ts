@@ -1,0 +1,102 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import { pause as wait } from "../../../base/clock.ts";
+import type { IsWanted } from "../../../task/task-store.ts";
+import { auditedTask } from "../access/audit.ts";
+import { type Withdrawal, withdraw } from "../claims/withdraw.ts";
+import { notifySql } from "../cluster/signals.ts";
+import { runRecall, runState } from "../states.ts";
+import { markRemoved } from "./applied.ts";
+import { accountMissed, accountPaused } from "./plan-anew.ts";
+import { lockTask, stale, type Tasks, unknownTask } from "./read.ts";
+
+const recallAgainMs = 10;
+
+export async function pause(
+  tasks: Tasks,
+  name: string,
+  change: Change,
+  isWanted?: IsWanted,
+): Promise<{ recalled: number[] }> {
+  const { s } = tasks;
+  const mark = (client: SqlClient, id: number) =>
+    client.query(
+      `update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`,
+      [id, Math.round(change.nowMs), change.author, change.reason],
+    );
+  const { taskId } = await stop(tasks, { name, how: "paused", change, mark, expectedVersion: null, isWanted });
+  return { recalled: await recallClaimed(tasks, taskId) };
+}
+
+export async function remove(
+  tasks: Tasks,
+  name: string,
+  change: Change,
+  expectedVersion: number | null,
+): Promise<{ recalled: number[] }> {
+  const { s } = tasks;
+  const mark = (client: SqlClient, id: number) => markRemoved(client, s, id, change);
+  const { taskId } = await stop(tasks, { name, how: "removed", change, mark, expectedVersion });
+  return { recalled: await recallClaimed(tasks, taskId) };
+}
+
+interface Stop {
+  name: string;
+  how: Extract<Withdrawal, "paused" | "removed">;
+  change: Change;
+  /** Writes in the task's row that it is stopped. */
+  mark: (client: SqlClient, taskId: number) => Promise<unknown>;
+  expectedVersion: number | null;
+  isWanted?: IsWanted | undefined;
+}
+
+/** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
+async function stop(
+  tasks: Tasks,
+  { name, how, change, mark, expectedVersion, isWanted }: Stop,
+): Promise<{ taskId: number }> {
+  const { database, s } = tasks;
+  return database.transaction(async (client) => {
+    const row = await lockTask(client, s, name);
+    if (row.deleted_ms !== null) throw unknownTask(name);
+    if (expectedVersion !== null && expectedVersion !== row.version)
+      throw await stale(tasks, name, expectedVersion, client);
+    if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
+    if (isWanted && !(await isWanted(client))) return { taskId: row.id };
+    const now = Math.round(change.nowMs);
+    await accountMissed(tasks, client, { row, now, reason: `${how} before it could be planned` });
+    await accountPaused(tasks, client, row, now);
+    await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
+    await withdraw(client, s, row.id, now, how);
+    await mark(client, row.id);
+    await auditedTask(client, s, how === "paused" ? "pause" : "remove", row, change);
+    await client.query(`select ${notifySql(s, "'tasks'")}`);
+    return { taskId: row.id };
+  });
+}
+
+/** Asks back what is claimed; passes over rows that someone is writing, and comes again until none is left. */
+async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<number[]> {
+  const recalled = new Set<number>();
+  for (;;) {
+    const rows = await database.query<{ id: number }>(
+      "task-recall",
+      `update ${s}.run set recall = ${runRecall.withdraw}, recall_why = 'its task was stopped' where id = any(array(
+         select id from ${s}.run where task_id = $1 and state = ${runState.claimed} and recall = ${runRecall.none} for update skip locked))
+       returning id`,
+      [taskId],
+    );
+    for (const { id } of rows) recalled.add(id);
+    const open = await database.query<{ id: number; asked: boolean }>(
+      "task-recall-open",
+      `select id, recall > ${runRecall.none} as asked from ${s}.run where task_id = $1 and state = ${runState.claimed} and started_ms is null`,
+      [taskId],
+    );
+    // Also what was asked back before, by a cancellation or a newer run: until it is answered, that may start.
+    for (const { id, asked } of open) if (asked) recalled.add(id);
+    if (open.every(({ asked }) => asked)) break;
+    // Someone ends it in a transaction of their own, which may take its time.
+    await wait(database.clock, recallAgainMs);
+  }
+  if (recalled.size > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);
+  return [...recalled];
+}

@@ -1,0 +1,27 @@
+import { defaultNamespace } from "../../../base/namespace.ts";
+import { likeOf, type OperationFilter } from "../../../run/operations.ts";
+
+/** Whether a name is in one of these namespaces, an array of texts; null: in any. */
+export const inNamespacesSql = (name: string, namespaces: string): string =>
+  `(${namespaces} is null or (case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end) = any(${namespaces}))`;
+
+/**
+ * The numbers of the tasks that a filter names: parameters $1 to $3, as `taskValues` gives them. $2 is JSON: what the name is
+ * like, and the namespaces that it may be in.
+ */
+export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
+  where ($1::text is null or f.name = $1)
+    and ($2::text is null or (f.name like coalesce($2::jsonb->>'like', '%')
+      and ${inNamespacesSql("f.name", "(case when $2::jsonb ? 'in' then array(select jsonb_array_elements_text($2::jsonb->'in')) end)")}))
+    and ($3::text is null or f.group_id = (select id from ${s}.worker_group where name = $3))`;
+
+export const taskValues = ({ task, matching, namespaces, group }: OperationFilter): unknown[] => [
+  task ?? null,
+  matching === undefined && namespaces === undefined
+    ? null
+    : JSON.stringify({
+        ...(matching === undefined ? {} : { like: likeOf(matching) }),
+        ...(namespaces === undefined ? {} : { in: namespaces }),
+      }),
+  group ?? null,
+];

@@ -1,0 +1,40 @@
+import type { Calendar } from "../../../schedule/calendar.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import type { TaskRecord } from "../../../task/task-record.ts";
+
+export interface TaskRow {
+  id: number;
+  name: string;
+  version: number;
+  group_id: number;
+  definition: TaskDefinition;
+  definition_text: string;
+  paused_ms: number | null;
+  paused_by: string | null;
+  paused_why: string | null;
+  deleted_ms: number | null;
+  changed_ms: number;
+  next_slot_ms: number | null;
+  bundle: string | null;
+  applied_version: number | null;
+}
+
+/** A task `t` and its plan `p` as a TaskRow. */
+export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
+                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version`;
+
+export const asRecord = (row: TaskRow): TaskRecord => ({
+  taskId: Number(row.id),
+  name: row.name,
+  version: row.version,
+  definition: row.definition,
+  groupId: row.group_id,
+  paused:
+    row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
+  changedMs: Number(row.changed_ms),
+  nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
+  ...(row.bundle === null ? {} : { bundle: row.bundle }),
+});
+
+export const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>
+  calendar === undefined ? record : { ...record, calendar };

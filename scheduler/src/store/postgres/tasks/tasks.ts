@@ -1,0 +1,44 @@
+import type { TaskStore } from "../../../task/task-store.ts";
+import { takeUpLeft } from "../claims/set-aside.ts";
+import type { Database } from "../database.ts";
+import { growthOfTasks } from "../growth.ts";
+import { KnownCalendars, type Replanning } from "./calendars.ts";
+import { counters, foldCounters } from "./counters.ts";
+import { adoptLeft, save, saveAll } from "./define.ts";
+import { replan } from "./edit.ts";
+import { groupNumber } from "./groups.ts";
+import { byIds, byName, byNames, changedSince, list, type Tasks, versions } from "./read.ts";
+import { forgetReleases, releasesOf } from "./releases.ts";
+import { resume } from "./resume.ts";
+import { pause, remove } from "./stop.ts";
+
+export function taskStore(database: Database): TaskStore & { replan: Replanning } {
+  const tasks: Tasks = {
+    database,
+    s: database.schema,
+    calendars: new KnownCalendars(database),
+    groups: new Map(),
+    counted: growthOfTasks(database),
+  };
+  return {
+    save: (definition, expectedVersion, change) => save(tasks, definition, expectedVersion, change),
+    saveAll: (definitions, change, by) => saveAll(tasks, definitions, change, by),
+    adoptLeft: (graceMs, change) => adoptLeft(tasks, graceMs, change),
+    releasesOf: (name) => releasesOf(database, name),
+    forgetReleases: (beforeMs) => forgetReleases(database, beforeMs),
+    replan: (client, name, change) => replan(tasks, client, name, change),
+    byName: (name) => byName(tasks, name),
+    byNames: (names) => byNames(tasks, names),
+    byIds: (taskIds) => byIds(tasks, taskIds),
+    list: () => list(tasks),
+    changedSince: (sinceMs) => changedSince(tasks, sinceMs),
+    versions: (name) => versions(tasks, name),
+    pause: (name, change, isWanted) => pause(tasks, name, change, isWanted),
+    resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
+    remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
+    takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
+    counters: (taskIds) => counters(database, taskIds),
+    foldCounters: (limit) => foldCounters(database, limit),
+    group: (name) => groupNumber(tasks, name),
+  };
+}

@@ -1,0 +1,199 @@
+import type { Clock } from "../base/clock.ts";
+import { stepMs } from "../cluster/clock-votes.ts";
+
+/** Backwards, smaller differences are made up at this rate, so that store time never runs backwards by them. */
+const slewRate = 0.05;
+/** Quartz drifts by up to 0.1 ms a second, which blunts an old sample. */
+const driftRate = 0.0001;
+/** Timers set by a time that was further behind than this are set again. */
+const tellMs = 0.2;
+/** A sample this old is blunter than a new one would be. */
+const sharpForMs = 3_000;
+
+/** The store's clock as the store reports it to processes that judge its steps. */
+export interface StoreReading {
+  /** Cluster time, epoch milliseconds: the store's clock plus `shiftMs`. */
+  ms: number;
+  /** What the cluster adds to the store's clock; 0 unless that clock stepped and its new time is not adopted. */
+  shiftMs: number;
+  /** Rises with each change of `shiftMs`: the step that comes with a new number is one that the cluster decided. */
+  number: number;
+}
+
+/** A step of the store's clock that this process has seen and that the cluster has not judged yet. */
+export interface HeldStep {
+  /** By how much cluster time would jump if this process followed it; positive: forward. */
+  stepMs: number;
+  /** How far `stepMs` may be too low, ms. */
+  errorMs: number;
+  /** Of the readings that it was seen by. */
+  number: number;
+  /** When it was seen, by this machine's monotonic clock. Another step has another time. */
+  sinceMono: number;
+}
+
+/**
+ * Cluster time as this process knows it: this machine's monotonic clock plus an offset that round trips bound, so a step
+ * of the local wall clock changes nothing. The store read its clock somewhere within a round trip, so each sample gives two
+ * bounds of the offset, and the samples together the narrowest pair that all of them allow. `now` is the lower one: the store's
+ * clock shows at least that, so nothing that waits for a time begins before it. The middle of a round trip, which one
+ * would expect to be nearer, began runs a millisecond early, and five on a busy machine.
+ *
+ * A step of the store's own clock by more than 500 ms is not followed: `now` goes on by the monotonic clock (`held` describes the
+ * step) until a reading comes with a higher number, readings agree again, or `follow` is called. `ClockWatch` decides which.
+ * Readings that are plain numbers are followed at once: they come from a server, which has judged them.
+ */
+export class StoreClock {
+  readonly #clock: Clock;
+  #offset: number;
+  /** As of the last sample. */
+  #least = Number.NEGATIVE_INFINITY;
+  #most = Number.POSITIVE_INFINITY;
+  #sampledAt = Number.NEGATIVE_INFINITY;
+  #slewedAt: number;
+  #sharpening: { ask: () => Promise<number | StoreReading>; atMono: number } | undefined;
+  #stepped: (() => void)[] = [];
+  #number = Number.NEGATIVE_INFINITY;
+  /** When the first reading with `#number` came. */
+  #numberedAt = Number.NEGATIVE_INFINITY;
+  #held: { least: number; most: number; sinceMono: number } | undefined;
+  readonly #holding: (() => void)[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#slewedAt = clock.monotonic();
+    this.#offset = clock.wall() - this.#slewedAt;
+  }
+
+  /** Epoch milliseconds by the store's clock. */
+  now(): number {
+    return this.at(this.#clock.monotonic());
+  }
+
+  /** What it shows when this machine's monotonic clock shows that: now, or a moment ago. */
+  at(mono: number): number {
+    return mono + this.#slewed(mono);
+  }
+
+  /** How far `now` may be behind. */
+  get errorMs(): number {
+    return this.#most - this.#least;
+  }
+
+  /** How far this machine's wall clock is from the store's; positive when the store is ahead. */
+  get wallOffsetMs(): number {
+    return this.now() - this.#clock.wall();
+  }
+
+  /** Milliseconds from now until the store's clock shows `atMs`; 0 when it already does. */
+  until(atMs: number): number {
+    return Math.max(0, atMs - this.now());
+  }
+
+  /** Calls back when the clock stepped, so that timers set by it are set again. */
+  onStep(listener: () => void): void {
+    this.#stepped.push(listener);
+  }
+
+  /** Calls back when a step was seen that is not followed for now. */
+  onHold(listener: () => void): void {
+    this.#holding.push(listener);
+  }
+
+  /** The step that is not followed for now; undefined: there is none. */
+  get held(): HeldStep | undefined {
+    if (!this.#held) return undefined;
+    const { least, most, sinceMono } = this.#held;
+    return { stepMs: least - this.#offset, errorMs: most - least, number: this.#number, sinceMono };
+  }
+
+  /** Follows the step if it is held still: it was this machine's monotonic clock that stood still or ran wrong. */
+  follow({ sinceMono }: HeldStep): void {
+    if (this.#held?.sinceMono !== sinceMono) return;
+    const { least, most } = this.#held;
+    this.#held = undefined;
+    [this.#least, this.#most, this.#offset] = [least, most, least];
+    this.#sampledAt = this.#slewedAt = this.#clock.monotonic();
+    for (const listener of this.#stepped) listener();
+  }
+
+  /** One round trip. */
+  async ask(read: () => Promise<number | StoreReading>): Promise<void> {
+    const began = this.#clock.monotonic();
+    this.sample(began, await read(), this.#clock.monotonic());
+  }
+
+  /** @param ask the store's clock, by a question as short as can be; asked by `sharpen` from now on */
+  sharpenBy(ask: () => Promise<number | StoreReading>): void {
+    this.#sharpening = { ask, atMono: Number.NEGATIVE_INFINITY };
+  }
+
+  /**
+   * Called by whoever is to start something to the millisecond: sees to it that there is a sharp sample. Those of beats are not:
+   * their answers come when their writes are on the disk. A process that starts nothing never asks.
+   */
+  sharpen(): void {
+    const sharpening = this.#sharpening;
+    const mono = this.#clock.monotonic();
+    if (!sharpening || mono - sharpening.atMono < sharpForMs) return;
+    sharpening.atMono = mono;
+    // Unanswered it stays as blunt as it is, and whoever needs the store for more than its time tells of that.
+    this.ask(sharpening.ask).catch(() => undefined);
+  }
+
+  /**
+   * @param beganMono monotonic time before the question
+   * @param reading the store's clock in the answer; a number: epoch milliseconds, followed whatever they are
+   * @param endedMono monotonic time after the answer
+   */
+  sample(beganMono: number, reading: number | StoreReading, endedMono: number): void {
+    const told = typeof reading === "number" ? undefined : reading;
+    const storeMs = told?.ms ?? (reading as number);
+    const [least, most] = [storeMs - endedMono, storeMs - beganMono];
+    const first = this.#sampledAt === Number.NEGATIVE_INFINITY;
+    const driftMs = first ? 0 : (endedMono - this.#sampledAt) * driftRate;
+    const [knownLeast, knownMost] = [this.#least - driftMs, this.#most + driftMs];
+    if (told && !first && told.number <= this.#number) {
+      // Asked before the shift changed, answered after: it is of the former shift.
+      if (told.number < this.#number && beganMono <= this.#numberedAt) return;
+      // A blunt reading that the held step explains as well does not end it.
+      const isHeld = this.#held && least <= this.#held.most && most >= this.#held.least;
+      if (isHeld || least > knownMost + stepMs || most < knownLeast - stepMs) {
+        this.#hold(least, most, endedMono);
+        return;
+      }
+    }
+    if (told && told.number !== this.#number) [this.#number, this.#numberedAt] = [told.number, endedMono];
+    this.#held = undefined;
+    this.#slewed(this.#clock.monotonic());
+    this.#sampledAt = endedMono;
+    // Where they contradict each other by less than a step, more has drifted than quartz does: the new one is right.
+    const agrees = least <= knownMost && most >= knownLeast;
+    this.#least = agrees ? Math.max(least, knownLeast) : least;
+    this.#most = agrees ? Math.min(most, knownMost) : most;
+    const behindMs = this.#least - this.#offset;
+    // Forwards at once, for the store's clock is there already.
+    if (behindMs > 0 || first || behindMs < -stepMs) this.#offset = this.#least;
+    if (behindMs > tellMs || first || behindMs < -stepMs) for (const listener of this.#stepped) listener();
+  }
+
+  #hold(least: number, most: number, mono: number): void {
+    const known = this.#held;
+    if (known && least <= known.most + stepMs && most >= known.least - stepMs) {
+      const agrees = least <= known.most && most >= known.least;
+      known.least = agrees ? Math.max(least, known.least) : least;
+      known.most = agrees ? Math.min(most, known.most) : most;
+      return;
+    }
+    this.#held = { least, most, sinceMono: mono };
+    for (const listener of this.#holding) listener();
+  }
+
+  #slewed(atMono: number): number {
+    const room = (atMono - this.#slewedAt) * slewRate;
+    this.#slewedAt = atMono;
+    if (this.#least < this.#offset && this.#least !== Number.NEGATIVE_INFINITY)
+      this.#offset = Math.max(this.#least, this.#offset - room);
+    return this.#offset;
+  }
+}

@@ -1,0 +1,63 @@
+import { CarillonError } from "../base/errors.ts";
+
+/** One server that a store URL names. */
+export interface Host {
+  /** A name, an address without brackets, or the folder of a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface StoreUrl {
+  /** One or more; the driver's own defaults and environment variables fill in where the URL names none. */
+  readonly hosts: readonly Host[];
+  /** The URL with the first host alone, and without what only Carillon reads: what the driver takes. */
+  readonly url: string;
+}
+
+const defaultPort = 5432;
+/** Every decision of a store is a write, so Carillon always looks for the server that accepts them. */
+const writing = new Set(["any", "read-write", "primary"]);
+
+/**
+ * Reads `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the form of libpq: several hosts, each with a
+ * port or the default; `?host=a,b&port=5432,5433` says the same.
+ * @param option named in errors
+ * @throws OPTION_INVALID with that path
+ */
+export function parseStoreUrl(text: string, option = "store"): StoreUrl {
+  const wrong = (what: string, hint: string) =>
+    new CarillonError("OPTION_INVALID", `${option}: ${what}`, { hint, path: option });
+  const form = "Give a URL such as postgres://user:password@host:5432/database; several hosts are separated by commas.";
+  const [, scheme, user = "", authority = "", rest = ""] =
+    /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
+  // A socket's path, or a form that only the driver knows: it is the driver's to judge.
+  if (scheme === undefined) return { hosts: [], url: text };
+  const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
+  const parameters = new URLSearchParams(query);
+  const attributes = parameters.get("target_session_attrs");
+  if (attributes !== null && !writing.has(attributes))
+    throw wrong(
+      `target_session_attrs cannot be ${JSON.stringify(attributes)}: the store is written to`,
+      "Leave it out, or give read-write: of several hosts Carillon always takes the one that accepts writes.",
+    );
+  const listed = parameters.get("host")?.split(",") ?? authority.split(",");
+  const ports = parameters.get("port")?.split(",") ?? [];
+  if (ports.length > 1 && ports.length !== listed.length)
+    throw wrong(`it names ${listed.length} hosts and ${ports.length} ports`, form);
+  const hosts = listed.map((one, at) => {
+    const [, bracketed, plain = "", own] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(one) ?? [];
+    const host = decodeURIComponent(bracketed ?? plain);
+    const port = Number(ports[at] ?? ports[0] ?? (own || defaultPort));
+    if (listed.length > 1 && host === "") throw wrong(`its host ${at + 1} of ${listed.length} is empty`, form);
+    if (!(port >= 1 && port <= 65_535)) throw wrong(`the port of ${host} is not from 1 to 65535`, form);
+    return { host, port };
+  });
+  if (listed.length === 1 && attributes === null) return { hosts: [], url: text };
+  for (const name of ["target_session_attrs", "host", "port"]) parameters.delete(name);
+  const first = hosts[0] as Host;
+  const place = first.host.startsWith("/") ? "" : first.host.includes(":") ? `[${first.host}]` : first.host;
+  if (place === "") parameters.set("host", first.host);
+  const left = parameters.toString();
+  const url = `${scheme}${user}${place}${place === "" ? "" : `:${first.port}`}${path}${left && `?${left}`}`;
+  return { hosts: listed.length === 1 ? [] : hosts, url };
+}

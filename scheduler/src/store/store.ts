@@ -1,0 +1,61 @@
+import type { AccessStore } from "../access/access-store.ts";
+import type { AuditStore } from "../access/audit.ts";
+import type { SecretStore } from "../access/secrets/secret-store.ts";
+import type { WorkerStore } from "../access/worker-store.ts";
+import type { AlarmStore } from "../alarms/alarm-store.ts";
+import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
+import type { LockStore } from "../cluster/lock-store.ts";
+import type { SessionStore } from "../cluster/session-store.ts";
+import type { SignalStore } from "../cluster/signal-store.ts";
+import type { ClaimStore } from "../run/claim-store.ts";
+import type { DeadLetterStore } from "../run/dead-letters.ts";
+import type { FlowStore } from "../run/flow.ts";
+import type { OperationStore } from "../run/operations.ts";
+import type { RouteStore } from "../run/route-store.ts";
+import type { RunStore } from "../run/run-store.ts";
+import type { HistoryStore } from "../slots/history-store.ts";
+import type { PlanStore } from "../slots/plan-store.ts";
+import type { AppliedStore } from "../task/applied-store.ts";
+import type { CalendarStore } from "../task/calendar-store.ts";
+import type { GroupStore } from "../task/group-store.ts";
+import type { TaskStore } from "../task/task-store.ts";
+import type { AnswerStore } from "./answer-store.ts";
+import type { BrowseStore } from "./browse-store.ts";
+import type { FigureStore } from "./figures.ts";
+import type { StoreReading } from "./store-clock.ts";
+
+/**
+ * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
+ * the store's clock and arrives as an argument. Every method may reject with the STORE_… errors; each one that writes
+ * says what makes it safe to repeat after a lost reply.
+ */
+export interface Store {
+  readonly sessions: SessionStore;
+  readonly tasks: TaskStore;
+  readonly plans: PlanStore;
+  readonly runs: RunStore;
+  readonly claims: ClaimStore;
+  readonly routes: RouteStore;
+  readonly flow: FlowStore;
+  readonly secrets: SecretStore;
+  readonly history: HistoryStore;
+  readonly signals: SignalStore;
+  readonly graceLocks: GraceLockStore;
+  readonly locks: LockStore;
+  readonly deadLetters: DeadLetterStore;
+  readonly operations: OperationStore;
+  readonly calendars: CalendarStore;
+  readonly groups: GroupStore;
+  readonly workers: WorkerStore;
+  readonly alarms: AlarmStore;
+  readonly applied: AppliedStore;
+  readonly figures: FigureStore;
+  readonly browse: BrowseStore;
+  readonly access: AccessStore;
+  readonly audit: AuditStore;
+  readonly answers: AnswerStore;
+  /** Cluster time by the store's clock, for sampling. */
+  clock(): Promise<StoreReading>;
+  /** @param withinMs for what is under way; then it fails as if the store were away. Default 5 s */
+  close(withinMs?: number): Promise<void>;
+}

@@ -1,0 +1,107 @@
+import { CarillonError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { choice, inner, isObject, type Kind, type Shape, stranger, wrong } from "./kinds/kinds.ts";
+
+/** Which ends of a run begin the next one. A cancelled or skipped run begins nothing. */
+export type Ends = "success" | "failure" | "any";
+
+/** What a task comes after, complete and sorted. */
+export interface AfterSpec {
+  tasks: string[];
+  on: Ends;
+}
+
+export type AfterOption = string | string[] | { tasks: string | string[]; on?: Ends };
+
+const ends = ["success", "failure", "any"] as const;
+const upstream = {
+  is: "either",
+  of: [
+    { is: "text", longest: limits.taskNameLength, isName: true },
+    {
+      is: "list",
+      of: { is: "text", longest: limits.taskNameLength, isName: true },
+      most: limits.upstreamTasks,
+    },
+  ],
+} as const satisfies Shape;
+const single = (names: string[]): Json => (names.length === 1 ? (names[0] as string) : names);
+
+export const afterKind: Kind<AfterSpec> = {
+  shape: {
+    is: "either",
+    of: [
+      ...upstream.of,
+      {
+        is: "object",
+        fields: {
+          tasks: { shape: upstream, required: true, description: "The tasks that it comes after.", usual: undefined },
+          on: {
+            shape: { is: "choice", values: ends },
+            required: false,
+            description: "Which of their ends begin a run.",
+            usual: "success",
+          },
+        },
+      },
+    ],
+  },
+  hint: 'For example "fetch", ["fetch", "parse"] or { tasks: "fetch", on: "any" }.',
+  read(given, place) {
+    const { tasks, on = "success", ...rest } = isObject(given) ? given : { tasks: given };
+    const unknown = Object.keys(rest)[0];
+    if (unknown !== undefined) throw stranger(place, unknown, ["tasks", "on"]);
+    // A hole in a list is no name either.
+    const names = typeof tasks === "string" ? [tasks] : Array.isArray(tasks) ? Array.from(tasks) : undefined;
+    if (!names || names.length === 0 || !names.every((one) => typeof one === "string" && one !== ""))
+      throw wrong(place, " must name one task or more", 'For example after: ["fetch", "parse"].');
+    if (new Set(names).size > limits.upstreamTasks)
+      throw wrong(place, ` names ${names.length} tasks`, `${limits.upstreamTasks} are the most.`);
+    return { tasks: [...new Set(names)].sort(), on: choice(ends).read(on, inner(place, "on")) };
+  },
+  write: ({ tasks, on }) => (on === "success" ? single(tasks) : { tasks: single(tasks), on }),
+};
+
+interface Following {
+  name: string;
+  after?: AfterSpec;
+}
+
+/** Each after those that it comes after, as far as they are among these. @throws TASK_INVALID for a circle, naming it */
+export function inOrder<Definition extends Following>(definitions: readonly Definition[]): Definition[] {
+  const byName = new Map(definitions.map((definition) => [definition.name, definition]));
+  const ordered = new Set<Definition>(definitions.filter(({ after }) => !after));
+  // Without recursion: a chain of tasks may be as long as there are tasks.
+  for (const first of definitions) {
+    const path = [{ definition: first, at: 0 }];
+    const within = new Set([first.name]);
+    for (let last = path.at(-1); last; last = path.at(-1)) {
+      const { definition, at } = last;
+      const upstream = ordered.has(definition) ? undefined : definition.after?.tasks[at];
+      if (upstream === undefined) {
+        ordered.add(definition);
+        within.delete(definition.name);
+        path.pop();
+        continue;
+      }
+      last.at += 1;
+      const next = byName.get(upstream);
+      if (!next || ordered.has(next)) continue;
+      if (within.has(upstream)) {
+        const names = path.map((step) => step.definition.name);
+        throw circle([...names.slice(names.indexOf(upstream)), upstream]);
+      }
+      within.add(upstream);
+      path.push({ definition: next, at: 0 });
+    }
+  }
+  return [...ordered];
+}
+
+/** @param names each comes after the next; the last is the first again */
+export const circle = (names: string[]): CarillonError =>
+  new CarillonError("TASK_INVALID", `task ${names[0]}: it would come after itself: ${names.join(" after ")}`, {
+    hint: "Leave out one of these.",
+    path: "after",
+  });

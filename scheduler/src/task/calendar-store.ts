@@ -1,0 +1,30 @@
+import type { Change } from "../base/change.ts";
+import type { Calendar, CalendarContent } from "../schedule/calendar.ts";
+
+export interface CalendarRecord extends Calendar {
+  author: string;
+  reason: string;
+  changedMs: number;
+  /** Names of the tasks that use it. */
+  tasks: string[];
+}
+
+export interface CalendarStore {
+  /**
+   * Stores the calendar, or its next version when it differs; the tasks that use it are planned anew in the same transaction,
+   * as by an edit. Repeatable: an equal one changes nothing.
+   * @param expectedVersion refuse with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default any
+   * @throws CALENDAR_INVALID, CALENDAR_STALE
+   */
+  set(
+    name: string,
+    content: CalendarContent,
+    change: Change,
+    expectedVersion?: number | null,
+  ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
+  /** @param version default: the present one @throws CALENDAR_UNKNOWN */
+  find(name: string, version?: number): Promise<CalendarRecord>;
+  list(): Promise<CalendarRecord[]>;
+  /** @throws CALENDAR_UNKNOWN, CALENDAR_USED */
+  remove(name: string, change: Change): Promise<void>;
+}

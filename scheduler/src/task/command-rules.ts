@@ -1,0 +1,44 @@
+/** What a worker holds against a command whatever its configuration allows. Pure: importers tell of it before there is a worker. */
+
+/** Where programs given without a path are looked up: never in the worker's environment or the task's. */
+export const fixedPath: readonly string[] = [
+  "/usr/local/sbin",
+  "/usr/local/bin",
+  "/usr/sbin",
+  "/usr/bin",
+  "/sbin",
+  "/bin",
+];
+
+const shells = new Set(
+  "sh bash dash ash ksh ksh93 mksh pdksh zsh fish csh tcsh rbash rksh rzsh yash busybox pwsh nu xonsh elvish".split(
+    " ",
+  ),
+);
+
+/** By its name alone: a link of any other name may lead to one. */
+export const isShellName = (file: string): boolean => shells.has(file.slice(file.lastIndexOf("/") + 1));
+
+/** Values by which the C library opens no file: no locale with a path, no zone outside the system's folder of zones. */
+const locale = /^[\w.@:+-]*$/;
+const zone = /^(?!\/)(?!.*\.\.)[\w+,./<>-]*$/;
+
+/** Why a program that is no shell is not given this variable by its task, unless its worker allows the name; undefined: it is. */
+export function whyRefused(name: string, value: string): string | undefined {
+  if (/^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ)$/.test(name))
+    return (name === "TZ" ? zone : locale).test(value) ? undefined : "has a value that can name a file";
+  if (name === "SHELL") {
+    const at = value.lastIndexOf("/");
+    const known = fixedPath.includes(value.slice(0, at)) && isShellName(value.slice(at));
+    return known ? undefined : "is no shell of a system folder";
+  }
+  if (name !== "PATH") return "is not among those that a task may set";
+  const elsewhere = value.split(":").find((folder) => !fixedPath.includes(folder));
+  return elsewhere === undefined ? undefined : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
+}
+
+/** What a worker allows tasks to set: a name, or what names begin with and `*`. */
+export const isEnvPattern = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(text);
+
+export const allowsEnv = (patterns: readonly string[], name: string): boolean =>
+  patterns.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : name === one));

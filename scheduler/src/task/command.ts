@@ -1,0 +1,74 @@
+/** What a task's definition says of the program that it runs. Pure; executors/command/ runs it. */
+import { count, inner, isObject, type Kind, object, text, wrong } from "./kinds/kinds.ts";
+
+/** A program and its arguments, run by a worker whose own configuration allows it. */
+export interface CommandSpec {
+  argv: string[];
+  env?: Record<string, string>;
+  /** "~": the home of the account that it runs as, "/" where that does not exist. Default "/". */
+  cwd?: string;
+  stdin?: string;
+  /** The account that the command belongs to, as a crontab names it. */
+  user?: string;
+  /** Exit codes that are a success; default [0]. */
+  okExitCodes?: number[];
+  /** Those that the task's retry policy tries again; default: all others. The rest fail at once. */
+  retryExitCodes?: number[];
+}
+
+const mostWords = 1_000;
+const mostCodes = 256;
+/** Linux takes no longer argument: 128 KiB with the NUL at its end. */
+const word = text(131_071);
+
+const argv: Kind<string[]> = {
+  shape: { is: "list", of: word.shape, most: mostWords },
+  hint: 'For example { argv: ["/usr/bin/true"] }.',
+  read(given, place) {
+    const words = Array.isArray(given) ? Array.from(given) : [];
+    if (words.length === 0 || words[0] === "" || !words.every((one) => typeof one === "string" && !one.includes("\0")))
+      throw wrong(place, " must be a list of texts, the program first", this.hint);
+    if (words.length > mostWords) throw wrong(place, ` has ${words.length} words`, `Give at most ${mostWords}.`);
+    return words.map((one, at) => word.read(one, inner(place, `[${at}]`)));
+  },
+  write: (kept) => kept,
+};
+
+const env: Kind<Record<string, string>> = {
+  shape: { is: "texts" },
+  hint: 'For example { env: { LANG: "C" } }.',
+  read(given, place) {
+    if (isObject(given) && Object.values(given).every((value) => typeof value === "string"))
+      return { ...given } as Record<string, string>;
+    throw wrong(place, " must hold texts", this.hint);
+  },
+  write: (kept) => kept,
+};
+
+const code = count(0, 255);
+const exitCodes: Kind<number[]> = {
+  shape: { is: "list", of: code.shape, most: mostCodes },
+  hint: "They are 0 to 255, for example [0, 3].",
+  read(given, place) {
+    const isCode = (one: unknown) => Number.isInteger(one) && (one as number) >= 0 && (one as number) <= 255;
+    if (Array.isArray(given) && given.length <= mostCodes && Array.from(given).every(isCode)) return [...given];
+    throw wrong(place, " must be a list of exit codes", this.hint);
+  },
+  write: (kept) => kept,
+};
+
+export const commandKind = object<CommandSpec>(
+  {
+    argv: { kind: argv, required: true, description: "The program and its arguments; no shell reads them." },
+    env: { kind: env, description: "Variables of its environment, beside those that the worker gives." },
+    cwd: { kind: text(4_096), description: "The folder it runs in; `~` is the home of its account. Without it `/`." },
+    stdin: { kind: text(), description: "The text on its standard input." },
+    user: { kind: text(100), description: "The account that the command belongs to, as a crontab names it." },
+    okExitCodes: { kind: exitCodes, description: "Exit codes that are a success; without it 0 alone." },
+    retryExitCodes: {
+      kind: exitCodes,
+      description: "Exit codes that `retry` tries again; without it all that are no success. The rest fail at once.",
+    },
+  },
+  { example: '{ argv: ["/usr/bin/true"] }' },
+);

@@ -1,0 +1,176 @@
+/** What an HTTP task's definition says: which URL is called and how its answer is judged. Pure; http-task/ makes the call. */
+import type { Duration } from "../base/duration.ts";
+import { within } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { choice, count, duration, inner, isObject, json, type Kind, object, wrong } from "./kinds/kinds.ts";
+import { checkSecretName, secretPlaces } from "./secret-names.ts";
+
+/** A status, or a class of them such as "5xx". */
+export type StatusPattern = number | `${1 | 2 | 3 | 4 | 5}xx`;
+
+export interface HttpOptions {
+  /** http: or https:, without user and password. */
+  url: string;
+  /** Default POST. */
+  method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /**
+   * Go to the URL's own origin only. They are kept in the store, readable by whoever can read tasks: for what is not to be read,
+   * write {{secret:NAME}}.
+   */
+  headers?: Record<string, string>;
+  /** A text is sent as it is, anything else as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send none. */
+  body?: unknown;
+  /** Of one request, its answer's body included; default 30 s. */
+  timeout?: Duration;
+  /** What counts as success; default ["2xx"]. */
+  okStatuses?: StatusPattern[];
+  /** What the task's retry policy tries again; default [408, 429, "5xx"]. Any other status fails at once. */
+  retryStatuses?: StatusPattern[];
+  /** How many redirects are followed, each only to where the worker may call; default 0: a redirect is a failure. */
+  redirects?: number;
+}
+
+/** The same as the store keeps it: complete, plain JSON. */
+export interface HttpSpec {
+  url: string;
+  method: NonNullable<HttpOptions["method"]>;
+  headers: Record<string, string>;
+  body?: Json;
+  timeoutMs: number;
+  okStatuses: StatusPattern[];
+  retryStatuses: StatusPattern[];
+  redirects: number;
+}
+
+const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
+export const bodilessMethods: readonly string[] = ["GET", "HEAD", "DELETE"];
+const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** The request's framing, whom it is for, and what the worker itself says of the run. */
+const ownHeaders =
+  /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|proxy-.*|carillon-.*)$/i;
+/** Visible ASCII, spaces and tabs. */
+export const headerValue = /^[\t\x20-\x7e]*$/;
+const mostHeaders = 50;
+const mostStatuses = 100;
+const mostRedirects = 5;
+
+export const matchesStatus = (patterns: readonly StatusPattern[], status: number): boolean =>
+  patterns.some((pattern) => pattern === status || pattern === `${Math.floor(status / 100)}xx`);
+
+const url: Kind<string> = {
+  shape: { is: "text", longest: limits.urlLength, isName: false },
+  hint: `Give a whole one, at most ${limits.urlLength} characters: "https://host/path".`,
+  read(given, place) {
+    const text = typeof given === "string" ? given : "";
+    if (text.length > limits.urlLength || !URL.canParse(text)) throw wrong(place, " is no URL", this.hint);
+    const parsed = new URL(text);
+    if (parsed.protocol !== "http:" && parsed.protocol !== "https:")
+      throw wrong(place, ` cannot begin with ${parsed.protocol}`, "Use http: or https:.");
+    if (parsed.username !== "" || parsed.password !== "")
+      throw wrong(
+        place,
+        " holds a user or password, which logs and lists would show",
+        "Let the receiver check the signature, or put an Authorization header into `headers`.",
+      );
+    parsed.hash = "";
+    return parsed.href;
+  },
+  write: (kept) => kept,
+};
+
+const headers: Kind<Record<string, string>> = {
+  shape: { is: "texts" },
+  hint: 'For example { "X-Tenant": "eu" }.',
+  read(given, place) {
+    if (!isObject(given)) throw wrong(place, " must be an object of texts", this.hint);
+    const entries = Object.entries(given);
+    if (entries.length > mostHeaders) throw wrong(place, " are too many", `Give at most ${mostHeaders}.`);
+    for (const [name, value] of entries) {
+      if (!tokenPattern.test(name) || ownHeaders.test(name))
+        throw wrong(
+          place,
+          ` cannot hold ${JSON.stringify(name)}`,
+          "It is no header's name, or one that the worker sets.",
+        );
+      // A line's end here would begin a header, or a request, of the task's own.
+      if (typeof value !== "string" || !headerValue.test(value) || value.length > limits.urlLength)
+        throw wrong(place, `: the value of ${name} cannot be sent`, "Use printable ASCII on one line.");
+      within(place.path, () => {
+        for (const [, secret = ""] of value.matchAll(secretPlaces)) checkSecretName(secret);
+      });
+    }
+    return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value as string]));
+  },
+  write: (kept) => kept,
+};
+
+const isStatus = (status: unknown): status is StatusPattern =>
+  (Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599) ||
+  (typeof status === "string" && /^[2-5]xx$/.test(status));
+
+const statuses: Kind<StatusPattern[]> = {
+  shape: {
+    is: "list",
+    of: {
+      is: "either",
+      of: [
+        { is: "count", least: 200, most: 599 },
+        { is: "choice", values: ["2xx", "3xx", "4xx", "5xx"] },
+      ],
+    },
+    most: mostStatuses,
+  },
+  hint: 'For example [200, 404, "5xx"].',
+  read(given, place) {
+    if (Array.isArray(given) && given.length > 0 && given.length <= mostStatuses && Array.from(given).every(isStatus))
+      return [...given];
+    throw wrong(place, " must be a list of statuses", this.hint);
+  },
+  write: (kept) => kept,
+};
+
+export const httpKind = object<HttpSpec>(
+  {
+    url: { kind: url, required: true, description: "An http: or https: URL, without user and password." },
+    method: { kind: choice(methods), usual: "POST", description: "The request's method." },
+    headers: {
+      kind: headers,
+      usual: {},
+      description:
+        "Sent to the URL's own origin only. Whoever reads the task reads them: write {{secret:NAME}} for a secret.",
+    },
+    body: {
+      kind: json,
+      description:
+        "A text is sent as it is, anything else as JSON. Without it: the run's payload; GET, HEAD and DELETE send none.",
+    },
+    timeout: {
+      kind: duration(),
+      kept: "timeoutMs",
+      usual: "30s",
+      description: "The time that one request may take, its answer's body included.",
+    },
+    okStatuses: { kind: statuses, usual: ["2xx"], description: "Statuses that are a success." },
+    retryStatuses: {
+      kind: statuses,
+      usual: [408, 429, "5xx"],
+      description: "Statuses that `retry` tries again; any other one fails at once.",
+    },
+    redirects: {
+      kind: count(0, mostRedirects),
+      usual: 0,
+      description: "Redirects that are followed, each only to where the worker may call.",
+    },
+  },
+  {
+    example: '{ url: "https://…" }',
+    together({ method, body }, place) {
+      if (body !== undefined && bodilessMethods.includes(method))
+        throw wrong(inner(place, "body"), `: ${method} sends none`, "Use POST, PUT or PATCH.");
+    },
+  },
+);
+
+/** @throws TASK_INVALID, DURATION_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON */
+export const httpSpec = (task: string, given: HttpOptions): HttpSpec => httpKind.read(given, { task, path: "http" });

@@ -1,0 +1,295 @@
+/**
+ * Kinds of values that a task's option may have. A kind reads what was given, writes what is kept in a file's words, and has a
+ * shape: plain data from which the HTTP contract, the reference table, the words of the command line and the console's fields
+ * are made.
+ */
+import { type Duration, formatDuration, parseDuration } from "../../base/duration.ts";
+import { CarillonError, pathTo, within } from "../../base/errors.ts";
+import { type Json, jsonText, shownValue, sortedJson } from "../../base/json.ts";
+import { meant } from "../../base/nearest.ts";
+import { checkName } from "../names.ts";
+
+/** Where a value stands while it is read. */
+export interface Place {
+  /** Begins the message of an error; undefined: whoever shows the error names the task beside it. */
+  task: string | undefined;
+  /** "retry.attempts" */
+  path: string;
+}
+
+export interface FieldShape {
+  shape: Shape;
+  required: boolean;
+  description: string;
+  /** Of what is left out, as a file writes it; undefined: nothing stands for it. */
+  usual: Json | undefined;
+}
+
+export type Shape =
+  | { is: "duration" }
+  | { is: "count"; least: number; most: number }
+  /** 0 to 1. */
+  | { is: "share" }
+  | { is: "flag" }
+  | { is: "choice"; values: readonly string[] }
+  /** `longest` null: it has no bound of its own. `isName`: not empty. */
+  | { is: "text"; longest: number | null; isName: boolean }
+  /** Texts by name. */
+  | { is: "texts" }
+  | { is: "json" }
+  /** A JSON Schema. */
+  | { is: "schema" }
+  | { is: "schedule" }
+  | { is: "list"; of: Shape; most: number }
+  /** `mergedByEdits`: an edit may leave out also those that are required. */
+  | { is: "object"; fields: Record<string, FieldShape>; mergedByEdits?: true }
+  | { is: "either"; of: readonly Shape[] };
+
+export interface Kind<Kept = unknown> {
+  readonly shape: Shape;
+  /** What can be given. */
+  readonly hint: string;
+  /** @throws TASK_INVALID and what the value's own check throws, with the path */
+  read(given: unknown, place: Place): Kept;
+  write(kept: Kept): Json;
+  /** Of an edit that names some of the fields: the given value with the other fields as they are kept. */
+  merged?(kept: Kept, given: unknown): unknown;
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** "task settle: retry.attempts", as an error begins. */
+export const says = ({ task, path }: Place): string =>
+  task === undefined ? path : path === "" ? `task ${task}` : `task ${task}: ${path}`;
+
+export const inner = ({ task, path }: Place, name: string): Place => ({ task, path: pathTo(path, name) });
+
+/** @param what follows the path, such as " cannot be 5" */
+export const wrong = (place: Place, what: string, hint: string): CarillonError =>
+  new CarillonError("TASK_INVALID", `${says(place)}${what}`, { hint, path: place.path });
+
+const cannotBe = (place: Place, given: unknown, hint: string) => wrong(place, ` cannot be ${shownValue(given)}`, hint);
+
+/** @param place of what should have this part @param names that it has */
+export const stranger = (place: Place, name: string, names: readonly string[]): CarillonError =>
+  new CarillonError("TASK_INVALID", `${says(place)} has no ${JSON.stringify(name)}${meant(name, names)}`, {
+    hint: `It has ${names.join(", ")}.`,
+    path: pathTo(place.path, name),
+  });
+
+const durationHint = 'Give milliseconds or a text such as "250ms", "15m", "1h 30m".';
+
+export const yearMs = 366 * 86_400_000;
+
+/** Kept in milliseconds. */
+export const duration = ({ leastMs = 1, aYearAtMost = false } = {}): Kind<number> => ({
+  shape: { is: "duration" },
+  hint: durationHint,
+  read(given, place) {
+    const ms = within(place.path, () => parseDuration(given as Duration, says(place), leastMs));
+    if (aYearAtMost && ms > yearMs) throw wrong(place, " is longer than a year", "Give at most 366 days.");
+    return ms;
+  },
+  write: formatDuration,
+});
+
+export const count = (least: number, most: number): Kind<number> => ({
+  shape: { is: "count", least, most },
+  hint: `Give a whole number from ${least} to ${most}.`,
+  read(given, place) {
+    if (Number.isInteger(given) && (given as number) >= least && (given as number) <= most) return given as number;
+    throw cannotBe(place, given, this.hint);
+  },
+  write: (kept) => kept,
+});
+
+export const share: Kind<number> = {
+  shape: { is: "share" },
+  hint: "Give 0 to 1.",
+  read(given, place) {
+    if (typeof given === "number" && given >= 0 && given <= 1) return given;
+    throw cannotBe(place, given, this.hint);
+  },
+  write: (kept) => kept,
+};
+
+export const flag: Kind<boolean> = {
+  shape: { is: "flag" },
+  hint: "Give true or false.",
+  read(given, place) {
+    if (typeof given === "boolean") return given;
+    throw cannotBe(place, given, this.hint);
+  },
+  write: (kept) => kept,
+};
+
+export const choice = <const Value extends string>(values: readonly Value[]): Kind<Value> => ({
+  shape: { is: "choice", values },
+  hint: `Give one of ${values.join(", ")}.`,
+  read(given, place) {
+    if (values.includes(given as Value)) return given as Value;
+    throw cannotBe(place, given, this.hint);
+  },
+  write: (kept) => kept,
+});
+
+export const text = (longest: number | null = null): Kind<string> => ({
+  shape: { is: "text", longest, isName: false },
+  hint: longest === null ? "Give a text." : `Give a text of at most ${longest} characters.`,
+  read(given, place) {
+    if (typeof given !== "string") throw wrong(place, " must be a text", `It is a ${typeof given}.`);
+    if (longest === null) return given;
+    if (given.length > longest) throw wrong(place, ` has ${given.length} characters`, this.hint);
+    if (given.includes("\0")) throw wrong(place, " has a NUL in it", this.hint);
+    return given;
+  },
+  write: (kept) => kept,
+});
+
+/** Of a group or the like. */
+export const name = (longest: number): Kind<string> => ({
+  shape: { is: "text", longest, isName: true },
+  hint: `Use 1 to ${longest} letters, digits and . _ : / @ -, the first a letter or digit.`,
+  read(given, place) {
+    within(place.path, () => checkName(says(place), given, longest));
+    return given as string;
+  },
+  write: (kept) => kept,
+});
+
+/** @param most names @param example as the hint writes it */
+export const texts = (most: number, example: string): Kind<Record<string, string>> => ({
+  shape: { is: "texts" },
+  hint: `For example ${example}, at most ${most}.`,
+  read(given, place) {
+    const entries = isObject(given) ? Object.entries(given) : undefined;
+    if (!entries || entries.length > most || !entries.every(([key, value]) => key !== "" && typeof value === "string"))
+      throw wrong(place, " must hold texts", this.hint);
+    return Object.fromEntries(entries) as Record<string, string>;
+  },
+  write: (kept) => kept,
+});
+
+/** Anything that JSON has; undefined is null. */
+export const json: Kind<Json> = {
+  shape: { is: "json" },
+  hint: "Give JSON.",
+  read(given, place) {
+    const written = within(place.path, () => jsonText(given, says(place)));
+    return written === null ? null : (JSON.parse(written) as Json);
+  },
+  write: (kept) => kept,
+};
+
+export interface Field {
+  kind: Kind;
+  description: string;
+  /** Its name in a definition; default: as it is given. */
+  kept?: string;
+  /** Read where none is given. null: kept as null. undefined: left out of what is kept. */
+  usual?: unknown;
+  /** The same, where it depends on the fields before it. */
+  usualOf?: (kept: Record<string, unknown>) => unknown;
+  required?: true;
+}
+
+interface ObjectOptions<Kept> {
+  /** As the hint writes one. */
+  example: string;
+  /** What is no object stands for this field. */
+  alone?: string;
+  /** An edit may name some of the fields only; see `merged`. */
+  mergedByEdits?: true;
+  /** What its fields cannot be together. */
+  together?: (kept: Kept, place: Place) => void;
+}
+
+/** Of JSON, null is a value; of all others that have something usual it is as if nothing were given. */
+const takesNull = ({ shape }: Kind) => shape.is === "json";
+
+export function object<Kept extends object>(
+  fields: Record<string, Field>,
+  { example, alone, mergedByEdits, together }: ObjectOptions<Kept>,
+): Kind<Kept> {
+  const names = Object.keys(fields);
+  const keptName = (one: string) => fields[one]?.kept ?? one;
+  const usualOf = ({ usual, usualOf }: Field, kept: Record<string, unknown>) => (usualOf ? usualOf(kept) : usual);
+  const nowhere: Place = { task: undefined, path: "" };
+  /** As written; undefined: there is none. */
+  const written = (kept: Record<string, unknown>, one: string): Json | undefined => {
+    const value = kept[keptName(one)];
+    const { kind } = fields[one] as Field;
+    return value === undefined || (value === null && !takesNull(kind)) ? undefined : kind.write(value);
+  };
+  const asWritten = ({ kind }: Field, usual: unknown): Json | undefined =>
+    usual === undefined || usual === null ? undefined : kind.write(kind.read(usual, nowhere));
+  const usualTexts = new Map(Object.entries(fields).map(([one, field]) => [one, asWritten(field, field.usual)]));
+  const usualWritten = (one: string, field: Field, kept: Record<string, unknown>): Json | undefined =>
+    field.usualOf ? asWritten(field, field.usualOf(kept)) : usualTexts.get(one);
+  const shape: Shape = {
+    is: "object",
+    fields: Object.fromEntries(
+      Object.entries(fields).map(([one, field]) => [
+        one,
+        {
+          shape: field.kind.shape,
+          required: field.required === true,
+          description: field.description,
+          usual: usualTexts.get(one),
+        },
+      ]),
+    ),
+    ...(mergedByEdits ? { mergedByEdits } : {}),
+  };
+  return {
+    shape: alone === undefined ? shape : { is: "either", of: [(fields[alone] as Field).kind.shape, shape] },
+    hint: `For example ${example}.`,
+    read(given, place) {
+      const isAlone = alone !== undefined && (typeof given !== "object" || given === null);
+      const whole = isAlone ? { [alone]: given } : given;
+      if (!isObject(whole)) throw wrong(place, ` cannot be ${shownValue(given)}: it must be an object`, this.hint);
+      const unknown = Object.keys(whole).find((one) => !names.includes(one));
+      if (unknown !== undefined) throw stranger(place, unknown, names);
+      const kept: Record<string, unknown> = {};
+      for (const [one, field] of Object.entries(fields)) {
+        const at = inner(place, one);
+        const isNone = whole[one] === null && (field.usual !== undefined || field.usualOf) && !takesNull(field.kind);
+        const given = isNone ? undefined : whole[one];
+        const isUsual = given === undefined && !field.required;
+        const value = isUsual ? usualOf(field, kept) : given;
+        if (value === undefined && field.required) throw wrong(at, " is missing", `${this.hint} ${field.kind.hint}`);
+        if (value === undefined) continue;
+        kept[keptName(one)] = isUsual && value === null && !takesNull(field.kind) ? null : field.kind.read(value, at);
+      }
+      together?.(kept as Kept, place);
+      return kept as Kept;
+    },
+    write(given) {
+      const kept = given as Record<string, unknown>;
+      const said: Record<string, Json> = {};
+      for (const [one, field] of Object.entries(fields)) {
+        const value = written(kept, one);
+        if (value === undefined) continue;
+        if (!field.required && sortedJson(value) === sortedJson(usualWritten(one, field, kept) ?? null)) continue;
+        said[one] = value;
+      }
+      const [first, second] = Object.keys(said);
+      return first === alone && second === undefined && alone !== undefined ? (said[alone] as Json) : said;
+    },
+    ...(mergedByEdits
+      ? {
+          merged(kept: Kept, given: unknown) {
+            const said = isObject(given)
+              ? given
+              : alone !== undefined && typeof given !== "object"
+                ? { [alone]: given }
+                : null;
+            if (said === null) return given;
+            const before = names.map((one) => [one, written(kept as Record<string, unknown>, one)]);
+            return { ...Object.fromEntries(before.filter(([, value]) => value !== undefined)), ...said };
+          },
+        }
+      : {}),
+  };
+}

@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { taskOptions as contract } from "../api/contract/task-options.ts";
+import { optionsPage } from "../api/options-page.ts";
+import { readYaml } from "../apply/read.ts";
+import { writeYaml } from "../apply/write.ts";
+import { partsToSet } from "../cli/tasks/parts-to-set.ts";
+import { edited, editedParts, partCalled, reverted } from "./edits.ts";
+import {
+  type OptionName,
+  optionNames,
+  optionRows,
+  type TaskOptions,
+  type TaskPart,
+  type taskOptions,
+  usualWritten,
+} from "./options.ts";
+import { defineTask, definitionText } from "./task.ts";
+import { fieldChanges, givenOptions, readWritten, writtenTask } from "./written.ts";
+
+const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
+
+describe("the table of task options", () => {
+  it("has a row for each option and each part of a definition, and no other", () => {
+    expectTypeOf<OptionName>().toEqualTypeOf<keyof TaskOptions>();
+    expectTypeOf<keyof typeof taskOptions>().toEqualTypeOf<keyof TaskOptions>();
+    expectTypeOf<(typeof taskOptions)[OptionName]["part"]>().toEqualTypeOf<TaskPart>();
+    const parts = optionRows.map(([, { part }]) => part);
+    expect(new Set(parts).size).toBe(parts.length);
+  });
+
+  it("says what the comment of each option's type says", () => {
+    const said = new Map(
+      [...read("options.ts").matchAll(/\/\*\* ([^\n]*) \*\/\n {2}(\w+)\?:/g)].map(([, comment, option]) => [
+        option as string,
+        comment as string,
+      ]),
+    );
+    for (const [option, row] of optionRows) {
+      const usual = usualWritten(row);
+      const isPlain = typeof usual === "string" || typeof usual === "number";
+      const wanted = `${row.description}${isPlain ? ` Default ${JSON.stringify(usual)}.` : ""}`;
+      expect([option, said.get(option)]).toEqual([option, wanted]);
+    }
+  });
+
+  it("is what docs/task-options.md says (npm run build; node scripts/task-options.mjs)", () => {
+    expect(read("../../../docs/task-options.md")).toBe(optionsPage());
+  });
+
+  it("has descriptions of one sentence, versions, and examples that are not as usual", () => {
+    for (const [option, row] of optionRows) {
+      expect([option, row.description]).toEqual([option, expect.stringMatching(/^[A-Z].*\.$/)]);
+      expect([option, row.since]).toEqual([option, expect.stringMatching(/^\d+\.\d+\.\d+$/)]);
+      expect([option, row.example]).not.toEqual([option, usualWritten(row)]);
+    }
+  });
+});
+
+describe.each(optionRows)("%s", (option, row) => {
+  const example = { [option]: row.example };
+  const plain = defineTask("t");
+  const definition = readWritten("t", example);
+  const usual = { [option]: row.usual } as TaskOptions;
+
+  it("is read, and written again, in a file's words", () => {
+    const written = writtenTask(definition);
+    expect(Object.keys(written)).toEqual([option]);
+    expect(definitionText(readWritten("t", written))).toBe(definitionText(definition));
+    const yaml = writeYaml([{ name: "t", written: example }], null);
+    expect(readYaml("t.yaml", yaml)).toMatchObject({ problems: [], tasks: [{ definition }] });
+    expect(fieldChanges(plain, definition).map(({ path }) => path.split(".")[0])).toContain(option);
+  });
+
+  it("is absent from a definition, or as usual, where it is not given", () => {
+    expect([option, row.part in plain]).toEqual([option, row.isAbsent !== true]);
+    if (row.usual !== null) expect(defineTask("t", usual)).toEqual(plain);
+    if (row.nullable) expect(defineTask("t", { [option]: null } as TaskOptions)).toEqual(plain);
+  });
+
+  it("is in the contract, where it can be given and nothing else in its place", () => {
+    const given = JSON.parse(JSON.stringify(givenOptions(definition)));
+    expect(Object.keys(given)).toContain(option);
+    expect(defineTask("t", contract.parse(given) as TaskOptions)).toEqual(definition);
+    expect(contract.safeParse({ [option]: null }).success).toBe(row.nullable === true || row.kind.shape.is === "json");
+  });
+
+  it("is edited by hand where it can be, by its name, and put back", () => {
+    const given = { [option]: givenOptions(definition)[option] } as TaskOptions;
+    if (!row.editable) {
+      expect(() => edited(plain, given)).toThrow(expect.objectContaining({ path: option }));
+      return;
+    }
+    const now = edited(plain, given);
+    expect(now[row.part]).toEqual(definition[row.part]);
+    expect(editedParts(now)).toEqual([row.part]);
+    expect(reverted(now, [row.part])).toEqual(plain);
+    expect([partCalled(option), partCalled(row.part)]).toEqual([row.part, row.part]);
+    expect(partsToSet.split(", ").map((part) => part.split(" ")[0])).toContain(option);
+  });
+
+  it("tells a wrong value with its path", () => {
+    if (row.kind.shape.is === "json") return;
+    const wrong = { [option]: Symbol("wrong") } as unknown as TaskOptions;
+    expect(() => defineTask("t", wrong)).toThrow(
+      expect.objectContaining({ path: expect.stringMatching(new RegExp(`^${option}\\b`)) }),
+    );
+  });
+});
+
+describe("an option that there is not", () => {
+  it.each([
+    ["retires", '; did you mean "retry"?'],
+    ["Timeout", '; did you mean "timeout"?'],
+    ["colour", ""],
+    ["constructor", ""],
+  ])("%s", (option, meant) => {
+    expect(() => defineTask("t", { [option]: 1 } as TaskOptions)).toThrow(
+      expect.objectContaining({
+        message: `task t: there is no option "${option}"${meant}`,
+        path: option,
+        hint: `The options are ${optionNames.join(", ")}.`,
+      }),
+    );
+  });
+
+  it("among the fields of one", () => {
+    expect(() => defineTask("t", { retry: { atempts: 3 } } as never)).toThrow(
+      expect.objectContaining({
+        message: 'task t: retry has no "atempts"; did you mean "attempts"?',
+        path: "retry.atempts",
+      }),
+    );
+  });
+});

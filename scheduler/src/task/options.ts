@@ -1,0 +1,412 @@
+/**
+ * The options of a task, each in one row. From the rows come the check of `defineTask`, the HTTP contract, the written form of
+ * files and exports, `carillon tasks edit`, the console's fields and docs/task-options.md. An option that is added has its types
+ * and its row here, its meaning where it acts, and a test.
+ */
+import type { Duration } from "../base/duration.ts";
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import type { ScheduleSpec } from "../schedule/schedule.ts";
+import type { SlotRuleOptions, SlotRules } from "../schedule/slot-rules.ts";
+import { type AfterOption, type AfterSpec, afterKind } from "./after.ts";
+import { type CommandSpec, commandKind } from "./command.ts";
+import { type HttpOptions, type HttpSpec, httpKind } from "./http.ts";
+import { choice, count, duration, json, type Kind, name, text } from "./kinds/kinds.ts";
+import { scheduleKind } from "./kinds/schedule.ts";
+import { blackoutKind, calendarKind } from "./kinds/slot-rules.ts";
+import { type PayloadSchema, payloadSchemaKind } from "./payload-schema.ts";
+import {
+  labelsKind,
+  limitKind,
+  type MisfirePolicy,
+  misfireKind,
+  type OverlapPolicy,
+  overlapKind,
+  type PolicyParts,
+  type RetryPolicy,
+  rateKind,
+  retryKind,
+  routeKind,
+} from "./policies.ts";
+
+/** A task as the store keeps it: plain JSON, complete, versioned. Absent parts are as usual. */
+export interface TaskDefinition extends SlotRules, PolicyParts {
+  name: string;
+  description: string;
+  group: string;
+  schedule: ScheduleSpec;
+  /** What a run of a slot gets as payload. */
+  slotPayload: Json;
+  payloadSchema?: PayloadSchema;
+  /** 0 (last) to 9 (first). */
+  priority: number;
+  timeoutMs: number | null;
+  retry: RetryPolicy;
+  overlap: OverlapPolicy;
+  misfire: MisfirePolicy;
+  onWorkerLost: "retry" | "fail" | "ask";
+  /** Absent: as usual. */
+  workerLosses?: number;
+  /** How long a claim outlives its worker's session, in case the worker comes back. */
+  graceMs: number;
+  command: CommandSpec | null;
+  http?: HttpSpec;
+  /** Absent: all. Of runs that succeeded no row is kept: see docs/history.md. */
+  history?: "failures";
+  /** The tasks whose ends make its runs; such a task has no schedule of its own. */
+  after?: AfterSpec;
+  /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See edits.ts. */
+  asDefined?: EditedParts;
+}
+
+export type TaskPart = Exclude<keyof TaskDefinition, "name" | "asDefined">;
+export type EditedParts = Partial<Pick<TaskDefinition, TaskPart>>;
+
+/** What can be said of a task. A test holds these comments equal to the rows below. */
+export interface TaskOptions {
+  /** What the task is for. Default "". */
+  description?: string;
+  /** The workers that can run it: those that serve this group. Default "default". */
+  group?: string;
+  /** When its runs are due: a cron in a zone, an interval, one moment, or only when asked. Default "manual". */
+  schedule?: ScheduleSpec;
+  /** The payload of the runs that its schedule makes. */
+  slotPayload?: unknown;
+  /** JSON Schema of its payloads; without it what the schema in code says of itself. */
+  payloadSchema?: object | null;
+  /** Of runs that are due, those of a higher priority are claimed first. Default 5. */
+  priority?: number;
+  /** The time after which an attempt is stopped. */
+  timeout?: Duration | null;
+  /** Tries in all, or the whole policy of tries and pauses. Default 1. */
+  retry?:
+    | number
+    | { attempts: number; backoff?: "fixed" | "exponential"; delay?: Duration; maxDelay?: Duration; jitter?: number };
+  /** What becomes of a run that is due while another of the task is under way. Default "allow". */
+  overlap?: "allow" | "queue" | "skip" | "replace" | { allow: number };
+  /** What becomes of slots that could not be planned, or not be started, in time. Default "fire_once". */
+  misfire?:
+    | "fire_once"
+    | "skip"
+    | "all"
+    | { policy: "fire_once" | "skip" | "all"; after?: Duration; cap?: number; perSecond?: number; waiting?: boolean };
+  /** What becomes of a run whose worker died: another try (at least once), a failure (at most once), or an operator decides. Default "retry". */
+  onWorkerLost?: "retry" | "fail" | "ask";
+  /** With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails. Default 3. */
+  workerLosses?: number;
+  /** How long a claim outlives its worker's session, in case the worker comes back. Default "1s". */
+  grace?: Duration;
+  /** Which ended runs are kept; with `failures` those that succeeded are only counted. Default "all". */
+  history?: "all" | "failures";
+  /** A program that is run in place of a handler, by a worker whose own configuration allows it. */
+  command?: CommandSpec;
+  /** A URL that is called in place of a handler, by a worker whose own configuration allows it. */
+  http?: HttpOptions;
+  /** The days that it runs on, by a stored calendar. */
+  calendar?: SlotRuleOptions["calendar"];
+  /** Times in which its slots do not start. */
+  blackout?: SlotRuleOptions["blackout"];
+  /** Which worker of its group has a run: the first that asks, a chosen one, or each of them. Default "any". */
+  route?:
+    | "any"
+    | "random"
+    | "round-robin"
+    | "least-loaded"
+    | "least-recently-used"
+    | "sticky"
+    | "broadcast"
+    | { hash: "key" }
+    | { pin: string }
+    | { shards: number };
+  /** Only workers that have all of these labels run it; it goes with every `route`. */
+  labels?: Record<string, string>;
+  /** Runs under way at once, of one key and on one worker, beside `overlap`. */
+  limit?: { perKey?: number; perWorker?: number };
+  /** How many runs begin in any span of a length, with `key` of each key. */
+  rate?: { limit: number; per: Duration; key?: boolean } | null;
+  /** Its runs begin when these tasks' runs have ended; of several, once each has a run of the same slot that ended so. */
+  after?: AfterOption | null;
+}
+
+interface Row<Part extends TaskPart> {
+  /** Its name in a definition. */
+  part: Part;
+  kind: Kind;
+  /** What stands for an option that is not given, as it would be given; null: nothing. */
+  usual: unknown;
+  /**
+   * A definition is without the part where it is as usual. Definitions from before there was the option have the same text so:
+   * each new row says it.
+   */
+  isAbsent?: true;
+  /** null takes it away: in code, in a file, by the HTTP API, and `none` on the command line. */
+  nullable?: true;
+  /** What `tasks edit --set` takes, where its shape does not say it. */
+  words?: string;
+  /** In one sentence. */
+  description: string;
+  /** The version that had it first. */
+  since: string;
+  /** Whether it can be edited by hand while the task lives. An edit plans anew what has not been claimed. */
+  editable: boolean;
+  /** As a file writes it. */
+  example: Json;
+}
+
+export type OptionName = keyof TaskOptions;
+export type OptionRow = Row<TaskPart>;
+
+export const taskOptions = {
+  description: {
+    part: "description",
+    kind: text(10_000),
+    usual: "",
+    description: "What the task is for.",
+    since: "0.1.0",
+    editable: true,
+    example: "Settles the day's payments.",
+  },
+  group: {
+    part: "group",
+    kind: name(limits.groupNameLength),
+    usual: "default",
+    description: "The workers that can run it: those that serve this group.",
+    since: "0.1.0",
+    editable: true,
+    example: "reports",
+  },
+  schedule: {
+    part: "schedule",
+    kind: scheduleKind,
+    usual: { type: "manual" },
+    words: "a cron, every 5m, at TIME, manual",
+    description: "When its runs are due: a cron in a zone, an interval, one moment, or only when asked.",
+    since: "0.1.0",
+    editable: true,
+    example: { cron: "0 2 * * *", zone: "Europe/Berlin" },
+  },
+  slotPayload: {
+    part: "slotPayload",
+    kind: json,
+    usual: null,
+    description: "The payload of the runs that its schedule makes.",
+    since: "0.1.0",
+    editable: true,
+    example: { ledger: "eu" },
+  },
+  payloadSchema: {
+    part: "payloadSchema",
+    kind: payloadSchemaKind,
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description: "JSON Schema of its payloads; without it what the schema in code says of itself.",
+    since: "0.1.0",
+    editable: true,
+    example: { type: "object", required: ["ledger"] },
+  },
+  priority: {
+    part: "priority",
+    kind: count(0, 9),
+    usual: 5,
+    description: "Of runs that are due, those of a higher priority are claimed first.",
+    since: "0.1.0",
+    editable: true,
+    example: 9,
+  },
+  timeout: {
+    part: "timeoutMs",
+    kind: duration(),
+    usual: null,
+    nullable: true,
+    description: "The time after which an attempt is stopped.",
+    since: "0.1.0",
+    editable: true,
+    example: "1h",
+  },
+  retry: {
+    part: "retry",
+    kind: retryKind,
+    usual: 1,
+    description: "Tries in all, or the whole policy of tries and pauses.",
+    since: "0.1.0",
+    editable: true,
+    example: { attempts: 5, delay: "2s" },
+  },
+  overlap: {
+    part: "overlap",
+    kind: overlapKind,
+    usual: "allow",
+    description: "What becomes of a run that is due while another of the task is under way.",
+    since: "0.1.0",
+    editable: true,
+    example: "queue",
+  },
+  misfire: {
+    part: "misfire",
+    kind: misfireKind,
+    usual: "fire_once",
+    description: "What becomes of slots that could not be planned, or not be started, in time.",
+    since: "0.1.0",
+    editable: true,
+    example: { policy: "all", cap: 10 },
+  },
+  onWorkerLost: {
+    part: "onWorkerLost",
+    kind: choice(["retry", "fail", "ask"]),
+    usual: "retry",
+    description:
+      "What becomes of a run whose worker died: another try (at least once), a failure (at most once), or an operator decides.",
+    since: "0.1.0",
+    editable: true,
+    example: "fail",
+  },
+  workerLosses: {
+    part: "workerLosses",
+    kind: count(1, 1_000),
+    usual: 3,
+    isAbsent: true,
+    description:
+      'With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails.',
+    since: "0.1.0",
+    editable: true,
+    example: 5,
+  },
+  grace: {
+    part: "graceMs",
+    kind: duration({ leastMs: 0 }),
+    usual: 1_000,
+    description: "How long a claim outlives its worker's session, in case the worker comes back.",
+    since: "0.1.0",
+    editable: true,
+    example: "5s",
+  },
+  history: {
+    part: "history",
+    kind: choice(["all", "failures"]),
+    usual: "all",
+    isAbsent: true,
+    description: "Which ended runs are kept; with `failures` those that succeeded are only counted.",
+    since: "0.1.0",
+    editable: true,
+    example: "failures",
+  },
+  command: {
+    part: "command",
+    kind: commandKind,
+    usual: null,
+    description: "A program that is run in place of a handler, by a worker whose own configuration allows it.",
+    since: "0.1.0",
+    editable: true,
+    example: { argv: ["/usr/bin/rsync", "-a", "/srv/", "backup:/srv/"] },
+  },
+  http: {
+    part: "http",
+    kind: httpKind,
+    usual: null,
+    isAbsent: true,
+    description: "A URL that is called in place of a handler, by a worker whose own configuration allows it.",
+    since: "0.1.0",
+    editable: true,
+    example: { url: "https://billing.example/close", timeout: "10s" },
+  },
+  calendar: {
+    part: "calendar",
+    kind: calendarKind,
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description: "The days that it runs on, by a stored calendar.",
+    since: "0.1.0",
+    editable: true,
+    example: { name: "de", otherwise: "next" },
+  },
+  blackout: {
+    part: "blackout",
+    kind: blackoutKind,
+    usual: [],
+    isAbsent: true,
+    nullable: true,
+    description: "Times in which its slots do not start.",
+    since: "0.1.0",
+    editable: true,
+    example: [{ from: "22:00", to: "06:00", zone: "Europe/Berlin" }],
+  },
+  route: {
+    part: "route",
+    kind: routeKind,
+    usual: "any",
+    isAbsent: true,
+    words: "random, sticky and the like, or JSON",
+    description: "Which worker of its group has a run: the first that asks, a chosen one, or each of them.",
+    since: "0.1.0",
+    editable: true,
+    example: { pin: "atlas" },
+  },
+  labels: {
+    part: "labels",
+    kind: labelsKind,
+    usual: {},
+    isAbsent: true,
+    description: "Only workers that have all of these labels run it; it goes with every `route`.",
+    since: "0.1.0",
+    editable: true,
+    example: { gpu: "a100" },
+  },
+  limit: {
+    part: "limit",
+    kind: limitKind,
+    usual: {},
+    isAbsent: true,
+    description: "Runs under way at once, of one key and on one worker, beside `overlap`.",
+    since: "0.1.0",
+    editable: true,
+    example: { perKey: 2 },
+  },
+  rate: {
+    part: "rate",
+    kind: rateKind,
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description: "How many runs begin in any span of a length, with `key` of each key.",
+    since: "0.1.0",
+    editable: true,
+    example: { limit: 100, per: "1m" },
+  },
+  after: {
+    part: "after",
+    kind: afterKind,
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    words: "TASK,TASK…, JSON with on, or none",
+    description:
+      "Its runs begin when these tasks' runs have ended; of several, once each has a run of the same slot that ended so.",
+    since: "0.1.0",
+    editable: true,
+    example: { tasks: ["fetch", "parse"], on: "any" },
+  },
+} as const satisfies { [Name in OptionName]-?: Row<TaskPart> };
+
+/** Parts without a row, which must be none: the row's `part` names each of them. */
+type PartsWithoutRow = Exclude<TaskPart, (typeof taskOptions)[OptionName]["part"]>;
+true satisfies [PartsWithoutRow] extends [never] ? true : PartsWithoutRow;
+
+export const optionNames = Object.keys(taskOptions) as OptionName[];
+export const optionRows = Object.entries(taskOptions) as [OptionName, OptionRow][];
+
+const rowOf = new Map<string, OptionRow>(Object.entries(taskOptions));
+export const optionRow = (option: string): OptionRow | undefined => rowOf.get(option);
+
+/** Whether null can be given for it: it is taken away, or is JSON's null. */
+export const takesNull = ({ nullable, kind }: OptionRow): boolean => nullable === true || kind.shape.is === "json";
+
+/** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
+export const absentParts: ReadonlySet<TaskPart> = new Set(
+  optionRows.filter(([, { isAbsent }]) => isAbsent).map(([, { part }]) => part),
+);
+
+/** The usual value as a file writes it; null: there is none. */
+export const usualWritten = ({ usual, kind }: OptionRow): Json =>
+  usual === null ? null : kind.write(kind.read(usual, { task: undefined, path: "" }));

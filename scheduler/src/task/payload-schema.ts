@@ -1,0 +1,27 @@
+/**
+ * What a task says of its payloads, as JSON Schema: for forms, for other languages' workers, and for a check before a run is made.
+ * It comes from the schema in code where that can say itself so, or is written.
+ */
+import type { Json } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { isObject, json, type Kind, wrong } from "./kinds/kinds.ts";
+
+export type PayloadSchema = { [name: string]: Json };
+
+export const payloadSchemaKind: Kind<PayloadSchema> = {
+  shape: { is: "schema" },
+  hint: 'A JSON Schema, such as { type: "object", properties: { … } }.',
+  read(given, place) {
+    const schema = json.read(given, place);
+    if (!isObject(schema)) throw wrong(place, " must be an object", this.hint);
+    const { length } = JSON.stringify(schema);
+    if (length > limits.payloadSchemaLength)
+      throw wrong(place, ` has ${length} characters`, `Give at most ${limits.payloadSchemaLength}.`);
+    return schema as PayloadSchema;
+  },
+  write: (kept) => kept,
+};
+
+/** @throws TASK_INVALID */
+export const payloadSchemaOf = (task: string, given: unknown): PayloadSchema =>
+  payloadSchemaKind.read(given, { task, path: "payloadSchema" });

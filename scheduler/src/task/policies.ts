@@ -1,0 +1,283 @@
+import { CarillonError } from "../base/errors.ts";
+import { type Json, shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import type { Random } from "../base/random.ts";
+import type { ScheduleSpec } from "../schedule/schedule.ts";
+import {
+  choice,
+  count,
+  duration,
+  flag,
+  inner,
+  isObject,
+  type Kind,
+  object,
+  type Shape,
+  share,
+  stranger,
+  texts,
+  wrong,
+} from "./kinds/kinds.ts";
+
+export type Route =
+  | { by: "random" | "round-robin" | "least-loaded" | "least-recently-used" | "sticky" | "hash" | "broadcast" }
+  | { by: "pin"; node: string }
+  | { by: "shards"; shards: number };
+
+/** Absent where the task has none, so that tasks without are as they always were. */
+export interface PolicyParts {
+  route?: Route;
+  labels?: Record<string, string>;
+  limit?: { perKey: number | null; perWorker: number | null };
+  rate?: { limit: number; perMs: number; byKey: boolean };
+}
+
+/** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
+export interface OverlapPolicy {
+  policy: "allow" | "queue" | "skip" | "replace";
+  /** How many runs at once; null only with `allow`: any number. */
+  limit: number | null;
+}
+
+/** What becomes of slots that could not be accepted, or not be started, within `afterMs` of their time. */
+export interface MisfirePolicy {
+  policy: "fire_once" | "skip" | "all";
+  afterMs: number;
+  /** `all` only: the newest this many are run, older ones are recorded as missed. */
+  cap: number;
+  /** `all` only: how many of them become due each second; null for all at once. */
+  perSecond: number | null;
+  /** Also of slots that wait for a place; absent: with `skip` alone. */
+  waiting?: boolean;
+}
+
+/** What cannot stand together in one task, whatever of it was edited last. @throws TASK_INVALID */
+export function checkTogether(
+  task: string | undefined,
+  { route, limit, rate }: PolicyParts,
+  overlap: { policy: string; limit: number | null },
+  schedule: ScheduleSpec,
+): void {
+  const refuse = (path: string, what: string, hint: string) =>
+    new CarillonError("TASK_INVALID", `${task === undefined ? "" : `task ${task}: `}${what}`, { hint, path });
+  const counted = limit?.perKey != null ? "limit.perKey" : limit ? "limit.perWorker" : rate ? "rate" : undefined;
+  if (counted && (overlap.policy === "skip" || overlap.policy === "replace")) {
+    throw refuse(
+      counted,
+      `${counted} cannot go with overlap: ${JSON.stringify(overlap.policy)}`,
+      'What finds no place waits for one: use overlap "queue" or { allow: N }.',
+    );
+  }
+  if (route?.by !== "broadcast" && route?.by !== "shards") return;
+  const what = route.by === "broadcast" ? 'route: "broadcast"' : "route: { shards }";
+  if (counted || overlap.limit !== null) {
+    throw refuse(
+      "route",
+      `${what} cannot go with ${counted ?? "an overlap limit"}`,
+      "It makes several runs of one, which all run at once.",
+    );
+  }
+  if (schedule.type === "every" && schedule.mode === "delay") {
+    throw refuse(
+      "route",
+      `${what} cannot go with a fixed delay`,
+      "There is no one end to count from: use cron, or every without mode delay.",
+    );
+  }
+}
+
+/** Its runs begin when there is room for them by a key, a worker or a rate, beside what overlap says. */
+export const isPaced = ({ limit, rate }: PolicyParts): boolean => limit !== undefined || rate !== undefined;
+
+const plainRoutes = ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "broadcast"] as const;
+const routeHint = `Give any, ${plainRoutes.join(", ")}, { hash: "key" }, { pin: "NAME" } or { shards: N }.`;
+const shards = count(1, limits.shards);
+const routeShape = (name: string, description: string, shape: Shape): Shape => ({
+  is: "object",
+  fields: { [name]: { shape, required: true, description, usual: undefined } },
+});
+
+/** `any` is kept as no route. */
+export const routeKind: Kind<Route | undefined> = {
+  shape: {
+    is: "either",
+    of: [
+      { is: "choice", values: ["any", ...plainRoutes] },
+      routeShape("hash", "The worker that the run's key falls to.", { is: "choice", values: ["key"] }),
+      routeShape("pin", "The worker of this name only.", { is: "text", longest: 100, isName: true }),
+      routeShape("shards", "The number of runs that each run is split into.", shards.shape),
+    ],
+  },
+  hint: routeHint,
+  read(given, place) {
+    if (given === "any") return undefined;
+    if (typeof given === "string" && (plainRoutes as readonly string[]).includes(given)) return { by: given } as Route;
+    if (isObject(given) && Object.keys(given).length === 1) {
+      if (given.hash === "key") return { by: "hash" };
+      if ("pin" in given) {
+        if (typeof given.pin === "string" && given.pin !== "") return { by: "pin", node: given.pin };
+        throw wrong(
+          inner(place, "pin"),
+          " must be a worker's name",
+          'For example { pin: "atlas" }; see carillon nodes.',
+        );
+      }
+      if ("shards" in given) return { by: "shards", shards: shards.read(given.shards, inner(place, "shards")) };
+    }
+    throw wrong(place, ` cannot be ${shownValue(given)}`, routeHint);
+  },
+  write(kept): Json {
+    if (kept === undefined) return "any";
+    if (kept.by === "pin") return { pin: kept.node };
+    if (kept.by === "shards") return { shards: kept.shards };
+    return kept.by === "hash" ? { hash: "key" } : kept.by;
+  },
+};
+
+const labelsMost = 20;
+export const labelsKind = texts(labelsMost, '{ gpu: "a100" }');
+
+const runsAtOnce = count(1, 1_000_000);
+
+export const limitKind = object<NonNullable<PolicyParts["limit"]>>(
+  {
+    perKey: { kind: runsAtOnce, usual: null, description: "Runs of one key at once." },
+    perWorker: { kind: runsAtOnce, usual: null, description: "Runs on one worker at once." },
+  },
+  { example: "{ perKey: N } or { perWorker: N }; of a whole task it is overlap: { allow: N }" },
+);
+
+export const rateKind = object<NonNullable<PolicyParts["rate"]>>(
+  {
+    limit: { kind: runsAtOnce, required: true, description: "Runs that may begin in any span of this length." },
+    per: {
+      kind: duration({ leastMs: 100, aYearAtMost: true }),
+      kept: "perMs",
+      required: true,
+      description: "The length of the span.",
+    },
+    key: { kind: flag, kept: "byKey", usual: false, description: "Whether each key has a rate of its own." },
+  },
+  { example: '{ limit: 100, per: "1m" }' },
+);
+
+const pause = duration({ leastMs: 0, aYearAtMost: true });
+const longestPauseMs = 3_600_000;
+
+export const backoffs = ["fixed", "exponential"] as const;
+
+export const retryKind = object<RetryPolicy>(
+  {
+    attempts: { kind: count(1, 1_000), required: true, description: "Tries in all, the first included." },
+    backoff: {
+      kind: choice(backoffs),
+      usual: "exponential",
+      description: "Whether the pause doubles from try to try.",
+    },
+    delay: { kind: pause, kept: "delayMs", usual: "1s", description: "The pause after the first try." },
+    maxDelay: {
+      kind: pause,
+      kept: "maxDelayMs",
+      usualOf: ({ delayMs }) => Math.max(longestPauseMs, delayMs as number),
+      description: "The longest pause; without it an hour, or `delay` where that is longer.",
+    },
+    jitter: {
+      kind: share,
+      usual: 0.2,
+      description: "The part of each pause that is left to chance, so that tries do not come together: 0 none, 1 all.",
+    },
+  },
+  { example: '3 or { attempts: 3, delay: "2s" }', alone: "attempts", mergedByEdits: true },
+);
+
+export const overlapPolicies = ["allow", "queue", "skip", "replace"] as const;
+const places = count(1, 1_000_000);
+
+export const overlapKind: Kind<OverlapPolicy> = {
+  shape: {
+    is: "either",
+    of: [
+      { is: "choice", values: overlapPolicies },
+      {
+        is: "object",
+        fields: {
+          allow: {
+            shape: places.shape,
+            required: true,
+            description: "The number of runs at once; others wait.",
+            usual: undefined,
+          },
+        },
+      },
+    ],
+  },
+  hint: `Give one of ${overlapPolicies.join(", ")}, or { allow: N }.`,
+  read(given, place) {
+    if (!isObject(given)) {
+      const policy = choice(overlapPolicies).read(given, place);
+      return { policy, limit: policy === "allow" ? null : 1 };
+    }
+    const unknown = Object.keys(given).find((name) => name !== "allow");
+    if (unknown !== undefined) throw stranger(place, unknown, ["allow"]);
+    return { policy: "queue", limit: places.read(given.allow, inner(place, "allow")) };
+  },
+  write: ({ policy, limit }) => (policy === "queue" && limit !== 1 ? { allow: limit } : policy),
+};
+
+export const misfirePolicies = ["fire_once", "skip", "all"] as const;
+
+export const misfireKind = object<MisfirePolicy>(
+  {
+    policy: {
+      kind: choice(misfirePolicies),
+      required: true,
+      description: "One run for all late slots, none, or one for each.",
+    },
+    after: {
+      kind: duration({ leastMs: 1_000 }),
+      kept: "afterMs",
+      usual: "10s",
+      description: "How late a slot must be for the policy to hold.",
+    },
+    cap: {
+      kind: count(1, 10_000),
+      usual: 100,
+      description: "With `all`: the newest slots that are run; older ones are recorded as missed.",
+    },
+    perSecond: {
+      kind: count(1, 10_000),
+      usual: null,
+      description: "With `all`: the slots that become due each second; without it all at once.",
+    },
+    waiting: {
+      kind: flag,
+      usualOf: ({ policy }) => (policy === "skip" ? true : undefined),
+      description: "The policy holds for slots that wait for a place of their task, too; as usual with `skip` alone.",
+    },
+  },
+  { example: '"all" or { policy: "all", after: "1m", cap: 10 }', alone: "policy", mergedByEdits: true },
+);
+
+export interface RetryPolicy {
+  /** Tries in all, the first included. */
+  attempts: number;
+  backoff: (typeof backoffs)[number];
+  delayMs: number;
+  /** The longest pause between two tries. */
+  maxDelayMs: number;
+  /** 0 none … 1: the pause is drawn from [pause × (1 − jitter), pause]. */
+  jitter: number;
+}
+
+/**
+ * How long to wait before the next try.
+ * @param attempt the try that just failed, from 1
+ * @returns milliseconds, or null when no try is left
+ */
+export function retryDelay(policy: RetryPolicy, attempt: number, random: Random): number | null {
+  if (attempt >= policy.attempts) return null;
+  // 2^52 × delay stays finite; the cap makes anything above it equal.
+  const grown = policy.backoff === "fixed" ? policy.delayMs : policy.delayMs * 2 ** Math.min(attempt - 1, 52);
+  const pause = Math.min(grown, policy.maxDelayMs);
+  return Math.round(pause * (1 - policy.jitter * random.next()));
+}

@@ -1,0 +1,59 @@
+import type { Calendar } from "../schedule/calendar.ts";
+import type { TaskDefinition } from "./task.ts";
+
+export interface TaskRecord {
+  taskId: number;
+  name: string;
+  version: number;
+  definition: TaskDefinition;
+  groupId: number;
+  paused: { atMs: number; by: string; why: string } | null;
+  changedMs: number;
+  nextSlotMs: number | null;
+  /** Of the task's own calendar, as it is now. */
+  calendar?: Calendar;
+  /** Whose files define it: see applied-store.ts. */
+  bundle?: string;
+}
+
+export interface VersionRecord {
+  version: number;
+  definition: TaskDefinition;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
+/** A release that brings a definition of the task: see release.ts. */
+export interface ReleaseOfTask {
+  name: string;
+  number: number | null;
+  /** The task has this release's definition. */
+  isInForce: boolean;
+  firstMs: number;
+  seenMs: number;
+  /** Processes of it that live. */
+  nodes: string[];
+}
+
+/** A task that was given the definition of another release, since nobody stood behind its own any more. */
+export interface Adopted {
+  task: string;
+  from: string;
+  to: string;
+}
+
+export interface TaskChange {
+  taskId: number;
+  version: number;
+  changedMs: number;
+}
+
+export interface Counters {
+  succeeded: number;
+  failed: number;
+  cancelled: number;
+  skipped: number;
+  missed: number;
+  retried: number;
+}

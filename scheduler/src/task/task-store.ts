@@ -1,0 +1,71 @@
+import type { Change, SqlClient } from "../base/change.ts";
+import type { Release } from "./release.ts";
+import type { TaskDefinition } from "./task.ts";
+import type { Adopted, Counters, ReleaseOfTask, TaskChange, TaskRecord, VersionRecord } from "./task-record.ts";
+
+/** @param client in the transaction of a change that is about to be made */
+export type IsWanted = (client: SqlClient) => Promise<boolean>;
+
+export interface BroughtBy {
+  release: Release;
+  /** How long a release stands behind its definitions after the last of its processes was seen. */
+  graceMs: number;
+}
+
+/** A task as the store has it after a process has brought its definition. */
+export type BroughtTask = TaskRecord & {
+  /** It has the definition of another release, which stays. */
+  isOthers?: true;
+};
+
+export interface TaskStore {
+  /**
+   * Creates the task, or stores a new version when the definition differs; what was planned for the old one and is not
+   * claimed is withdrawn in the same transaction. Repeatable: an equal definition changes nothing.
+   * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: whatever is there
+   */
+  save(
+    definition: TaskDefinition,
+    expectedVersion: number | null,
+    change: Change,
+  ): Promise<{ record: TaskRecord; changed: boolean }>;
+  /**
+   * Stores each as the code of a release says; parts that were edited by hand stay so (see edits.ts), and so does a definition
+   * that another release stands behind, where that counts (see release.ts). Those that the store has never had in one statement
+   * together, a definition changed by a transaction of its own. Repeatable. For a thousand at a time.
+   * @returns their records, in any order
+   */
+  saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
+  /** Gives tasks whose definition nobody has stood behind for `graceMs` the one of the newest release that lives. */
+  adoptLeft(graceMs: number, change: Change): Promise<Adopted[]>;
+  /** Which releases bring a definition of the task, the newest first. */
+  releasesOf(name: string): Promise<ReleaseOfTask[]>;
+  /** Forgets releases that nobody has lived of since then. */
+  forgetReleases(beforeMs: number): Promise<void>;
+  /** @throws TASK_UNKNOWN */
+  byName(name: string): Promise<TaskRecord>;
+  /** Those that exist and are not removed. */
+  byNames(names: string[]): Promise<TaskRecord[]>;
+  byIds(taskIds: number[]): Promise<TaskRecord[]>;
+  /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
+  changedSince(sinceMs: number): Promise<TaskChange[]>;
+  list(): Promise<TaskRecord[]>;
+  /** Newest first. */
+  versions(name: string): Promise<VersionRecord[]>;
+  /**
+   * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
+   * whether it is still to be made @returns runs claimed and not known to be started, now asked back
+   */
+  pause(name: string, change: Change, isWanted?: IsWanted): Promise<{ recalled: number[] }>;
+  resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
+  /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
+  takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
+  /** @param expectedVersion as in `save` */
+  remove(name: string, change: Change, expectedVersion?: number | null): Promise<{ recalled: number[] }>;
+  /** Exact: equal to the rows that ended. */
+  counters(taskIds: number[]): Promise<Map<number, Counters>>;
+  /** Folds counter rows together. @returns how many were folded */
+  foldCounters(limit: number): Promise<number>;
+  /** The group's number, created when new. */
+  group(name: string): Promise<number>;
+}

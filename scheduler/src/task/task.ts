@@ -1,0 +1,101 @@
+import { CarillonError } from "../base/errors.ts";
+import { shownValue, sortedJson } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
+import { meant } from "../base/nearest.ts";
+import { checkRules } from "../schedule/slot-rules.ts";
+import { isObject } from "./kinds/kinds.ts";
+import { checkName } from "./names.ts";
+import {
+  type OptionName,
+  type OptionRow,
+  optionNames,
+  optionRow,
+  optionRows,
+  type TaskDefinition,
+  type TaskOptions,
+  takesNull,
+  usualWritten,
+} from "./options.ts";
+import { checkTogether } from "./policies.ts";
+
+export type { CommandSpec } from "./command.ts";
+export type { TaskDefinition, TaskOptions } from "./options.ts";
+export type { MisfirePolicy, OverlapPolicy } from "./policies.ts";
+
+/** @throws TASK_INVALID for a name or option of the wrong shape, and what `schedule.ts` and `duration.ts` throw */
+export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinition => readOptions(name, options, true);
+
+/**
+ * The same for a caller who names the task beside the error: its message begins with the option.
+ * @throws as `defineTask` does
+ */
+export const readTask = (name: string, options: TaskOptions): TaskDefinition => readOptions(name, options, false);
+
+/** @param named each error's message begins with the task's name, but those of other modules, which name no task */
+function readOptions(name: string, options: TaskOptions, named: boolean): TaskDefinition {
+  checkName("a task's name", name, limits.taskNameLength);
+  const about = named ? `task ${name}: ` : "";
+  const task = named ? name : undefined;
+  const invalid = (path: string, what: string, hint: string) =>
+    new CarillonError("TASK_INVALID", `${about}${what}`, { hint, path });
+  if (!isObject(options))
+    throw invalid("", `its options cannot be ${shownValue(options)}`, "Give an object, or leave them out.");
+  for (const key of Object.keys(options)) {
+    if (optionRow(key) !== undefined) continue;
+    throw invalid(
+      key,
+      `there is no option ${JSON.stringify(key)}${meant(key, optionNames)}`,
+      `The options are ${optionNames.join(", ")}.`,
+    );
+  }
+  const parts: Record<string, unknown> = { name };
+  for (const [option, row] of optionRows) {
+    const kept = readOption(option, row, options[option], task);
+    if (kept !== undefined) parts[row.part] = kept;
+  }
+  const definition = parts as unknown as TaskDefinition;
+  checkAlone(definition, invalid);
+  checkRules(task, definition, definition.schedule);
+  checkTogether(task, definition, definition.overlap, definition.schedule);
+  return definition;
+}
+
+/** @returns undefined: the definition is without the part */
+function readOption(option: OptionName, row: OptionRow, given: unknown, task: string | undefined): unknown {
+  const { kind, usual, isAbsent } = row;
+  if (given === undefined || (given === null && takesNull(row))) {
+    if (isAbsent) return undefined;
+    return usual === null ? null : kind.read(usual, { task, path: option });
+  }
+  const kept = kind.read(given, { task, path: option });
+  const isUsual = isAbsent && (kept === undefined || usualText(option, row) === sortedJson(kind.write(kept)));
+  return isUsual ? undefined : kept;
+}
+
+const usualTexts = new Map<OptionName, string>();
+function usualText(option: OptionName, row: OptionRow): string {
+  const known = usualTexts.get(option);
+  if (known !== undefined) return known;
+  const text = row.usual === null ? "" : sortedJson(usualWritten(row));
+  usualTexts.set(option, text);
+  return text;
+}
+
+/** What cannot be said of one task, whether or not it is an edit. */
+function checkAlone(
+  { name, schedule, after }: TaskDefinition,
+  invalid: (path: string, what: string, hint: string) => CarillonError,
+): void {
+  if (!after) return;
+  if (schedule.type !== "manual")
+    throw invalid(
+      "after",
+      "it has a schedule and comes after another task",
+      "Leave out one of the two, or make it two tasks.",
+    );
+  if (after.tasks.includes(name))
+    throw invalid("after", "it cannot come after itself", "To go on as another run: run.continueAs.");
+}
+
+/** Equal definitions give equal text, whatever order their keys came in. */
+export const definitionText = (definition: TaskDefinition): string => sortedJson(definition);

@@ -1,0 +1,82 @@
+/**
+ * A task as a file writes it: the options of the library, durations as texts, the schedule in the words of `cron`, `every`
+ * and `at`. What is as it would be anyway is left out, so a file says what is particular about a task.
+ */
+import { CarillonError, within } from "../base/errors.ts";
+import { type Json, sortedJson } from "../base/json.ts";
+import { isObject } from "./kinds/kinds.ts";
+import { readSchedule } from "./kinds/schedule.ts";
+import { optionRow, optionRows, type TaskDefinition, type TaskOptions, takesNull } from "./options.ts";
+import { defineTask, readTask } from "./task.ts";
+
+export type WrittenTask = { [option: string]: Json };
+
+/** The definition that a file's task is. Errors name no task: the file's reader does. @throws what `defineTask` throws */
+export function readWritten(name: string, written: unknown): TaskDefinition {
+  if (!isObject(written))
+    throw invalid("", "its options must be an object", 'For example { schedule: "0 2 * * *", timeout: "1h" }.');
+  for (const [option, value] of Object.entries(written)) {
+    const row = optionRow(option);
+    if (value === null && row && !takesNull(row))
+      throw invalid(option, `${option} is empty`, "Give it a value, or leave it out.");
+  }
+  const { schedule, ...options } = written;
+  return readTask(name, {
+    ...(options as TaskOptions),
+    ...(schedule === undefined ? {} : { schedule: within("schedule", () => readSchedule(schedule)) }),
+  });
+}
+
+/** @returns only what is not as `defineTask` would have it anyway. `readWritten` of it is the definition, edits left out. */
+export function writtenTask(definition: TaskDefinition): WrittenTask {
+  const plain = whole(defineTask(definition.name));
+  const written = whole(definition);
+  return Object.fromEntries(
+    Object.entries(written).filter(([option, value]) => sortedJson(value) !== sortedJson(plain[option])),
+  );
+}
+
+/** The same as options of the library, and of the HTTP API: `defineTask` of it is the definition, edits left out. */
+export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
+  ...(writtenTask(definition) as TaskOptions),
+  schedule: definition.schedule,
+});
+
+/** Every option but those that a definition is without. */
+function whole(definition: TaskDefinition): WrittenTask {
+  const written: WrittenTask = {};
+  for (const [option, { part, kind, nullable }] of optionRows) {
+    const kept = definition[part];
+    if (kept === undefined || (kept === null && !nullable)) continue;
+    written[option] = kept === null ? null : kind.write(kept);
+  }
+  return written;
+}
+
+export interface FieldChange {
+  /** "retry.attempts" */
+  path: string;
+  /** undefined: as it would be anyway. */
+  was: Json | undefined;
+  is: Json | undefined;
+}
+
+/** What differs between two definitions, field by field, in a file's words. */
+export function fieldChanges(before: TaskDefinition, after: TaskDefinition): FieldChange[] {
+  const [a, b] = [whole(before), whole(after)];
+  return changesIn("", a, b);
+}
+
+function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
+  if (sortedJson(a) === sortedJson(b)) return [];
+  // A payload, a body, a list is one thing; a schedule of another kind too.
+  const opened = isObject(a) && isObject(b) && !/(?:^slotPayload|\.body)$/.test(path) && !otherKind(path, a, b);
+  if (!opened) return [{ path, was: a, is: b }];
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+  return names.flatMap((name) => changesIn(path === "" ? name : `${path}.${name}`, a[name] as Json, b[name] as Json));
+}
+
+const otherKind = (path: string, a: object, b: object) =>
+  path === "schedule" && Object.keys(a)[0] !== Object.keys(b)[0];
+
+const invalid = (path: string, what: string, hint: string) => new CarillonError("TASK_INVALID", what, { hint, path });

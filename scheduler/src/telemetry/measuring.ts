@@ -1,0 +1,38 @@
+import type { Clock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { RunNotice } from "../run/handler.ts";
+import type { Store } from "../store/store.ts";
+import type { Metrics, Scraped } from "./metrics.ts";
+
+/** Metrics for those who want them: who does not, does not even load what makes them. */
+export class Measuring {
+  readonly #clock: Clock | null;
+  readonly #onRun: (listener: (notice: RunNotice) => void) => void;
+  #metrics: Metrics | undefined;
+
+  /** @param clock null: it does not measure */
+  constructor(clock: Clock | null, onRun: (listener: (notice: RunNotice) => void) => void) {
+    this.#clock = clock;
+    this.#onRun = onRun;
+  }
+
+  async around(store: Store): Promise<Store> {
+    if (this.#clock === null) return store;
+    if (!this.#metrics) {
+      const metrics = new (await import("./metrics.ts")).Metrics(this.#clock);
+      this.#metrics = metrics;
+      this.#onRun((notice) => metrics.notice(notice));
+    }
+    return this.#metrics.around(store);
+  }
+
+  /** @throws OPTION_INVALID where nothing is measured */
+  async read(scraped: Scraped): Promise<{ contentType: string; text: string }> {
+    const metrics = this.#metrics;
+    if (!metrics)
+      throw new CarillonError("OPTION_INVALID", "this Carillon does not measure", {
+        hint: "Make it with metrics: true; one that listens measures anyway.",
+      });
+    return { contentType: metrics.contentType, text: await metrics.text(scraped) };
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * What a node has to say to Prometheus. Labels are bounded: states, outcomes, parts of the store, and at most so many
+ * groups; never a task, a run or a worker. See docs/metrics.md.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Clock } from "../base/clock.ts";
+import { isCarillonError } from "../base/errors.ts";
+import { version } from "../base/version.ts";
+import type { RunNotice } from "../run/handler.ts";
+import type { PlanWrite } from "../slots/plan-store.ts";
+import type { Figures } from "../store/figures.ts";
+import type { Store } from "../store/store.ts";
+
+const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const groupsShown = 50;
+/** Several scrapers ask the store once in this time. */
+const figuresKeptMs = 5_000;
+const notParts = new Set(["clock", "close", "signals"]);
+
+export interface Scraped {
+  store: Store;
+  nowMs: number;
+  /** While this process leads. */
+  term: number | null;
+  /** Tasks that this process cannot plan. */
+  unreadable: number;
+}
+
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #clock: Clock;
+  #figures: { at: number; read: Promise<Figures> } | undefined;
+  #started = false;
+
+  readonly #lateness = this.#histogram(
+    "carillon_run_lateness_seconds",
+    "From when a run was due until its first try started here",
+    [],
+    latenessBuckets,
+  );
+  readonly #duration = this.#histogram(
+    "carillon_attempt_seconds",
+    "How long attempts that ended here took",
+    ["outcome"],
+    [0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600],
+  );
+  readonly #slots = this.#counter("carillon_slots_total", "Slots that this node planned, by what was decided of them", [
+    "outcome",
+  ]);
+  readonly #calls = this.#histogram(
+    "carillon_store_seconds",
+    "Calls of the store by this process, by part of the store",
+    ["part", "result"],
+    storeBuckets,
+  );
+  readonly #beats = this.#histogram(
+    "carillon_beat_seconds",
+    "Proofs of life, from asking to the answer: what coordination waits for",
+    ["result"],
+    storeBuckets,
+  );
+  readonly #ended = this.#counter(
+    "carillon_ended_total",
+    "Of the whole cluster: runs and slots that ended, and attempts that were tried again",
+    ["outcome"],
+  );
+  readonly #live = this.#gauge("carillon_runs", "Of the whole cluster: live runs, each state counted up to 100,000", [
+    "state",
+  ]);
+  readonly #age = this.#gauge(
+    "carillon_queue_age_seconds",
+    "Of the whole cluster: how long the oldest due run waits for a worker",
+    ["group"],
+  );
+  readonly #snapshotAge = this.#gauge(
+    "carillon_oldest_snapshot_seconds",
+    "Of the store: the age of the oldest snapshot that keeps dead rows, where the store says when it began",
+    ["kind"],
+  );
+  readonly #snapshotTransactions = this.#gauge(
+    "carillon_oldest_snapshot_transactions",
+    "Of the store: how many transactions have begun since the oldest snapshot that keeps dead rows",
+    ["kind"],
+  );
+  readonly #term = this.#gauge("carillon_term", "The newest term of leadership", []);
+  readonly #led = this.#gauge("carillon_led", "1 while some node leads", []);
+  readonly #leader = this.#gauge("carillon_leader", "1 while this node leads", []);
+  readonly #unreadable = this.#gauge(
+    "carillon_tasks_unreadable",
+    "Tasks that this node cannot plan, because it cannot read their definition",
+    [],
+  );
+  readonly #up = this.#gauge("carillon_store_up", "1 when the store answered this scrape", []);
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#gauge("carillon_info", "The version of this process", ["version"]).set({ version }, 1);
+    for (const outcome of ["run", "skipped", "missed"]) this.#slots.inc({ outcome }, 0);
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** The store, with each call timed. What a caller waits for is not touched. */
+  around(store: Store): Store {
+    const parts = Object.entries(store).map(([name, part]) => [
+      name,
+      notParts.has(name) ? part : this.#timed(name, part as object),
+    ]);
+    return Object.fromEntries(parts) as Store;
+  }
+
+  notice({ kind, attempt, startedMs, dueMs, endedMs, outcome }: RunNotice): void {
+    if (kind === "started") {
+      if (attempt === 1) this.#lateness.observe(Math.max(0, startedMs - dueMs) / 1_000);
+      return;
+    }
+    if (endedMs !== null)
+      this.#duration.observe(
+        { outcome: kind === "retry" ? "retried" : (outcome ?? "succeeded") },
+        Math.max(0, endedMs - startedMs) / 1_000,
+      );
+  }
+
+  /** What Prometheus reads. While the store is away, what this process knows by itself. */
+  async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
+    if (!this.#started) {
+      this.#started = true;
+      // Memory, handles, garbage collection and the event loop's lag: begun with the first scrape, for it costs a timer.
+      collectDefaultMetrics({ register: this.#registry });
+    }
+    this.#leader.set(term === null ? 0 : 1);
+    this.#unreadable.set(unreadable);
+    try {
+      this.#show(await this.#read(store, nowMs), nowMs);
+      this.#up.set(1);
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      this.#up.set(0);
+      // Old figures would look like a cluster that stands still.
+      for (const metric of [this.#live, this.#age, this.#ended, this.#snapshotAge, this.#snapshotTransactions])
+        metric.reset();
+      // Those without labels would be reset to 0, which says something.
+      for (const metric of [this.#term, this.#led]) metric.remove();
+    }
+    return this.#registry.metrics();
+  }
+
+  #read(store: Store, nowMs: number): Promise<Figures> {
+    const at = this.#clock.monotonic();
+    if (this.#figures && at - this.#figures.at < figuresKeptMs) return this.#figures.read;
+    const read = store.figures.read(nowMs);
+    this.#figures = { at, read };
+    read.catch(() => {
+      this.#figures = undefined; // told to whoever waits for it; the next scrape asks anew
+    });
+    return read;
+  }
+
+  #show({ ended, live, oldest, leadership, snapshots }: Figures, nowMs: number): void {
+    // Counted by the store: the same whichever node is asked.
+    this.#ended.reset();
+    for (const [outcome, count] of Object.entries(ended)) this.#ended.inc({ outcome }, count);
+    this.#live.reset();
+    for (const [state, count] of Object.entries(live)) this.#live.set({ state }, count);
+    this.#age.reset();
+    const ages = oldest
+      .map(({ group, dueMs }) => [group, Math.max(0, nowMs - dueMs) / 1_000] as const)
+      .sort((a, b) => b[1] - a[1]);
+    for (const [group, age] of ages.slice(0, groupsShown)) this.#age.set({ group }, age);
+    const rest = ages[groupsShown];
+    if (rest) this.#age.set({ group: "(others)" }, rest[1]);
+    for (const metric of [this.#snapshotAge, this.#snapshotTransactions]) metric.reset();
+    for (const { kind, ms, transactions } of snapshots) {
+      if (ms !== null) this.#snapshotAge.set({ kind }, ms / 1_000);
+      this.#snapshotTransactions.set({ kind }, transactions);
+    }
+    this.#term.set(leadership.term);
+    this.#led.set(leadership.led ? 1 : 0);
+  }
+
+  #timed(name: string, part: object): unknown {
+    return new Proxy(part, {
+      get: (target, method, receiver) => {
+        const value: unknown = Reflect.get(target, method, receiver);
+        if (typeof value !== "function") return value;
+        return (...given: unknown[]) => {
+          const began = this.#clock.monotonic();
+          const result: unknown = Reflect.apply(value, target, given);
+          if (!(result instanceof Promise)) return result;
+          const done = (word: "ok" | "error") => {
+            const seconds = (this.#clock.monotonic() - began) / 1_000;
+            this.#calls.observe({ part: name, result: word }, seconds);
+            if (method === "beat") this.#beats.observe({ result: word }, seconds);
+          };
+          result.then(
+            (answer: unknown) => {
+              done("ok");
+              if (name === "plans" && method === "accept")
+                this.#accepted(given[1] as PlanWrite[], (answer as { taken: Set<number> }).taken);
+            },
+            () => done("error"), // the caller has the error
+          );
+          return result;
+        };
+      },
+    });
+  }
+
+  #accepted(writes: readonly PlanWrite[], taken: ReadonlySet<number>): void {
+    for (const { taskId, slots, missed } of writes) {
+      if (!taken.has(taskId)) continue;
+      for (const { skipped } of slots) this.#slots.inc({ outcome: skipped === undefined ? "run" : "skipped" });
+      for (const { count, outcome } of missed) this.#slots.inc({ outcome: outcome ?? "missed" }, count ?? 0);
+    }
+  }
+
+  #histogram(name: string, help: string, labelNames: string[], buckets: number[]) {
+    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
+  }
+
+  #counter(name: string, help: string, labelNames: string[]) {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  }
+
+  #gauge(name: string, help: string, labelNames: string[]) {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+  }
+}

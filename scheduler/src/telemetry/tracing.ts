@@ -1,0 +1,250 @@
+import type { Context, Link, Span } from "@opentelemetry/api";
+import type { Redactor } from "../access/secrets/redactor.ts";
+import { isCarillonError, messageOf } from "../base/errors.ts";
+import { isTraced, spanContextOf, traceText } from "../base/trace-text.ts";
+import { version } from "../base/version.ts";
+import type { ClaimStore, Settlement } from "../run/claim-store.ts";
+import type { RunFlow } from "../run/flow.ts";
+import type { Handler, Run } from "../run/handler.ts";
+import type { RunStore } from "../run/run-store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import {
+  type EnqueueTracing,
+  type RunSpan,
+  type RunTrace,
+  storeTraces,
+  type TraceSource,
+} from "../store/trace-context.ts";
+
+type Api = typeof import("@opentelemetry/api");
+
+/** Of runs that were claimed and never started here; of runs that were begun here and never settled. */
+const knownMost = 50_000;
+const messageLength = 500;
+
+export const openStoreTracing = (runs: RunStore, storeClock: StoreClock, redactor: Redactor) =>
+  openTracing(storeTraces(runs, storeClock), redactor);
+
+/** @returns undefined where no SDK is registered: then nothing is loaded, written or asked for */
+export async function openTracing(source: TraceSource, redactor: Redactor): Promise<Tracing | undefined> {
+  if (!isTraced()) return undefined;
+  return new Tracing(await import("@opentelemetry/api"), source, redactor);
+}
+
+/**
+ * Spans from enqueue to run, and from a run to those that it begins. Whoever enqueues leaves in the store, beside the run, which span
+ * it was (`run_origin`); a run that begins others leaves its own (`run_span`), before they are there. Whoever runs one goes on from there.
+ */
+export class Tracing implements EnqueueTracing {
+  readonly #api: Api;
+  readonly #source: TraceSource;
+  readonly #redactor: Redactor;
+  readonly #known = new Map<number, RunTrace | null>();
+  /** By fence, from the handler's start to the verdict: what a run leaves where it begins others. */
+  readonly #spans = new Map<number, RunSpan & { left: boolean }>();
+  #asking: { runs: { runId: number; dueMs: number }[]; answer: Promise<void> } | undefined;
+
+  constructor(api: Api, source: TraceSource, redactor: Redactor) {
+    this.#api = api;
+    this.#source = source;
+    this.#redactor = redactor;
+  }
+
+  get #tracer() {
+    return this.#api.trace.getTracer("carillon", version);
+  }
+
+  async enqueue<Made>(
+    task: string | null,
+    send: (context: string | undefined) => Promise<Made>,
+    parent?: string,
+  ): Promise<Made> {
+    const { SpanKind, SpanStatusCode, context, trace, ROOT_CONTEXT } = this.#api;
+    const from = parent === undefined ? null : spanContextOf(parent);
+    const span = this.#tracer.startSpan(
+      task === null ? "enqueue" : `enqueue ${task}`,
+      {
+        kind: SpanKind.PRODUCER,
+        attributes: {
+          "messaging.system": "carillon",
+          "messaging.operation.type": "send",
+          ...(task === null ? {} : { "messaging.destination.name": task }),
+        },
+      },
+      // Instrumentation of HTTP, where there is any, has read the header too; then its span is the active one.
+      from && !trace.getSpan(context.active()) ? trace.setSpanContext(ROOT_CONTEXT, from) : context.active(),
+    );
+    try {
+      const made = await send(this.#textOf(span));
+      const { runId } = made as { runId?: unknown };
+      if (typeof runId === "number") span.setAttribute("carillon.run", runId);
+      if (Array.isArray(made)) span.setAttribute("messaging.batch.message_count", made.length);
+      return made;
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: this.#shown(error) });
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  /** Asks with each claim from where its runs come, so that none waits for it when it is due; leaves what ends may begin. */
+  around<Claims extends Omit<ClaimStore, "reclaim">>(claims: Claims): Claims {
+    const { claim, turn, settle, settleIn } = claims;
+    return withOwn(claims, {
+      claim: async (...given: Parameters<typeof claim>) => {
+        const answer = await claim.apply(claims, given);
+        await this.#fetch(answer.runs);
+        return answer;
+      },
+      turn: async (...given: Parameters<typeof turn>) => {
+        const answer = await turn.apply(claims, given);
+        await this.#fetch(answer.runs);
+        return answer;
+      },
+      settle: async (...given: Parameters<typeof settle>) => {
+        await this.#leaveOf(given[1]);
+        return settle.apply(claims, given);
+      },
+      settleIn: async (...given: Parameters<typeof settleIn>) => {
+        await this.#leaveOf([given[2]]);
+        return settleIn.apply(claims, given);
+      },
+    });
+  }
+
+  /** What a run spawns goes on from the run. */
+  flow(flow: RunFlow): RunFlow {
+    const { spawn } = flow;
+    return withOwn(flow, {
+      spawn: async (...given: Parameters<typeof spawn>) => {
+        await this.#leave([given[0].fence]);
+        return spawn.apply(flow, given);
+      },
+    });
+  }
+
+  /** The handler in a span of its own, which is the active one while it runs. */
+  handler(handler: Handler): Handler {
+    return async (run, payload) => {
+      // Claimed in the statement that made it, it was not asked about.
+      if (!this.#known.has(run.id)) await this.#soon(run);
+      const origin = this.#known.get(run.id) ?? null;
+      this.#known.delete(run.id);
+      const { context, trace, SpanStatusCode } = this.#api;
+      const span = this.#spanOf(run, origin);
+      const text = this.#textOf(span);
+      if (text !== undefined)
+        this.#spans.set(run.fence, { runId: run.id, fence: run.fence, context: text, left: false });
+      trim(this.#spans);
+      try {
+        return await context.with(trace.setSpan(this.#api.ROOT_CONTEXT, span), () => handler(run, payload));
+      } catch (error) {
+        const message = this.#shown(error);
+        const type = isCarillonError(error) ? error.code : error instanceof Error ? error.name : typeof error;
+        span.addEvent("exception", { "exception.type": type, "exception.message": message });
+        span.setStatus({ code: SpanStatusCode.ERROR, message });
+        throw error;
+      } finally {
+        span.end();
+      }
+    };
+  }
+
+  #spanOf(run: Run, origin: RunTrace | null): Span {
+    const { ROOT_CONTEXT, SpanKind, trace } = this.#api;
+    const from = origin?.parent ? spanContextOf(origin.parent) : null;
+    const parent: Context = from ? trace.setSpanContext(ROOT_CONTEXT, from) : ROOT_CONTEXT;
+    const links = (origin?.links ?? []).flatMap((text): Link[] => {
+      const linked = spanContextOf(text);
+      return linked ? [{ context: linked }] : [];
+    });
+    return this.#tracer.startSpan(
+      `run ${run.task}`,
+      {
+        kind: SpanKind.CONSUMER,
+        links,
+        attributes: {
+          "messaging.system": "carillon",
+          "messaging.operation.type": "process",
+          "messaging.destination.name": run.task,
+          "carillon.run": run.id,
+          "carillon.attempt": run.attempt,
+          ...(run.slot === null ? {} : { "carillon.slot": run.slot.toISOString() }),
+        },
+      },
+      parent,
+    );
+  }
+
+  /** As W3C's traceparent writes it; undefined: nobody would go on from there. */
+  #textOf(span: Span): string | undefined {
+    const given = span.spanContext();
+    if (!this.#api.trace.isSpanContextValid(given)) return undefined;
+    return traceText(given);
+  }
+
+  /** All that start in one turn of the event loop ask together. */
+  #soon({ id: runId, due }: Run): Promise<void> {
+    const run = { runId, dueMs: due.getTime() };
+    if (this.#asking) {
+      this.#asking.runs.push(run);
+      return this.#asking.answer;
+    }
+    const runs = [run];
+    const answer = Promise.resolve().then(() => {
+      this.#asking = undefined;
+      return this.#fetch(runs);
+    });
+    this.#asking = { runs, answer };
+    return answer;
+  }
+
+  /** A trace is not worth a run: with the store away there is none. */
+  async #fetch(runs: { runId: number; dueMs: number }[]): Promise<void> {
+    const unknown = runs.filter(({ runId }) => !this.#known.has(runId));
+    if (unknown.length === 0) return;
+    const found = await this.#source.tracesOf(unknown).catch(() => new Map<number, RunTrace>());
+    for (const { runId } of unknown) this.#known.set(runId, found.get(runId) ?? null);
+    trim(this.#known);
+  }
+
+  /** Of verdicts that may begin a run: whoever claims it finds from where it comes. Those of a run that is over are forgotten. */
+  async #leaveOf(settlements: Settlement[]): Promise<void> {
+    const begins = ({ linked, verdict }: Settlement) =>
+      verdict.kind === "ended" && (linked || verdict.onward !== undefined);
+    await this.#leave(settlements.filter(begins).map(({ fence }) => fence));
+    for (const { fence } of settlements) this.#spans.delete(fence);
+  }
+
+  async #leave(fences: number[]): Promise<void> {
+    const spans = fences.flatMap((fence) => this.#spans.get(fence) ?? []).filter(({ left }) => !left);
+    if (spans.length === 0) return;
+    for (const span of spans) span.left = true;
+    // What they begin begins a trace of its own then, and runs as ever.
+    await this.#source.leave(spans).catch(() => undefined);
+  }
+
+  #shown(error: unknown): string {
+    return this.#redactor.text(messageOf(error).slice(0, messageLength));
+  }
+}
+
+/** What is not its own is the target's, with the target as `this`: classes keep private what a mere heir could not reach. */
+function withOwn<Target extends object>(target: Target, own: object): Target {
+  return new Proxy(target, {
+    get(_, name) {
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name);
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** The oldest go. */
+function trim(map: Map<number, unknown>): void {
+  for (const [key] of map) {
+    if (map.size <= knownMost) break;
+    map.delete(key);
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * carillon/testing: a whole Carillon (scheduler, worker, store) on a time that the test owns. What it runs is what
+ * production runs, on a real PostgreSQL, in a schema of its own that is gone afterwards: docs/testing.md.
+ */
+import { randomBytes } from "node:crypto";
+import { pause, unfakedClock } from "../base/clock.ts";
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { type Log, silentLog } from "../base/log.ts";
+import { type Random, seeded } from "../base/random.ts";
+import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
+import { Carillon } from "../library/carillon.ts";
+import type { RunNotice } from "../run/handler.ts";
+import type { Outcome } from "../run/run.ts";
+import type { AttemptRecord, LogLine, RunRecord } from "../run/run-record.ts";
+import type { CarillonOptions } from "../settings/settings.ts";
+import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
+import type { Store } from "../store/store.ts";
+import { firesBetween, timeOf } from "./fires.ts";
+import { dropSchema, HeldUp } from "./schema.ts";
+import { TimeTravel } from "./time-travel.ts";
+import { TravelClock } from "./travel-clock.ts";
+import { WatchedStore } from "./watched-store.ts";
+
+export { firesBetween };
+
+export interface TestTowerOptions
+  extends Pick<CarillonOptions, "directory" | "concurrency" | "groups" | "commands" | "httpTasks" | "retention"> {
+  /** Defines the tasks, as the program under test does. */
+  tasks(tower: Carillon): void | Promise<void>;
+  /** When its time begins; default now. */
+  now?: Date | string | number;
+  /** A postgres:// URL; default the embedded store. A schema is made there, and dropped by `close`. */
+  store?: string;
+  /**
+   * How long, in real time, the tower's time stands still for a handler that waits for something else (a file, another
+   * database) before it goes on without it; default 1 s.
+   */
+  patience?: Duration;
+  /** Of what is drawn by chance: back-off. Default 1. */
+  seed?: number;
+  log?: Log;
+}
+
+/** A run from its beginning to its end. */
+export interface RunReport {
+  runId: number;
+  outcome: Outcome;
+  result: Json;
+  /** What the last attempt threw; null when it succeeded. */
+  error: { code?: string; message: string } | null;
+  /** How many there were. */
+  attempts: number;
+  logs: LogLine[];
+  /** All that the store has of it. */
+  record: RunRecord;
+  /** The attempts before the last one. */
+  earlier: AttemptRecord[];
+}
+
+/** Slots are planned so far ahead, and refilled when a quarter of it is used: see planner.ts. */
+const horizonMs = 8_000;
+const plannedAheadMs = 5_000;
+/** What a beat would tell is told when it is so: see time-travel.ts. */
+const beatMs = 30_000;
+/** Longer than any leap of time: see time-travel.ts. */
+const trustedMs = 10 * 86_400_000;
+const logLinesMost = 10_000;
+/** The worker sends what was logged this often. */
+const logsAfterMs = 250;
+
+/** @throws what the tasks' definitions throw; STORE_…, EMBEDDED_… */
+export async function testTower(options: TestTowerOptions): Promise<TestTower> {
+  const { store, directory, log = silentLog } = options;
+  const embedded =
+    store === undefined ? await openEmbedded({ directory, log: (line) => log.info({}, line) }) : undefined;
+  const tower = new TestTower(options, store ?? (embedded as EmbeddedStore).url, embedded);
+  try {
+    return await tower.open();
+  } catch (error) {
+    // That it could not be opened says more than that it then could not be closed.
+    await tower.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+export class TestTower {
+  /** The Carillon under test: enqueue, pause and cancel by it, as the program does. */
+  readonly carillon: Carillon;
+  readonly #options: TestTowerOptions;
+  readonly #schema = `carillon_test_${randomBytes(6).toString("hex")}`;
+  readonly #clock: TravelClock;
+  readonly #heldUp: HeldUp;
+  #random: Random;
+  readonly #notices: RunNotice[] = [];
+  readonly #url: string;
+  readonly #embedded: EmbeddedStore | undefined;
+  #real: Store | undefined;
+  #watched: WatchedStore | undefined;
+  #travel: TimeTravel | undefined;
+  #sessionId = 0;
+  #busy = false;
+  #closed: Promise<void> | undefined;
+
+  /** @internal `testTower` makes it. */
+  constructor(options: TestTowerOptions, url: string, embedded: EmbeddedStore | undefined) {
+    const { tasks: _, patience: __, now, seed = 1, log = silentLog, directory: ___, ...rest } = options;
+    this.#url = url;
+    this.#heldUp = new HeldUp(url, this.#schema);
+    this.#embedded = embedded;
+    this.#options = options;
+    this.#clock = new TravelClock(now === undefined ? realSurroundings.clock.wall() : Math.round(timeOf(now)));
+    this.#random = seeded(seed);
+    const surroundings: Surroundings = {
+      ...realSurroundings,
+      clock: this.#clock,
+      callersClock: unfakedClock,
+      random: { next: () => this.#random.next() },
+      // Claimed when they are due, not before: what the store says is to come is then all that is to come.
+      settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
+      // A month of its time is over in a moment: to make each of its days' partitions would take longer than all else.
+      postgres: { ...realSurroundings.postgres, partitions: "one" },
+      around: async (real) => {
+        this.#real = real;
+        this.#watched = new WatchedStore(real, this.#clock);
+        return this.#watched.store;
+      },
+    };
+    const own = { schema: this.#schema, name: "tower", handleSignals: false, failFast: true, log };
+    this.carillon = new Carillon({ ...rest, ...own, store: url }, surroundings);
+  }
+
+  /** @internal `testTower` calls it. */
+  async open(): Promise<this> {
+    await this.#options.tasks(this.carillon);
+    const { store } = await this.carillon.open();
+    const watched = this.#watched as WatchedStore;
+    this.#travel = new TimeTravel({
+      clock: this.#clock,
+      watched,
+      sessionId: () => this.#sessionId,
+      heldUp: () => this.#heldUp.count(),
+      aheadMs: plannedAheadMs,
+      patienceMs: parseDuration(this.#options.patience ?? "1s", "patience", 0),
+    });
+    this.carillon.onRun((notice) => {
+      this.#notices.push(notice);
+      this.#travel?.onRun(notice);
+    });
+    await this.carillon.start();
+    const { members } = await store.sessions.members();
+    this.#sessionId = members.find(({ node }) => node === this.carillon.node)?.sessionId ?? 0;
+    await this.#travel.settle();
+    return this;
+  }
+
+  /** @internal What is drawn by chance from now on follows from this seed, whatever was drawn before. */
+  reseed(seed: number): void {
+    this.#random = seeded(seed);
+  }
+
+  /** The tower's time. */
+  now(): Date {
+    return new Date(this.#clock.wall());
+  }
+
+  /** Moves time on by so much, and through all that happens meanwhile. @returns the runs that ended, in that order */
+  advance(by: Duration): Promise<RunNotice[]> {
+    return this.advanceTo(this.#clock.wall() + parseDuration(by, "advance"));
+  }
+
+  /** The same up to a time. @throws OPTION_INVALID when it lies in the past */
+  async advanceTo(time: Date | string | number): Promise<RunNotice[]> {
+    const endMs = timeOf(time);
+    if (endMs < this.#clock.wall())
+      throw new CarillonError("OPTION_INVALID", `${new Date(endMs).toISOString()} is over: time goes one way`, {
+        hint: "Begin earlier: `testTower({ now })`.",
+      });
+    const from = this.#notices.length;
+    await this.#alone((travel) => travel.travel(endMs));
+    return this.#notices.slice(from).filter(({ kind }) => kind === "ended");
+  }
+
+  /**
+   * Runs the task now, and moves time until that run has ended: through its retries, their back-off, its timeout.
+   * @param within of the tower's time; default 1 day
+   * @throws TIMEOUT when it has not ended by then; TASK_UNKNOWN, PAYLOAD_…
+   */
+  async run(task: string, payload?: unknown, { within = "1d" }: { within?: Duration } = {}): Promise<RunReport> {
+    const watched = this.#watched as WatchedStore;
+    watched.keepsAll = true;
+    try {
+      return await this.#report(task, payload, within);
+    } finally {
+      watched.keepsAll = false;
+    }
+  }
+
+  async #report(task: string, payload: unknown, within: Duration): Promise<RunReport> {
+    const { runId } = await this.carillon.run(task, payload);
+    const store = this.#real as Store;
+    const endMs = this.#clock.wall() + parseDuration(within, "within");
+    const find = () => store.runs.find(runId);
+    const hasEnded = await this.#alone(async (travel) => {
+      const ended = await travel.travel(endMs, async () => (await find()).endedMs !== null);
+      if (ended) await travel.travel(this.#clock.wall() + logsAfterMs);
+      return ended;
+    });
+    const record = await find();
+    if (!hasEnded) {
+      throw new CarillonError(
+        "TIMEOUT",
+        `run ${runId} of ${task} is ${record.state} after ${within} of the tower's time`,
+        {
+          hint: "It waits for what does not come, or needs longer: `run(task, payload, { within })`.",
+        },
+      );
+    }
+    return {
+      runId,
+      outcome: record.state as Outcome,
+      result: record.result,
+      attempts: record.attempt,
+      error: record.error as RunReport["error"],
+      logs: await store.runs.logs(runId, logLinesMost),
+      record,
+      earlier: await store.runs.attempts(runId),
+    };
+  }
+
+  /** For handlers that wait: this much of the tower's time, not of the test's. Ends early when the signal aborts. */
+  async sleep(time: Duration, signal?: AbortSignal): Promise<void> {
+    await this.#travel?.sleep(parseDuration(time, "sleep"), signal);
+  }
+
+  /** Stops it, and removes all that it made. Handlers that still run are told to stop. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    let stopped = false;
+    const stopping = this.carillon.stop().finally(() => {
+      stopped = true;
+    });
+    // What its stop waits for is its own time, which nobody else moves any more.
+    while (!stopped) {
+      await Promise.race([stopping, this.#watched?.answered()]);
+      await Promise.race([stopping, pause(unfakedClock, 1)]);
+      if (!stopped) this.#clock.moveTo(this.#clock.nextMs ?? this.#clock.wall());
+    }
+    await stopping;
+    await this.#heldUp.close();
+    await dropSchema(this.#url, this.#schema);
+    await this.#embedded?.release();
+  }
+
+  /** Two that move one time would each find the other's. */
+  async #alone<T>(work: (travel: TimeTravel) => Promise<T>): Promise<T> {
+    if (this.#closed || this.#travel === undefined)
+      throw new CarillonError("STOPPED", "this test tower has been closed", { hint: "Make a new one." });
+    if (this.#busy)
+      throw new CarillonError("OPTION_INVALID", "time is being moved already", {
+        hint: "Await one `advance` or `run` before the next; beside them, use `tower.carillon`.",
+      });
+    this.#busy = true;
+    try {
+      return await work(this.#travel);
+    } finally {
+      this.#busy = false;
+    }
+  }
+}

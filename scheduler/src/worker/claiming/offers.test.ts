@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { CarillonError } from "../../base/errors.ts";
+import type { ClaimedRun, ClaimRequest } from "../../run/claim-store.ts";
+import { Offers } from "./offers.ts";
+
+it("answers what was made though it could not be taken here, and says that the book knows more", async () => {
+  const told: string[] = [];
+  const offers = new Offers({
+    inStep: () => true,
+    room: () => 1,
+    request: () => ({}) as ClaimRequest,
+    take: async (ask: () => Promise<{ runs: ClaimedRun[] }>) => {
+      await ask();
+      throw new Error("the definition of its task could not be read");
+    },
+    nudge: () => undefined,
+    lost: () => void told.push("lost"),
+  });
+  expect(await offers.during(async () => "made")).toBe("made");
+  expect(told).toEqual(["lost"]);
+  const failing = offers.during(async () => {
+    throw new CarillonError("TASK_UNKNOWN", "not made");
+  });
+  await expect(failing).rejects.toThrow("not made");
+  expect(told, "a refusal made nothing").toEqual(["lost"]);
+});

@@ -1,0 +1,29 @@
+import type { Handler } from "../../run/handler.ts";
+import type { HeldRun } from "./held-run.ts";
+
+type Returned = (run: HeldRun, value: unknown) => void;
+type Threw = (run: HeldRun, error: unknown) => void;
+
+/** Calls the handler, and tells once how that ended; a throw counts before its first await as after it. */
+export function call(handler: Handler, run: HeldRun, returned: Returned, threw: Threw): void {
+  let outcome: unknown;
+  let waits: boolean;
+  try {
+    outcome = handler(run.handed, run.claim.payload);
+    // To look at it may throw too.
+    waits = typeof (outcome as PromiseLike<unknown> | null | undefined)?.then === "function";
+  } catch (error) {
+    threw(run, error);
+    return;
+  }
+  // What is there already waits for no turn of the event loop, and has no closures made for it.
+  if (waits) wait(outcome, run, returned, threw);
+  else returned(run, outcome);
+}
+
+function wait(outcome: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
+  Promise.resolve(outcome).then(
+    (value) => returned(run, value),
+    (error) => threw(run, error),
+  );
+}

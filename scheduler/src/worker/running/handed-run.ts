@@ -1,0 +1,243 @@
+import type { HandedSecrets } from "../../access/secrets/secrets.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { type Json, jsonText } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
+import type { ClaimedRun } from "../../run/claim-store.ts";
+import { checkKey } from "../../run/enqueue-options.ts";
+import { type ChildWrite, Continuation, type RunFlow } from "../../run/flow.ts";
+import type { ChildSpec, Run, RunLog } from "../../run/handler.ts";
+import type { Enqueued } from "../../run/run-record.ts";
+
+/** The claim of which a handler is given a part. */
+export interface RunBehind
+  extends Pick<
+    Run,
+    "id" | "task" | "slot" | "due" | "attempt" | "key" | "shard" | "fence" | "signal" | "log" | "progress" | "complete"
+  > {
+  readonly claim: Pick<ClaimedRun, "state">;
+}
+
+/**
+ * What a handler is given of its run: what it may know and do, and nothing of the claim's own state. What it may call is made when
+ * it is looked up, so that it can be taken apart: `({ log, progress }, payload) => …`.
+ */
+export class HandedRun implements Run {
+  readonly #run: RunBehind;
+  readonly #host: FlowHost;
+  #state: Json;
+  /** Saved one after the other, whether the handler waits or not. */
+  #saving: Promise<unknown> | undefined;
+  #children = 0;
+  #spawning: Spawning[] | undefined;
+  #taskIds: Map<string, Promise<number>> | undefined;
+
+  constructor(run: RunBehind, host: FlowHost) {
+    this.#run = run;
+    this.#host = host;
+    this.#state = run.claim.state ?? null;
+  }
+
+  get id(): number {
+    return this.#run.id;
+  }
+
+  get task(): string {
+    return this.#run.task;
+  }
+
+  get slot(): Date | null {
+    return this.#run.slot;
+  }
+
+  get due(): Date {
+    return this.#run.due;
+  }
+
+  get attempt(): number {
+    return this.#run.attempt;
+  }
+
+  get key(): string | null {
+    return this.#run.key;
+  }
+
+  get shard(): Run["shard"] {
+    return this.#run.shard;
+  }
+
+  get fence(): number {
+    return this.#run.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get log(): RunLog {
+    return this.#run.log;
+  }
+
+  get secret(): Run["secret"] {
+    return (...given) => this.#secret(...given);
+  }
+
+  get progress(): Run["progress"] {
+    return (value) => this.#run.progress(value);
+  }
+
+  get complete(): Run["complete"] {
+    return (...given) => this.#run.complete(...given);
+  }
+
+  get state(): Json {
+    return this.#state;
+  }
+
+  get saveState(): Run["saveState"] {
+    return (value) => this.#saveState(value);
+  }
+
+  get spawn(): Run["spawn"] {
+    return (...given) => this.#spawn(...given);
+  }
+
+  get fanOut(): Run["fanOut"] {
+    return (...given) => this.#fanOut(...given);
+  }
+
+  get continueAs(): Run["continueAs"] {
+    return (...given) => this.#continueAs(...given);
+  }
+
+  get inputs(): Run["inputs"] {
+    return async () => this.#flow.inputs(this.#asking);
+  }
+
+  async #secret(name: string, { version }: { version?: number } = {}): Promise<string> {
+    const { secrets } = this.#host;
+    if (secrets) return secrets.open(this.#asking, name, version);
+    throw new CarillonError("STORE_NEEDED", "this worker is given no secrets", {
+      hint: "Run this task in a process with the store and the key, or in a remote worker.",
+    });
+  }
+
+  async #saveState(value: unknown): Promise<void> {
+    const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
+    const save = () => this.#flow.saveState(this.id, this.fence, text);
+    const saved = this.#saving ? this.#saving.then(save) : save();
+    // Whoever saved hears of a failure; the next one saves all the same.
+    this.#saving = saved.catch(() => undefined);
+    if (!(await saved))
+      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's, so its state is not kept`);
+    this.#state = text === null ? null : (JSON.parse(text) as Json);
+  }
+
+  async #spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
+    checkKey("a child's key", key);
+    this.#refuseOver(1);
+    // Numbered before anything is waited for: in the order of calls.
+    const name = key ?? `#${this.#children}`;
+    this.#children++;
+    const text = this.#shown(payload, `run ${this.id}: the payload of its child`);
+    const taskId = await this.#taskId(task);
+    return new Promise((resolve, reject) => {
+      const spawning = { write: { taskId, payload: text, key: name }, resolve, reject };
+      if (this.#spawning) {
+        this.#spawning.push(spawning);
+        return;
+      }
+      const some = [spawning];
+      this.#spawning = some;
+      queueMicrotask(() => void this.#spawnAll(some));
+    });
+  }
+
+  async #fanOut(children: ChildSpec[], { join, payload }: { join: string; payload?: unknown }): Promise<Continuation> {
+    this.#refuseOver(children.length);
+    const text = this.#shown(payload, `run ${this.id}: the payload of ${join}`);
+    const taskId = await this.#taskId(join);
+    await Promise.all(
+      children.map(({ task, payload, key }) => this.#spawn(task, payload, key === undefined ? {} : { key })),
+    );
+    return new Continuation({ kind: "join", taskId, payload: text });
+  }
+
+  #continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
+    this.#flow; // refused here, not with the verdict
+    return new Continuation({
+      kind: "continue",
+      payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),
+      state: this.#shown(state ?? undefined, `run ${this.id}: the state of the next run`),
+    });
+  }
+
+  get #asking() {
+    return { runId: this.id, fence: this.fence };
+  }
+
+  get #flow(): RunFlow {
+    const { flow } = this.#host;
+    if (flow) return flow;
+    throw new CarillonError(
+      "STORE_NEEDED",
+      "saveState, spawn, fanOut, continueAs and inputs need a store, and this worker has none",
+      { hint: "Run this task in a process with the store, or in a remote worker." },
+    );
+  }
+
+  /** As JSON that is kept for other runs to read. */
+  #shown(value: unknown, what: string): string | null {
+    const text = jsonText(value, what);
+    this.#host.secrets?.refuseExposed(text, what);
+    return text;
+  }
+
+  /** Before the first of them is made. */
+  #refuseOver(more: number): void {
+    if (this.#children + more > limits.children)
+      throw new CarillonError("OPTION_INVALID", `run ${this.id} would have more than ${limits.children} children`);
+  }
+
+  #taskId(name: string): Promise<number> {
+    this.#taskIds ??= new Map();
+    const known = this.#taskIds.get(name);
+    if (known) return known;
+    const asked = this.#flow.taskId(name, this.#asking);
+    this.#taskIds.set(name, asked);
+    // All who share it are told; the next one asks anew.
+    asked.catch(() => this.#taskIds?.delete(name));
+    return asked;
+  }
+
+  /** What was asked for in one turn of the event loop travels together. */
+  async #spawnAll(some: Spawning[]): Promise<void> {
+    this.#spawning = undefined;
+    for (let from = 0; from < some.length; from += limits.childrenAtOnce) {
+      const batch = some.slice(from, from + limits.childrenAtOnce);
+      try {
+        const made = await this.#flow.spawn(
+          this.#asking,
+          batch.map(({ write }) => write),
+          this.#host.now(),
+        );
+        batch.forEach(({ resolve }, place) => {
+          resolve(made[place] as Enqueued);
+        });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+  }
+}
+
+export interface FlowHost {
+  readonly flow: RunFlow | undefined;
+  readonly secrets: HandedSecrets | undefined;
+  now(): number;
+}
+
+interface Spawning {
+  write: ChildWrite;
+  resolve: (made: Enqueued) => void;
+  reject: (error: unknown) => void;
+}

@@ -1,0 +1,169 @@
+import type { SqlClient } from "../../base/change.ts";
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { notStarted } from "../../cluster/stand-in.ts";
+import { type ClaimEvent, type ClaimState, claimTable } from "../../run/claim.ts";
+import type { ClaimedRun } from "../../run/claim-store.ts";
+import { checkClient } from "../../run/enqueue-options.ts";
+import type { Run, RunLog } from "../../run/handler.ts";
+import { logFields } from "../../run/log-fields.ts";
+import type { LogLine } from "../../run/run-record.ts";
+import type { KnownTask } from "../../store/definitions.ts";
+import { type FlowHost, HandedRun } from "./handed-run.ts";
+
+/** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
+export class HeldRun {
+  readonly claim: ClaimedRun;
+  /** For its handler. Made with the claim, which is mostly made ahead: ten thousand that are due at once cost a millisecond then. */
+  readonly handed: Run;
+  readonly known: KnownTask;
+  readonly #worker: RunHost;
+  state: ClaimState = "waiting";
+  startedMs: number | null = null;
+  /**
+   * No number until it has one, like the next: of a field that began as a small integer, V8 makes every object anew that is there
+   * when the first of them is given a fraction, one after the other as they come due.
+   */
+  startedMono = Number.NaN;
+  /** Where the stand-in sees that it has started. */
+  mark: number = notStarted;
+  /** By the store's clock: waits for a place here since. */
+  sinceMs = Number.NaN;
+  /** The store knows that it has started. */
+  reported = false;
+  progressText: string | null = null;
+  /** Its handler has ended it in a transaction of its own. */
+  completed = false;
+  /** The same, or is about to: until that transaction ends, each statement that changes the run's row waits for it. */
+  completing = false;
+  cancelTimeout: (() => void) | undefined;
+  #controller: AbortController | undefined;
+  #abortReason: CarillonError | undefined;
+  #abortedMono = Number.NaN;
+  #log: RunLog | undefined;
+
+  constructor(claim: ClaimedRun, known: KnownTask, worker: RunHost) {
+    this.claim = claim;
+    this.known = known;
+    this.#worker = worker;
+    this.handed = new HandedRun(this, worker);
+  }
+
+  get id(): number {
+    return this.claim.runId;
+  }
+
+  get task(): string {
+    return this.known.definition.name;
+  }
+
+  get slot(): Date | null {
+    return this.claim.slotMs === null ? null : new Date(this.claim.slotMs);
+  }
+
+  get due(): Date {
+    return new Date(this.claim.dueMs);
+  }
+
+  get attempt(): number {
+    return this.claim.attempt;
+  }
+
+  get key(): string | null {
+    return this.claim.key;
+  }
+
+  get shard(): Run["shard"] {
+    const { shard } = this.claim;
+    return shard ? { index: shard[0], total: shard[1] } : null;
+  }
+
+  get fence(): number {
+    return this.claim.fence;
+  }
+
+  /** Made when first looked at: most handlers are over before they could be told. */
+  get signal(): AbortSignal {
+    this.#worker.doubt(this);
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#abortReason) this.#controller.abort(this.#abortReason);
+    }
+    return this.#controller.signal;
+  }
+
+  get abortReason(): CarillonError | undefined {
+    return this.#abortReason;
+  }
+
+  get log(): RunLog {
+    this.#log ??= runLog(this, this.#worker);
+    return this.#log;
+  }
+
+  progress(value: unknown): void {
+    const text = jsonText(value, `run ${this.id}: progress`);
+    this.progressText = this.#worker.secrets?.redactor.json(text) ?? text;
+  }
+
+  async complete(client: SqlClient, result?: unknown): Promise<void> {
+    checkClient("run.complete's client", client);
+    const text = jsonText(result, `run ${this.id}: result`);
+    this.completing = true;
+    let stands = false;
+    try {
+      stands = await this.#worker.completeIn(client, this, text);
+    } finally {
+      this.completing = stands;
+    }
+    if (!stands) {
+      throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's`, {
+        hint: "Roll your transaction back.",
+      });
+    }
+    this.completed = true;
+  }
+
+  /** Steps through the claim table. @returns what to do */
+  on(event: ClaimEvent) {
+    // By number: ten thousand of these in a row are taken apart as lists before they are compiled.
+    const step = claimTable[this.state][event];
+    this.state = step[0];
+    return step[1];
+  }
+
+  /** For how long its handler has known that it is to stop. */
+  get toldForMs(): number {
+    return this.#worker.clock.monotonic() - this.#abortedMono;
+  }
+
+  abort(reason: CarillonError): void {
+    if (!this.#abortReason) this.#abortedMono = this.#worker.clock.monotonic();
+    this.#abortReason ??= reason;
+    this.#controller?.abort(this.#abortReason);
+  }
+}
+
+export interface RunHost extends FlowHost {
+  readonly clock: Clock;
+  writeLog(line: LogLine): void;
+  /** Tells it to stop if its claim may be another's by now. */
+  doubt(run: HeldRun): void;
+  completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
+}
+
+function runLog(run: HeldRun, host: RunHost): RunLog {
+  const write = (level: LogLine["level"]) => (message: string, fields?: Record<string, unknown>) => {
+    host.writeLog({
+      runId: run.id,
+      fence: run.fence,
+      attempt: run.attempt,
+      atMs: host.now(),
+      level,
+      message: messageOf(message),
+      fields: logFields(fields),
+    });
+  };
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}

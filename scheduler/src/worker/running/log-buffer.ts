@@ -1,0 +1,93 @@
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { LogLine } from "../../run/run-record.ts";
+
+const flushEveryMs = 200;
+const linesPerFlush = 1_000;
+const linesMax = 10_000;
+/** Of what waits, and of one statement; in characters of messages and of fields as JSON. */
+const waitingMax = 32 * 1024 * 1024;
+const sentMax = 4 * 1024 * 1024;
+const messageLength = 8_192;
+
+/** Lines that handlers write, sent in batches; bounded, and what did not fit is told of in the log itself. */
+export class LogBuffer {
+  readonly #write: (lines: LogLine[]) => Promise<void>;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #lines: { line: LogLine; size: number }[] = [];
+  #waiting = 0;
+  #dropped = 0;
+  #flight: Promise<void> | undefined;
+  #cancel: (() => void) | undefined;
+
+  constructor(write: (lines: LogLine[]) => Promise<void>, clock: Clock, log: Log) {
+    this.#write = write;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  add(line: LogLine): void {
+    const message =
+      line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
+    const size = message.length + (line.fields === null ? 0 : JSON.stringify(line.fields).length);
+    if (this.#lines.length >= linesMax || this.#waiting + size > waitingMax) {
+      this.#dropped++;
+      return;
+    }
+    this.#lines.push({ line: { ...line, message }, size });
+    this.#waiting += size;
+    this.#cancel ??= this.#clock.after(flushEveryMs, () => void this.flush());
+  }
+
+  /** Sends everything that was added before. */
+  async flush(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    while (this.#flight) await this.#flight;
+    if (this.#lines.length === 0) return;
+    this.#flight = this.#send();
+    await this.#flight;
+  }
+
+  /** As many as go in one statement, one at least. */
+  #first(): { batch: LogLine[]; size: number } {
+    const batch: LogLine[] = [];
+    let size = 0;
+    for (const next of this.#lines) {
+      if (batch.length > 0 && (size + next.size > sentMax || batch.length === linesPerFlush)) break;
+      batch.push(next.line);
+      size += next.size;
+    }
+    return { batch, size };
+  }
+
+  async #send(): Promise<void> {
+    try {
+      while (this.#lines.length > 0) {
+        const { batch, size } = this.#first();
+        const sent = batch.length;
+        const last = batch.at(-1);
+        if (this.#dropped > 0 && last) {
+          batch.push({
+            ...last,
+            level: "warn",
+            message: `${this.#dropped} log lines were dropped: too many at once`,
+            fields: null,
+          });
+          this.#dropped = 0;
+        }
+        await this.#write(batch);
+        // What was added while they were on their way stays.
+        this.#lines = this.#lines.slice(sent);
+        this.#waiting -= size;
+      }
+    } catch (error) {
+      this.#log.debug({ error: messageOf(error), lines: this.#lines.length }, "run logs wait for the store");
+      this.#cancel ??= this.#clock.after(flushEveryMs * 5, () => void this.flush());
+    } finally {
+      this.#flight = undefined;
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { CarillonError } from "../../base/errors.ts";
+import { isCarillonError, messageOf } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import type { Random } from "../../base/random.ts";
+import type { Settlement, Verdict } from "../../run/claim-store.ts";
+import { errorParts, textOf } from "../../run/error-parts.ts";
+import { Continuation } from "../../run/flow.ts";
+import { retryDelay } from "../../task/policies.ts";
+import type { HeldRun } from "./held-run.ts";
+
+/** Trying again cannot help these. */
+const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
+
+/** Of most runs; one for all of them. */
+const withoutResult: Verdict = Object.freeze({ kind: "ended", outcome: "succeeded", result: null, error: null });
+
+/**
+ * What follows from a return. A run that was told of its cancellation before it returned is cancelled, whatever its handler makes of
+ * that, unless it has completed in a transaction of its own.
+ */
+export function succeeded(run: HeldRun, value: unknown): Verdict {
+  if (run.abortReason?.code === "CANCELLED" && !run.completed)
+    return cancelled(run.abortReason, `the handler returned ${Math.round(run.toldForMs)} ms after it was told to stop`);
+  if (value === undefined) return withoutResult;
+  let result: string | null = null;
+  try {
+    if (value instanceof Continuation)
+      return { kind: "ended", outcome: "succeeded", result: null, error: null, onward: value.onward };
+    result = jsonText(value, `run ${run.id}: result`);
+  } catch (error) {
+    // The work is done; a result that cannot be kept does not undo it.
+    run.log.warn(`the result was not kept: ${messageOf(error)}`);
+  }
+  return { kind: "ended", outcome: "succeeded", result, error: null };
+}
+
+/** What follows from a throw: another try while the task's policy has one, cancelled if that was why, else failed. */
+export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
+  const reason = run.abortReason;
+  // A handler that stops because it was told to usually throws something of its own; the cause is what told it.
+  const error = errorText(reason ?? thrown, reason === undefined || reason === thrown ? undefined : thrown);
+  if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
+  // Stopped by us and not by its own fault: what a lost worker means for this task.
+  if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
+    const { onWorkerLost } = run.known.definition;
+    return onWorkerLost === "fail"
+      ? { kind: "ended", outcome: "failed", result: null, error, cutShort: true }
+      : {
+          kind: "retry",
+          dueMs: nowMs,
+          error,
+          cutShort: true,
+          lost: reason.code === "SESSION_LOST",
+          ...(onWorkerLost === "ask" ? { ask: true } : {}),
+        };
+  }
+  const { retry } = run.known.definition;
+  const own = ownError(thrown);
+  const askedMs = own?.retryAfterMs ?? 0;
+  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => own?.code === code);
+  const delay = isFinal ? null : retryDelay(retry, run.attempt - (run.claim.losses ?? 0), random);
+  if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+  const dueMs = nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs));
+  return { kind: "retry", dueMs, error, ...(askedMs > 0 ? { askedMs } : {}) };
+}
+
+function ownError(thrown: unknown): CarillonError | undefined {
+  try {
+    return isCarillonError(thrown) ? thrown : undefined;
+  } catch {
+    // It throws when it is asked what it is.
+    return undefined;
+  }
+}
+
+export function cancelled(reason: CarillonError, also?: string): Verdict {
+  return { kind: "ended", outcome: "cancelled", result: null, error: errorText(reason, also) };
+}
+
+function errorText(thrown: unknown, also?: unknown): string {
+  return JSON.stringify({ ...errorParts(thrown), ...(also === undefined ? {} : { thrown: textOf(also) }) });
+}
+
+export function settlementOf({ claim, startedMs, known }: HeldRun, verdict: Verdict, endedMs: number): Settlement {
+  const { runId, fence, attempt, taskId, linked } = claim;
+  if (known.definition.history === "failures")
+    return { runId, fence, attempt, taskId, linked, unkept: true, startedMs, endedMs, verdict };
+  return { runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
+}

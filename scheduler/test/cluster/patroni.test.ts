@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { at, Patroni } from "../support/patroni.ts";
+import { until } from "../support/store-stage.ts";
+import { WatchedNodes } from "../support/watched-nodes.ts";
+
+/**
+ * Two nodes on three PostgreSQL under Patroni, which promotes by itself. One cluster goes through all tests of a list, so each begins
+ * where the one before has left it, and all that the nodes saw from the beginning is held to be once.
+ */
+function underPatroni() {
+  let patroni: Patroni;
+  let watched: WatchedNodes;
+  beforeAll(async () => {
+    patroni = await Patroni.start();
+    watched = new WatchedNodes(patroni.url);
+    await watched.start();
+    await goesOn(Date.now());
+  });
+  afterAll(async () => {
+    await watched.stop();
+    await patroni.close();
+  });
+
+  /** New runs start, slots fire, and all that was acknowledged so far has started. */
+  async function goesOn(sinceMs: number): Promise<void> {
+    const fresh = await watched.enqueue("once");
+    await until("a new run starts", () => watched.began.some(({ run }) => run === fresh), 60_000);
+    await until(
+      "slots fire",
+      () => watched.began.filter(({ task, atMs }) => task === "tick" && atMs > sinceMs).length > 5,
+      60_000,
+    );
+    await until("all that was acknowledged starts", () => watched.unseen().length === 0, 60_000);
+    await until("every slot fires, up to the newest", () => watched.gaps() === 0, 60_000);
+    watched.expectOnce();
+  }
+  const enqueueFor = async (ms: number) => {
+    for (const endMs = Date.now() + ms; Date.now() < endMs; ) {
+      await watched.enqueue("once");
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+  };
+  const lastRecovery = async () => {
+    const leader = await patroni.leader();
+    return (
+      await at(leader, "select number, runs, verdicts, missing from carillon.recovery order by number desc limit 1")
+    )[0];
+  };
+  return { goesOn, enqueueFor, lastRecovery, patroni: () => patroni, watched: () => watched };
+}
+
+describe("PostgreSQL under Patroni", () => {
+  const { goesOn, lastRecovery, enqueueFor, patroni } = underPatroni();
+
+  it("a switchover costs a moment, and nothing has to be put back", async () => {
+    const leader = await patroni().leader();
+    await patroni().ask(leader, "POST", "switchover", { leader: leader.name });
+    await patroni().successor(leader);
+    await goesOn(Date.now());
+    expect(await lastRecovery()).toEqual({ number: 1, runs: 0, verdicts: 0, missing: [] });
+    await until("the former leader follows", async () => (await patroni().those("replica")).length === 2, 60_000);
+  });
+
+  it("a leader that stands still past its time is replaced, and takes nothing when it goes on", async () => {
+    const leader = await patroni().leader();
+    leader.signal("SIGSTOP");
+    await patroni().successor(leader);
+    await goesOn(Date.now());
+    leader.signal("SIGCONT");
+    await until("it follows", async () => (await patroni().those("replica")).length === 2, 60_000);
+    await goesOn(Date.now());
+  });
+
+  it("with a synchronous standby the leader's death loses nothing, and nothing has to be put back", async () => {
+    const leader = await patroni().leader();
+    await patroni().ask(leader, "PATCH", "config", { synchronous_mode: true });
+    await until("one is synchronous", async () => (await patroni().those("synchronous")).length === 1, 60_000);
+    await enqueueFor(1_000);
+    leader.signal("SIGKILL");
+    await patroni().successor(leader);
+    await goesOn(Date.now());
+    expect(await lastRecovery()).toMatchObject({ runs: 0, verdicts: 0, missing: [] });
+  });
+});
+
+describe("PostgreSQL under Patroni, asynchronous", () => {
+  const { goesOn, lastRecovery, enqueueFor, patroni, watched } = underPatroni();
+
+  it("what the leader acknowledges as it stops waiting for its standby is remembered, and put back when it dies", async () => {
+    const leader = await patroni().leader();
+    await patroni().ask(leader, "PATCH", "config", { synchronous_mode: true });
+    await until("one is synchronous", async () => (await patroni().those("synchronous")).length === 1, 60_000);
+    await enqueueFor(1_000);
+    await patroni().ask(leader, "PATCH", "config", { synchronous_mode: null });
+    leader.line.stall();
+    await watched().enqueue("once"); // until Patroni has seen to it, nothing is acknowledged
+    await enqueueFor(1_000);
+    leader.signal("SIGKILL");
+    await patroni().successor(leader);
+    await goesOn(Date.now());
+    expect((await lastRecovery())?.runs).toBeGreaterThan(10);
+  });
+});

@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { median } from "../../../zookeeper/test/support/median.ts";
+import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
+import { carillon } from "../../src/library/carillon.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { Programs, readSeen, type Seen, stalledMs } from "../support/programs.ts";
+import { RemoteStage } from "../support/remote-stage.ts";
+import { postgres, redis } from "../support/servers.ts";
+import { numbers, recordingLog, until } from "../support/store-stage.ts";
+
+const ways = [
+  { by: "the store alone", coordination: () => undefined },
+  { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("standstill")}` },
+  { by: "Redis", coordination: () => `${redis().url}?prefix=standstill-${process.pid}` },
+];
+const sessionTimeout = "3s";
+/** Longer than twice that. */
+const computesMs = 7_000;
+/** What was claimed by the process that stands still starts elsewhere: 250 ms to notice it, a claim, and what this machine adds. */
+const latestMs = 1_500;
+const mostlyMs = 100;
+
+describe("a process whose event loop stands still", () => {
+  let schema: string;
+  let folder: string;
+  let log: string;
+  let programs: Programs;
+  let database: pg.Client;
+  let made = 0;
+  beforeEach(async () => {
+    schema = `standstill_${process.pid}_${made++}`;
+    folder = mkdtempSync(join(tmpdir(), "carillon-standstill-"));
+    log = join(folder, "seen.log");
+    programs = new Programs();
+    database = new pg.Client({ connectionString: postgres().url, types: numbers });
+    await database.connect();
+  });
+  afterEach(async () => {
+    await programs.endAll();
+    await database.query(`drop schema if exists ${schema} cascade`);
+    await database.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  const rows = async (text: string) => (await database.query(text.replaceAll("$s", schema))).rows;
+  const start = (name: string, more: Partial<Parameters<Programs["start"]>[0]> = {}) =>
+    programs.start({ store: postgres().url, schema, name, tasks: 0, log, handlerMs: 5, stalls: true, ...more });
+  const seen = (kind: Seen["kind"], task: string) =>
+    readSeen(log).filter((one) => one.kind === kind && one.task === task);
+  const compute = async (ms: number) => {
+    const client = carillon({ store: postgres().url, schema, handleSignals: false, log: recordingLog().log });
+    await client.enqueue("computing", ms);
+    await client.stop();
+    await until("it to compute", () => seen("start", "computing").length > 0, 20_000);
+  };
+
+  const bothRun = () => new Set(readSeen(log).map(({ node }) => node)).size === 2;
+
+  /** The process "still" computes for twice its session, the process "other" does the rest. @param shown others can see it */
+  async function standsStill({ shown = true } = {}): Promise<void> {
+    await compute(computesMs);
+    const beganMs = Date.now();
+    await sleep(computesMs / 2);
+    const [row] = await rows("select still_ms from $s.session where node = 'still'");
+    if (shown) expect(row.still_ms).toBeGreaterThan(1_000);
+    await until("it to end", () => seen("end", "computing").length > 0, 2 * computesMs);
+    const endedMs = Date.now();
+    await sleep(3_000);
+
+    expect(await rows("select node from $s.session where ended_ms is not null")).toEqual([]);
+    expect(await rows("select node, still_ms from $s.session where node in ('still', 'other') order by node")).toEqual([
+      { node: "other", still_ms: null },
+      { node: "still", still_ms: null },
+    ]);
+    expect(await rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
+    expect(seen("start", "computing")).toHaveLength(1);
+    const [computed] = await rows(
+      "select outcome, attempt from $s.run_history h join $s.task t on t.id = h.task_id where t.name = 'computing'",
+    );
+    expect(computed).toEqual({ outcome: 0, attempt: 1 });
+    const all = readSeen(log);
+    const stalls = all.filter(({ kind }) => kind === "stalled");
+    const starts = all.filter(({ kind, task, slot }) => kind === "start" && task !== "computing" && slot > beganMs);
+    const keys = starts.map(({ task, slot }) => `${task} ${slot}`);
+    expect(new Set(keys).size, "no slot twice").toBe(keys.length);
+    const meanwhile = starts.filter(({ slot }) => slot < endedMs - 500);
+    expect(meanwhile.length).toBeGreaterThanOrEqual(20 * Math.floor((endedMs - beganMs) / 1_000 - 2));
+    const late = meanwhile.map((one) => one.at - one.slot - stalledMs(stalls, one));
+    expect(Math.max(...late)).toBeLessThan(latestMs);
+    expect(median(late)).toBeLessThan(mostlyMs);
+  }
+
+  it.each(ways)("keeps its session and its runs, while others do the rest: by $by", async ({ coordination }) => {
+    const options = { coordination: coordination(), sessionTimeout };
+    await start("still", { tasks: 20, computing: {}, options });
+    await start("other", { tasks: 20, options });
+    await until("both to run tasks", bothRun);
+    await standsStill();
+  });
+
+  it("keeps its session and its runs where servers keep the session of a worker by HTTP", async () => {
+    const stage = new RemoteStage(schema);
+    try {
+      await stage.serve();
+      for (let i = 0; i < 20; i++)
+        await stage.task(`${i % 2 === 0 ? "again" : "once"}-${i}`, { schedule: every("1s") });
+      await stage.task("computing", { group: "computing" });
+      const key = await stage.key("both", ["default", "computing"]);
+      const remote = { server: stage.urlOf(), key, sessionTimeout };
+      await start("still", { tasks: 20, computing: {}, remote });
+      await start("other", { tasks: 20, remote: { ...remote, groups: ["default"] } });
+      await until("both to run tasks", bothRun);
+      await standsStill({ shown: false });
+    } finally {
+      await programs.endAll();
+      await stage.close();
+    }
+  });
+
+  it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
+    const computing = { retry: { attempts: 1 }, workerLosses: 2 };
+    await start("still", { computing, options: { standstill: "1s" } });
+    await start("other", { tasks: 2 });
+    await compute(10_000);
+    await until(
+      "it to be given up",
+      async () => (await rows("select from $s.run_history where error->>'code' = 'WORKER_LOST'")).length > 0,
+      60_000,
+    );
+    expect(seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);
+    const ended = await rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
+    expect(ended.length).toBeGreaterThanOrEqual(2);
+    for (const { ended_why: why } of ended)
+      expect(why).toMatch(/^its event loop stood still for more than 1 s; under way: computing \(run \d+\)$/);
+    expect(await rows("select from $s.session where node = 'other' and ended_ms is not null")).toEqual([]);
+  });
+
+  it("starts nothing that was given back: three processes that compute now and then fire each slot once", async () => {
+    const names = ["one", "two", "three"];
+    await Promise.all(names.map((name) => start(name, { tasks: 30, computesMs: [120, 620] })));
+    await sleep(12_000);
+    await Promise.all(names.map((name) => programs.end(name, "SIGTERM")));
+    const starts = readSeen(log).filter(({ kind }) => kind === "start");
+    const keys = starts.map(({ task, slot }) => `${task} ${slot}`);
+    expect(keys.length).toBeGreaterThan(300);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(await rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
+    expect(await rows("select from $s.run_history where outcome > 0")).toEqual([]);
+  });
+});

@@ -1,0 +1,113 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import type { CarillonError } from "../../src/base/errors.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { systemRandom } from "../../src/base/random.ts";
+import { Database } from "../../src/store/postgres/database.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import type { Store } from "../../src/store/store.ts";
+import { Pgbouncer } from "../support/pgbouncer.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage, until } from "../support/store-stage.ts";
+
+const answerMs = 1_500;
+const endsWithinMs = 1_000;
+
+/** A statement that its client has given up goes on at the server, waits for its row there and holds up the next one. */
+describe.each(everyPostgres())("a statement that is given up ends at the server, $title", (server) => {
+  let stage: Stage;
+  let pooler: Pgbouncer;
+  beforeAll(async () => {
+    stage = await openStage(server);
+    pooler = await Pgbouncer.before(server.direct, { mode: "transaction" });
+  });
+  afterAll(async () => {
+    await pooler?.kill();
+    await stage?.close();
+  });
+
+  /** Of this schema, at work or waiting. */
+  const atWork = async () =>
+    (
+      await stage.rows<{ query: string }>(
+        "select query from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() and wait_event_type = 'Lock' and query like '%' || $1 || '%'",
+        [stage.schema],
+      )
+    ).length;
+
+  it.each(["directly", "through a pooler"])("%s: a beat, and what was silent for as long beside it", (way) =>
+    pooler.besideCrashes(() => isGivenUp(way)),
+  );
+
+  async function isGivenUp(way: string): Promise<void> {
+    const store: Store = await openPostgres({
+      url: way === "directly" ? server.direct : pooler.url,
+      schema: stage.schema,
+      connectionsMax: 3,
+      answerMs,
+    });
+    const [session, task] = [await stage.session(), await stage.task(`held ${way}`.replaceAll(" ", "-"))];
+    const holder = await stage.sql.connect();
+    try {
+      await holder.query("begin");
+      await holder.query(`select from ${stage.schema}.session where id = ${session} for update`);
+      await holder.query(`select from ${stage.schema}.task where id = ${task.taskId} for update`);
+      const paused = store.tasks.pause(task.name, { author: "test", reason: "", nowMs: stage.nowMs }).then(
+        () => "paused",
+        (error) => error,
+      );
+      await until("the pause to wait", async () => (await atWork()) === 1);
+      // One that gets no connection in time says so, and is asked again: it gave up no statement.
+      let givenUp = 0;
+      await until("three beats to be given up", async () => {
+        const error = await store.sessions.beat(session, stage.nowMs).catch((error: CarillonError) => error);
+        expect(error).toMatchObject({ code: "STORE_UNREACHABLE" });
+        if ((error as CarillonError).message.includes("timeout expired")) givenUp++;
+        return givenUp === 3;
+      });
+      await until("all to end", async () => (await atWork()) === 0, endsWithinMs);
+      expect(await paused).toMatchObject({ code: "STORE_UNREACHABLE" });
+      await holder.query("commit");
+      // The first may meet a connection that is being cut.
+      const alive = () =>
+        store.sessions.beat(session, stage.nowMs).then(
+          (pulse) => pulse.alive,
+          (error) => error.code,
+        );
+      await expect.poll(alive, { timeout: 15_000 }).toBe(true);
+    } finally {
+      await holder.query("rollback");
+      holder.release();
+      await store.close();
+    }
+  }
+
+  it("one whose process vanished, too", async () => {
+    const database = new Database({
+      url: server.direct,
+      schema: stage.schema,
+      connectionsMax: 1,
+      answerMs,
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLog,
+      // Without requests to cancel: a killed process sends none.
+      driver: { pool: (config) => new pg.Pool(config), client: (config) => new pg.Client(config) },
+    });
+    const session = await stage.session();
+    const holder = await stage.sql.connect();
+    try {
+      await holder.query("begin");
+      const locked = `select id from ${stage.schema}.session where id = ${session} for update`;
+      await holder.query(locked);
+      await expect(database.ask("", locked)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+      // The server looks once a second.
+      await until("the statement to end", async () => (await atWork()) === 0, 2 * endsWithinMs);
+    } finally {
+      await holder.query("rollback");
+      holder.release();
+      await database.close();
+    }
+  });
+});

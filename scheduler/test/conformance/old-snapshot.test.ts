@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beatSql } from "../../src/store/postgres/cluster/sessions.ts";
+import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, type Stage } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have ended, on $title", (server) => {
+  const dead = 100_000;
+  let stage: Stage;
+  let session: number;
+  let release: () => Promise<void>;
+
+  beforeAll(async () => {
+    stage = await openStage(server);
+    const task = await stage.task("ended", { group: "default" });
+    session = await stage.session();
+    // Ready in the session's group, at its address, and at nobody's.
+    await stage.rows(
+      `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
+       select -n, $1, $1, $2, case n % 3 when 0 then $3 when 1 then 0 else -$4::int end, 1, 2, 5, 0 from generate_series(1, ${dead}) n`,
+      [stage.nowMs, task.taskId, task.groupId, session],
+    );
+    const holder = await stage.sql.connect();
+    await holder.query("set application_name = 'a long report'");
+    await holder.query("begin isolation level repeatable read");
+    await holder.query(`select count(*) from ${stage.schema}.session`);
+    release = async () => {
+      await holder.query("rollback");
+      holder.release();
+    };
+    await stage.rows("delete from $s.run where id < 0");
+    await stage.rows("vacuum analyze $s.run");
+  }, 120_000);
+  afterAll(async () => {
+    await release();
+    await stage.close();
+  });
+
+  /**
+   * How many pages of the runs' table and of its indexes the statement reads; it is undone. What it reads of the catalog is not
+   * counted: that is more whenever others on this server have changed it.
+   */
+  const runPagesOf = async (sql: string, values: unknown[]) => {
+    const client = await stage.sql.connect();
+    const pages = `select sum(pg_stat_get_xact_blocks_fetched(of.oid))::int as pages from (
+      select $1::regclass::oid as oid union all select indexrelid from pg_index where indrelid = $1::regclass) of`;
+    const read = async () => (await client.query(pages, [`${stage.schema}.run`])).rows[0].pages as number;
+    try {
+      await client.query("begin");
+      const before = await read();
+      await client.query(sql, values);
+      return (await read()) - before;
+    } finally {
+      await client.query("rollback");
+      client.release();
+    }
+  };
+
+  it("and a beat that only proves life reads none of them", async () => {
+    const s = `"${stage.schema}"`;
+    const values = [session, stage.nowMs, false, false, null];
+    expect(await runPagesOf(beatSql(s, "waiting"), values), "with a look at what waits").toBeGreaterThan(dead / 200);
+    expect(await runPagesOf(beatSql(s, "bare"), values)).toBe(0);
+  });
+
+  it("and its age and holder are shown, in the figures of a scrape and to doctor", async () => {
+    const { snapshots } = await stage.store.figures.read(stage.nowMs);
+    const { server: facts } = await inspectPostgres(server.url, stage.schema);
+    for (const held of [snapshots, facts.snapshots]) {
+      const found = held.find(({ kind }) => kind === "transaction");
+      expect(found?.holder).toEqual(expect.any(String));
+      expect(found?.ms).toBeGreaterThan(0);
+      expect(found?.transactions).toBeGreaterThanOrEqual(1);
+    }
+  });
+});
+
+describe.each(everyPostgres())("a look at what waits that takes long, on $title", (server) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage(server);
+  });
+  afterAll(() => stage.close());
+
+  it("goes on beside the beats, which tell what it found", async () => {
+    const task = await stage.task("waits", { route: "least-loaded" });
+    const session = await stage.session();
+    const beat = () => stage.store.sessions.beat(session, stage.nowMs);
+    const holder = await stage.sql.connect();
+    const hold = () => holder.query(`begin; lock table ${stage.schema}.run in access exclusive mode`);
+    for (let n = 0; n < 2; n++) {
+      await hold();
+      const slow = beat();
+      await new Promise((resolve) => setTimeout(resolve, 150)); // longer than a beat with its look may take
+      await holder.query("rollback");
+      expect(await slow).toMatchObject({ alive: true, gated: false });
+    }
+
+    await hold();
+    for (let n = 0; n < 2; n++) expect(await beat(), "no run can be read").toMatchObject({ alive: true, gated: false });
+    await holder.query("rollback");
+    holder.release();
+
+    await stage.enqueue(task, { dueMs: stage.nowMs + 5 });
+    await expect.poll(async () => (await beat()).nextDirectMs).toBe(stage.nowMs + 5);
+  });
+});

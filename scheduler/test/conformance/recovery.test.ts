@@ -1,0 +1,361 @@
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
+import { slotOutcome } from "../../src/store/postgres/states.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { TaskRecord } from "../../src/task/task-record.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
+
+/**
+ * One store as two processes see it. It goes back by what a test takes out of it, and says so by a timeline of its log that is not
+ * the one which is known to be whole, as after a promotion.
+ */
+describe.each(everyPostgres())("the recovery of a store that went back, $title", (server) => {
+  const { log, lines } = recordingLog();
+  let stage: Stage;
+  let one: Store;
+  let two: Store;
+  let task: TaskRecord;
+  beforeEach(async () => {
+    lines.length = 0;
+    stage = await openStage(server);
+    [one, two] = [await stage.another({ log, standby: true }), await stage.another({ log, standby: true })];
+    task = await stage.task("t");
+  });
+  afterEach(() => stage.close());
+
+  const promoted = () => stage.rows("update $s.cluster set timeline = 'of the former primary'");
+  /** As the test does it, which is no process of the cluster. */
+  const takenOut = (text: string, values: unknown[] = []) =>
+    stage.sql.connect().then(async (client) => {
+      await client.query("begin; set local carillon.recovery = on");
+      const { rowCount } = await client.query(text.replaceAll("$s", stage.schema), values);
+      await client.query("commit");
+      client.release();
+      return rowCount;
+    });
+  const recoveries = () =>
+    stage.rows<Record<string, unknown>>(
+      "select number, ended_ms is not null as over, runs, verdicts, missing from $s.recovery",
+    );
+  const claimedBy = async (store: Store, sessionId: number): Promise<ClaimedRun[]> => {
+    const request = { sessionId, groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs + 5_000, limit: 10 };
+    return (await store.claims.claim({ ...request, nowMs: stage.nowMs })).runs;
+  };
+  const enqueue = async (store: Store, write = {}) =>
+    ((await store.runs.enqueue([stage.write(task, write)], stage.nowMs))[0] as { runId: number }).runId;
+
+  it("changes nothing where nothing was lost", async () => {
+    const session = await stage.session("node", one);
+    const before = await enqueue(two);
+    await promoted();
+    const [after, pulse] = await Promise.all([enqueue(two), one.sessions.beat(session, stage.nowMs)]);
+    expect(pulse.alive).toBe(true);
+    expect(after, "drawn before").toBe(before + 1);
+    const { next } = await stage.one<{ next: number }>("select nextval('$s.run_id') as next");
+    expect(next - after, "numbers jump").toBeGreaterThan(1_000_000);
+    await expect.poll(recoveries).toEqual([{ number: 1, over: true, runs: 0, verdicts: 0, missing: [] }]);
+    expect(lines.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("is an alarm for a day, each recovery once, and doctor has what became of it", async () => {
+    const session = await stage.session("node", one);
+    await takenOut("update $s.session set seen_ms = seen_ms - 4200 where id = $1", [session]);
+    const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+    const look = async (nowMs: number) => {
+      await stage.store.alarms.look(["recovery"], thresholds, { recovery: ["ops"] }, nowMs);
+      return (await stage.store.alarms.outbox(10)).map(({ kind }) => kind).reverse();
+    };
+    const facts = async () => (await inspectPostgres(server.direct, stage.schema)).cluster;
+    expect(await look(stage.nowMs)).toEqual([]);
+    expect((await facts())?.recovery).toBeUndefined();
+    const recovered = async (number: number) => {
+      await promoted();
+      await one.sessions.beat(session, stage.nowMs);
+      await expect.poll(recoveries).toContainEqual(expect.objectContaining({ number, over: true }));
+      return (await stage.one<{ ended: number }>("select max(ended_ms) as ended from $s.recovery")).ended;
+    };
+    const first = await recovered(1);
+    await stage.rows("update $s.recovery set missing = '{gone}', runs = 731 where number = 1");
+    expect(await look(first + 4_999), "results may follow").toEqual([]);
+    expect(await look(first + 5_000)).toEqual(["raised"]);
+    expect(await stage.store.alarms.open(first + 5_000)).toMatchObject([
+      {
+        rule: "recovery",
+        subject: "",
+        count: 1,
+        text: expect.stringMatching(
+          /it went back 4\.2 s; 731 runs and 0 results .* not known, .*: gone; 0 runs at most may have run twice$/,
+        ),
+      },
+    ]);
+    expect((await facts())?.recovery).toMatchObject({
+      endedMs: first,
+      backMs: 4_200,
+      runs: 731,
+      verdicts: 0,
+      missing: ["gone"],
+    });
+    // Found once: a second one is news.
+    expect(await look(first + 5_001)).toEqual(["raised"]);
+    const second = await recovered(2);
+    expect(await look(second + 70_000)).toEqual(["raised", "summary"]);
+    expect(await stage.store.alarms.open(second + 70_000)).toMatchObject([{ count: 2 }]);
+
+    // One that does not end is told of meanwhile.
+    await stage.rows("update $s.cluster set recovery = 3, recovering_since_ms = $1", [second + 100_000]);
+    await stage.rows("insert into $s.recovery (number, began_ms) values (3, $1)", [second + 100_000]);
+    await look(second + 111_000);
+    expect((await stage.store.alarms.open(second + 111_000))[0]?.text).toContain("a recovery is under way");
+    await stage.rows("update $s.recovery set ended_ms = $1 where number = 3", [second + 112_000]);
+    await stage.rows("update $s.cluster set recovering_since_ms = null");
+    await look(second + 117_000);
+    expect(await stage.store.alarms.open(second + 117_000)).toMatchObject([{ count: 3 }]);
+
+    const over = second + 117_001 + 86_400_000;
+    await look(over - 2);
+    expect(await stage.store.alarms.open(over)).toHaveLength(1);
+    await look(over);
+    expect(await stage.store.alarms.open(over)).toEqual([]);
+    expect((await look(over + 60_000)).at(-1)).toBe("cleared");
+  });
+
+  it("refuses a write that decides something, whoever makes it, and an enqueue in the caller's transaction by its name", async () => {
+    await stage.session("node", one);
+    await promoted();
+    await expect(stage.rows("update $s.run set priority = 1")).rejects.toMatchObject({ code: "CA001" });
+    const client = await stage.sql.connect();
+    await client.query("begin");
+    await expect(two.runs.enqueueIn(client, stage.write(task), stage.nowMs)).rejects.toMatchObject({
+      code: "STORE_RECOVERING",
+    });
+    await client.query("rollback");
+    client.release();
+  });
+
+  it("gives back an enqueue, a claim and a verdict, each as it was acknowledged", async () => {
+    const session = await stage.session("node", one);
+    const [ended, held] = [await enqueue(two), await enqueue(two)];
+    await stage.rows("update $s.run set losses = 2 where id = $1", [held]);
+    const runs = await claimedBy(one, session);
+    expect(runs.map(({ runId }) => runId)).toEqual([ended, held]);
+    await one.claims.settle(session, [settlement(runs[0] as ClaimedRun, succeededVerdict, stage.nowMs)], stage.nowMs);
+    const waiting = await enqueue(two, { dueMs: stage.nowMs + 60_000, payload: '{"kept":true}', priority: 7 });
+    expect(await takenOut("delete from $s.run")).toBe(2);
+    await takenOut("delete from $s.run_history");
+    await takenOut("delete from $s.session");
+    await promoted();
+
+    await Promise.all([one.sessions.beat(session, stage.nowMs), enqueue(two)]);
+    const state = async (id: number) =>
+      one.runs.find(id).then(({ state, fence, payload, priority }) => ({ state, fence, payload, priority }));
+    await expect.poll(() => state(ended)).toMatchObject({ state: "succeeded", fence: runs[0]?.fence });
+    expect(await state(held)).toMatchObject({ state: "claimed", fence: runs[1]?.fence });
+    expect(await stage.rows("select losses from $s.run where id = $1", [held])).toEqual([{ losses: 2 }]);
+    expect(await state(waiting)).toMatchObject({ state: "ready", payload: { kept: true }, priority: 7 });
+    expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
+    await expect.poll(recoveries).toMatchObject([{ over: true, verdicts: 1, missing: [] }]);
+    expect((await recoveries())[0]?.runs).toBeGreaterThanOrEqual(3);
+    const refused = await one.claims.settle(
+      session,
+      [settlement(runs[1] as ClaimedRun, succeededVerdict, stage.nowMs)],
+      stage.nowMs,
+    );
+    expect([...refused]).toEqual([]);
+  });
+
+  it("does not plan a slot again that a process saw start", async () => {
+    const session = await stage.session("node", one);
+    task = await stage.task("slots", { schedule: every(1_000), misfire: "all" });
+    await stage.plan([task], session, stage.nowMs + 1_500);
+    const [run] = await claimedBy(one, session);
+    expect(run).toMatchObject({ slotMs: expect.any(Number) });
+    await takenOut("delete from $s.run");
+    await takenOut("delete from $s.slot");
+    await takenOut("update $s.plan set next_slot_ms = $1 where task_id = $2", [run?.slotMs, task.taskId]);
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    const record = (await stage.store.tasks.byIds([task.taskId]))[0] as TaskRecord;
+    await stage.plan([record], session, (run?.slotMs as number) + 500);
+    const rows = await stage.rows("select id, slot_ms from $s.run where slot_ms = $1", [run?.slotMs]);
+    expect(rows).toEqual([{ id: run?.runId, slot_ms: run?.slotMs }]);
+  });
+
+  it("waits for a process that is gone as long as its session lasts, and says whom it waited for in vain", async () => {
+    const session = await stage.session("node", one);
+    await takenOut("delete from $s.session");
+    const gone = { node: "gone", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 5_000 } as const;
+    await (await stage.another()).sessions.open(gone, stage.nowMs);
+    await promoted();
+    const beganMs = performance.now();
+    // It goes on beating meanwhile.
+    expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
+    expect(performance.now() - beganMs).toBeLessThan(4_900);
+    await enqueue(two);
+    expect(performance.now() - beganMs).toBeGreaterThan(4_900);
+    await expect.poll(recoveries).toMatchObject([{ over: true, missing: ["gone"] }]);
+    const [entry] = await two.audit.list({} as never, 1e9, 5);
+    expect(entry).toMatchObject({ act: "recover", about: "cluster", after: { missing: ["gone"] } });
+  });
+
+  it("counts the runs that a process which did not come may have started", async () => {
+    const session = await stage.session("node", one);
+    await (await stage.another()).sessions.open(
+      { node: "gone", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 500 },
+      stage.nowMs,
+    );
+    await enqueue(two, { dueMs: stage.nowMs - 1_000 });
+    expect(await claimedBy(one, session), "one that somebody remembers").toHaveLength(1);
+    for (const dueMs of [-1_000, -2_000, -60_000, 60_000]) await enqueue(two, { dueMs: stage.nowMs + dueMs });
+    await takenOut("update $s.session set seen_ms = seen_ms - 4200 where id = $1", [session]);
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    await expect.poll(recoveries).toMatchObject([{ over: true, missing: ["gone"] }]);
+    const inDoubt = async () => (await inspectPostgres(server.direct, stage.schema)).cluster?.recovery?.inDoubt;
+    expect(await inDoubt()).toBe(2);
+    const accepted = (slotMs: number, outcome: number) =>
+      takenOut(
+        "insert into $s.slot (task_id, slot_ms, outcome, accepted_ms) select $1, $2, $3, ended_ms from $s.recovery",
+        [task.taskId, slotMs, outcome],
+      );
+    await accepted(stage.nowMs - 3_000, slotOutcome.run as number);
+    await accepted(stage.nowMs - 3_001, slotOutcome.skipped as number);
+    await accepted(stage.nowMs - 5_000, slotOutcome.run as number);
+    expect(await inDoubt(), "and what was planned after it").toBe(3);
+    await stage.rows("update $s.recovery set missing = '{}'");
+    expect(await inDoubt(), "all came").toBe(0);
+  });
+
+  it("is caught up with by a process that comes when it is over", async () => {
+    const session = await stage.session("node", one);
+    const lost = await enqueue(two, { dueMs: stage.nowMs + 60_000 });
+    await takenOut("delete from $s.run");
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    await expect.poll(recoveries).toMatchObject([{ over: true, runs: 0 }]);
+    const { before } = await stage.one<{ before: number }>("select nextval('$s.fence') as before");
+    const ahead = () => stage.rows("select last_value, log_cnt from $s.fence");
+    const drawnAhead = await ahead();
+    // It learns of it as it draws numbers, some of which it has already.
+    for (let n = 0; n < 2; n++) await two.runs.enqueue(Array(100).fill(stage.write(task)), stage.nowMs);
+    await expect.poll(() => stage.rows("select id from $s.run where id = $1", [lost])).toHaveLength(1);
+    expect(drawnAhead).toMatchObject([{ last_value: before }]);
+    expect(await ahead(), "others draw meanwhile: the sequence was not set").toEqual(drawnAhead);
+  });
+
+  it("gives back a run that was completed with what its handler wrote, and lost with it", async () => {
+    const session = await stage.session("node", one);
+    await enqueue(two);
+    const [run] = (await claimedBy(one, session)) as [ClaimedRun];
+    const client = await stage.sql.connect();
+    await client.query("begin");
+    expect(
+      await one.claims.settleIn(client, session, settlement(run, succeededVerdict, stage.nowMs), stage.nowMs),
+    ).toBe(true);
+    await client.query("commit");
+    client.release();
+    await one.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
+    await takenOut("delete from $s.run_history");
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("ready");
+  });
+
+  it("gives back a verdict whose first answer was lost as it was, and does not run it again", async () => {
+    const session = await stage.session("node", one);
+    await enqueue(two);
+    const [run] = (await claimedBy(one, session)) as [ClaimedRun];
+    const verdict = settlement(run, succeededVerdict, stage.nowMs);
+    // By another connection, as by a try whose answer was lost: this process finds it applied.
+    await (await stage.another()).claims.settle(session, [verdict], stage.nowMs);
+    expect([...(await one.claims.settle(session, [verdict], stage.nowMs))]).toEqual([]);
+    await takenOut("delete from $s.run_history");
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
+  });
+
+  describe("whose server does not tell the timeline of its log", () => {
+    beforeEach(async () => {
+      await stage.rows(
+        `create or replace function $s.log_timeline() returns text language sql volatile as 'select null::text'`,
+      );
+      await stage.rows("update $s.cluster set timeline = null");
+    });
+
+    it("is found out by a session that was further", async () => {
+      const session = await stage.session("node", one);
+      for (let beat = 0; beat < 3; beat++) await one.sessions.beat(session, stage.nowMs);
+      await takenOut("update $s.session set beat = 0");
+      expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
+      await expect.poll(recoveries).toMatchObject([{ over: true }]);
+    });
+
+    it("is found out by a session that is not there", async () => {
+      const session = await stage.session("node", one);
+      await takenOut("delete from $s.session");
+      expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
+      await expect.poll(recoveries).toMatchObject([{ over: true }]);
+    });
+
+    it("is found out by fences that were given out before, and begins nothing under them", async () => {
+      const session = await stage.session("node", one);
+      await enqueue(two);
+      await enqueue(two);
+      const [first] = (await claimedBy(one, session)) as [ClaimedRun];
+      await enqueue(two);
+      await stage.rows("select setval('$s.fence', 1)");
+      expect(await claimedBy(one, session)).toEqual([]);
+      const [again] = (await claimedBy(one, session)) as [ClaimedRun];
+      expect(again.fence).toBeGreaterThan(first.fence + 1_000_000);
+      expect(again.attempt).toBe(1);
+    });
+
+    it("is found out by run numbers that were given out before", async () => {
+      const numbers: number[] = [];
+      numbers.push(await enqueue(two));
+      await stage.rows("select setval('$s.run_id', 1)");
+      for (let n = 0; n < 200; n++) numbers.push(await enqueue(two));
+      expect(new Set(numbers).size).toBe(201);
+      expect(Math.max(...numbers)).toBeGreaterThan(1_000_000);
+    });
+  });
+});
+
+describe.each(everyPostgres())("a service that does not tell its log's timeline, $title", (server) => {
+  it("is known by the moment at which its server started", async () => {
+    const name = `untold_${process.pid}_${Date.now()}`;
+    const admin = new pg.Client({ connectionString: server.direct });
+    await admin.connect();
+    await admin.query(`create role ${name} login password 'untold'`);
+    await admin.query(`create database ${name} owner ${name}`);
+    const url = Object.assign(new URL(server.direct), { pathname: `/${name}` });
+    const inside = new pg.Client({ connectionString: String(url) });
+    await inside.connect();
+    await inside.query("revoke execute on function pg_walfile_name(pg_lsn) from public");
+    Object.assign(url, { username: name, password: "untold" });
+    const { log, lines } = recordingLog();
+    const store = await openPostgres({ url: String(url), standby: true, log });
+    try {
+      const timeline = async () => (await inside.query("select timeline from carillon.cluster")).rows[0].timeline;
+      const own = await timeline();
+      expect(own).toMatch(/^start \d{20}$/);
+      // One that had started later, which says nothing of whether this one came after it.
+      await inside.query("update carillon.cluster set timeline = 'start 99990101000000000000'");
+      const identity = { node: "one", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 5_000 } as const;
+      expect(await store.sessions.open(identity, Date.now())).toMatchObject({ sessionId: expect.any(Number) });
+      expect(await timeline()).toBe(own);
+      expect(lines.map(({ message }) => message)).toContainEqual(expect.stringMatching(/the store is whole again/));
+    } finally {
+      await store.close();
+      await inside.end();
+      await admin.query(`drop database ${name}`);
+      await admin.query(`drop role ${name}`);
+      await admin.end();
+    }
+  });
+});

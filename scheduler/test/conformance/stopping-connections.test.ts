@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { RemoteStage } from "../support/remote-stage.ts";
+import { until } from "../support/store-stage.ts";
+
+const stage = new RemoteStage();
+const sockets: Socket[] = [];
+
+beforeAll(async () => void (await stage.serve()));
+afterAll(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await stage.close();
+});
+
+/** A connection that sends `text`, and reads nothing unless it is told to. */
+async function connected(text: string): Promise<Socket> {
+  const [host = "", port] = String(stage.server.listening).split(":");
+  const socket = connect({ host, port: Number(port) }).pause();
+  socket.on("error", () => undefined);
+  sockets.push(socket);
+  await once(socket, "connect");
+  socket.write(text);
+  return socket;
+}
+
+const page = "GET /v1/openapi.json HTTP/1.1\r\nhost: tower\r\n\r\n";
+const signIn = "POST /v1/sign-in HTTP/1.1\r\nhost: tower\r\ncontent-type: application/json\r\n";
+
+test("a head that trickles in is given up", async () => {
+  const slow = await connected("GET /livez HTTP/1.1\r\n");
+  slow.resume();
+  const trickle = setInterval(() => slow.write("x"), 500);
+  try {
+    await until("it is closed", () => slow.destroyed, 60_000);
+  } finally {
+    clearInterval(trickle);
+  }
+});
+
+test("a server stops beside clients that read nothing, trickle, idle, pipeline, or went", async () => {
+  await connected(page.repeat(2_000));
+  await connected(page.repeat(5));
+  await connected("GET /livez HTTP/1.1\r\nhost: tow");
+  await connected(`${signIn}content-length: 500\r\n\r\n{"name":"`);
+  await connected("");
+  const went = await connected(page.repeat(500));
+  const probe = await connected("GET /livez HTTP/1.1\r\nhost: tower\r\n\r\n");
+  probe.resume();
+  await once(probe, "data");
+  went.destroy();
+  const began = performance.now();
+  await stage.server.stop();
+  // Its longest wait is for answers that nobody reads: 5 s.
+  expect(performance.now() - began).toBeLessThan(20_000);
+});

@@ -1,0 +1,311 @@
+/** A stop is over within `drain` + 500 ms, whatever hangs. What hangs here does so until the proxy is healed, which is after the stop. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { RemoteWorker, worker } from "../../src/library/remote-worker.ts";
+import { every } from "../../src/schedule/schedule.ts";
+import type { CarillonOptions } from "../../src/settings/settings.ts";
+import { zooKeeperServer } from "../support/grace-lock-stage.ts";
+import { StoreProxy } from "../support/proxy.ts";
+import { RemoteStage } from "../support/remote-stage.ts";
+import { postgres, redis } from "../support/servers.ts";
+import { type Line, numbers, recordingLog, until } from "../support/store-stage.ts";
+
+const drain = "500ms";
+/** A stop may take a second, on a busy machine several; without a bound it would take minutes, or for ever. */
+const boundMs = 15_000;
+/** Where a step must not be given up for want of a turn. */
+const longDrain = "4s";
+
+const sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 2 });
+const schemas: string[] = [];
+const towers: Carillon[] = [];
+const sockets: Socket[] = [];
+let proxy: StoreProxy;
+const others: StoreProxy[] = [];
+
+beforeAll(async () => {
+  proxy = await StoreProxy.before(postgres().url);
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  proxy.heal();
+  for (const other of others.splice(0)) await other.close();
+  await Promise.all(towers.splice(0).map((tower) => tower.stop()));
+});
+afterAll(async () => {
+  await proxy.close();
+  for (const schema of schemas) await sql.query(`drop schema if exists ${schema} cascade`);
+  await sql.end();
+});
+
+interface Made {
+  tower: Carillon;
+  lines: Line[];
+  schema: string;
+}
+
+function made(options: CarillonOptions = {}): Made {
+  const { log, lines } = recordingLog();
+  const schema = options.schema ?? `stops_${randomBytes(4).toString("hex")}`;
+  schemas.push(schema);
+  const tower = carillon({ store: proxy.url, schema, drain, handleSignals: false, log, ...options });
+  towers.push(tower);
+  return { tower, lines, schema };
+}
+
+/** @returns the steps that the stop went on without */
+async function stopsInTime({ tower, lines }: Made): Promise<unknown[]> {
+  const beganMs = performance.now();
+  await tower.stop();
+  expect(performance.now() - beganMs).toBeLessThan(boundMs);
+  const steps = lines
+    .filter(({ message }) => message.startsWith("a step of the stop"))
+    .map(({ fields }) => fields.step);
+  expect(new Set(steps).size, "each is named once").toBe(steps.length);
+  return steps;
+}
+
+/** A handler that ends when it is told to by `end`; by its signal too, if it listens. */
+function held(tower: Pick<Carillon, "task"> | RemoteWorker, listens: boolean) {
+  const its = { started: false, aborted: false, end: (): void => undefined };
+  const handler = ({ signal }: { signal: AbortSignal }) => {
+    its.started = true;
+    return new Promise<void>((resolve, reject) => {
+      its.end = resolve;
+      signal.addEventListener("abort", () => {
+        its.aborted = true;
+        if (listens) reject(signal.reason);
+      });
+    });
+  };
+  if (tower instanceof RemoteWorker) tower.task("held", handler);
+  else tower.task("held", {}, handler);
+  return its;
+}
+
+const faults: [string, () => void][] = [
+  ["refused", () => proxy.cut({ refuse: true })],
+  ["silent", () => proxy.hang()],
+];
+
+describe.each(faults)("with the store %s", (_, fault) => {
+  it("a node that does nothing stops", async () => {
+    const one = made();
+    one.tower.task("tick", { schedule: every("1h") }, () => undefined);
+    await one.tower.start();
+    fault();
+    await stopsInTime(one);
+  });
+
+  it("a node stops whose enqueues wait, which are told", async () => {
+    const one = made();
+    one.tower.task("t", {}, () => undefined);
+    await one.tower.start();
+    await one.tower.enqueue("t");
+    fault();
+    const pending = Promise.allSettled([1, 2, 3].map((n) => one.tower.enqueue("t", n)));
+    await stopsInTime(one);
+    for (const each of await pending) expect(each).toMatchObject({ status: "rejected", reason: { code: "STOPPED" } });
+  });
+
+  it("a node stops whose verdict cannot be written", async () => {
+    const one = made();
+    const handler = held(one.tower, false);
+    await one.tower.start();
+    await one.tower.enqueue("held");
+    await until("it runs", () => handler.started);
+    fault();
+    handler.end();
+    await stopsInTime(one);
+    expect(one.lines.map(({ message }) => message)).toContain(
+      "stopped before the store had all verdicts: it takes the claims back",
+    );
+  });
+
+  it("a node stops that has not started yet", async () => {
+    const one = made();
+    fault();
+    const started = one.tower.start().catch((error) => error);
+    // It waits for the store.
+    await until("it asks", () => proxy.connections > 0);
+    await stopsInTime(one);
+    expect(await started).toBeInstanceOf(Error);
+  });
+
+  it("a process stops that only holds a lock, and one that waits for it", async () => {
+    const options = { scheduler: false, worker: false };
+    const holder = made(options);
+    const waiter = made({ ...options, schema: holder.schema });
+    await holder.tower.lock("one").acquire();
+    const waits = waiter.tower
+      .lock("one")
+      .acquire()
+      .catch((error) => error);
+    await waiter.tower.open();
+    fault();
+    await Promise.all([stopsInTime(holder), stopsInTime(waiter)]);
+    expect(await waits).toMatchObject({ code: "STOPPED" });
+  });
+});
+
+it("the store away: a node stops at any moment after, whatever it does then", async () => {
+  for (let round = 0; round < 12; round++) {
+    const one = made({ drain: "100ms" });
+    one.tower.task("t", {}, () => undefined);
+    one.tower.task("after", { after: "t" }, () => undefined);
+    one.tower.task("serial", { overlap: "queue" }, () => undefined);
+    await one.tower.start();
+    await one.tower.enqueue("t");
+    const enqueued: Promise<unknown>[] = [];
+    const acts = [
+      () => proxy.cut({ refuse: true }),
+      ...["t", "serial", "serial"].map((task) => () => void enqueued.push(one.tower.enqueue(task))),
+    ];
+    for (const act of acts.sort(() => Math.random() - 0.5)) act();
+    const told = Promise.allSettled(enqueued);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
+    await stopsInTime(one);
+    await told;
+    proxy.heal();
+  }
+});
+
+it("a handler that ignores its signal is left behind, and its run goes to another worker at once", async () => {
+  const one = made({ drain: longDrain });
+  const handler = held(one.tower, false);
+  await one.tower.start();
+  const { runId } = await one.tower.enqueue("held");
+  await until("it runs", () => handler.started);
+  expect(await stopsInTime(one)).toEqual([]);
+  expect(handler.aborted).toBe(true);
+  const next = made({ schema: one.schema });
+  const again = held(next.tower, true);
+  await next.tower.start();
+  await until("it runs again", () => again.started);
+  handler.end();
+  again.end();
+  const { store } = await next.tower.open();
+  await until("it has ended", async () => (await store.runs.find(runId)).endedMs !== null);
+});
+
+it("handlers have the whole of `drain` to end", async () => {
+  const one = made({ drain: "60s" });
+  const handler = held(one.tower, true);
+  await one.tower.start();
+  const { runId } = await one.tower.enqueue("held");
+  await until("it runs", () => handler.started);
+  const stopped = one.tower.stop();
+  await until("it leads no more", () => one.tower.term === null);
+  handler.end();
+  await stopped;
+  expect(handler.aborted).toBe(false);
+  const { rows } = await sql.query(`select outcome from ${one.schema}.run_history where id = $1`, [runId]);
+  expect(rows).toEqual([{ outcome: 0 }]);
+});
+
+it("leadership is handed over before handlers have ended", async () => {
+  const one = made({ drain: "120s" });
+  const handler = held(one.tower, true);
+  await one.tower.start();
+  await until("it leads", () => one.tower.term !== null);
+  await one.tower.enqueue("held");
+  await until("it runs", () => handler.started);
+  const next = made({ schema: one.schema, worker: false });
+  await next.tower.start();
+  const stopped = one.tower.stop();
+  await until("the other leads", () => next.tower.term !== null, 60_000);
+  expect(one.tower.term).toBeNull();
+  handler.end();
+  await stopped;
+  expect(handler.aborted).toBe(false);
+});
+
+describe.each([
+  ["ZooKeeper", () => `tcp://${zooKeeperServer()}`, (via: URL, id: string) => `zookeeper://${via.host}/${id}`],
+  ["Redis", () => redis().url, (via: URL, id: string) => `redis://${via.host}?prefix=${id}`],
+])("with %s", (_, target, url) => {
+  it.each(["refused", "silent"])("%s, a node that leads and holds a lock stops", async (how) => {
+    const service = await StoreProxy.before(target());
+    others.push(service);
+    const id = `stops-${randomBytes(4).toString("hex")}`;
+    const one = made({ coordination: url(new URL(service.url), id), drain: longDrain });
+    one.tower.task("t", {}, () => undefined);
+    await one.tower.start();
+    await one.tower.lock("one").acquire();
+    await until("it leads", () => one.tower.term !== null);
+    if (how === "refused") service.cut({ refuse: true });
+    else service.hang();
+    await stopsInTime(one);
+    // The store was there: it was told that the node has left.
+    const { rows } = await sql.query(`select from ${one.schema}.session where ended_ms is null`);
+    expect(rows).toHaveLength(0);
+  });
+});
+
+it("a server stops beside clients that pipeline and read nothing, follow events, and wait", async () => {
+  const one = made({ listen: "127.0.0.1:0" });
+  await one.tower.start();
+  const [host = "", port] = String(one.tower.listening).split(":");
+  const connected = async (text: string) => {
+    const socket = connect({ host, port: Number(port) }).pause();
+    socket.on("error", () => undefined);
+    sockets.push(socket);
+    await once(socket, "connect");
+    socket.write(text);
+  };
+  const page = "GET /v1/openapi.json HTTP/1.1\r\nhost: tower\r\n\r\n";
+  await connected(page.repeat(2_000));
+  await connected("GET /v1/events HTTP/1.1\r\nhost: tower\r\n\r\n");
+  await connected("");
+  // Also where its own answers wait for the store.
+  proxy.hang();
+  await connected("GET /v1/tasks HTTP/1.1\r\nhost: tower\r\n\r\n");
+  await stopsInTime(one);
+  await until("all are closed", () => {
+    for (const socket of sockets) socket.resume();
+    return sockets.every((socket) => socket.destroyed || socket.readableEnded);
+  });
+});
+
+describe.each(["refused", "silent"])("a remote worker whose server is %s", (how) => {
+  const stage = new RemoteStage();
+  beforeAll(async () => {
+    await stage.serve();
+    await stage.task("held");
+  });
+  afterAll(() => stage.close());
+
+  it.each(["does nothing", "cannot deliver a verdict", "has a handler that ignores its signal", "has not started"])(
+    "stops: it %s",
+    async (what) => {
+      const line = await StoreProxy.before(stage.urlOf());
+      others.push(line);
+      const { log } = recordingLog();
+      const name = `far-${randomBytes(4).toString("hex")}`;
+      const one = worker({ server: line.url, key: await stage.key(name), name, drain, handleSignals: false, log });
+      const handler = held(one, false);
+      const fault = () => (how === "refused" ? line.cut({ refuse: true }) : line.hang());
+      if (what === "has not started") fault();
+      const start = Promise.allSettled([one.start()]);
+      if (what === "has not started") await until("it asks", () => line.connections > 0);
+      else {
+        await start;
+        if (what !== "does nothing") {
+          await stage.server.enqueue("held");
+          await until("it runs", () => handler.started);
+        }
+        fault();
+        if (what === "cannot deliver a verdict") handler.end();
+      }
+      const beganMs = performance.now();
+      await one.stop();
+      expect(performance.now() - beganMs).toBeLessThan(boundMs);
+      handler.end();
+      await start;
+    },
+  );
+});

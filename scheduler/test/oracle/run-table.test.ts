@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { claimEvents, claimStates, claimTable } from "../../src/run/claim.ts";
+import { liveStates, outcomes } from "../../src/run/run.ts";
+import { runEvents, runTransition } from "./run-table.ts";
+
+/** As docs/states.md shows them: an event a row, a state a column; – where the event changes nothing. */
+function table<State extends string, Event extends string>(
+  states: readonly State[],
+  events: readonly Event[],
+  cell: (state: State, event: Event) => string,
+): string {
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [
+    row(["event", ...states]),
+    `|---|${"---|".repeat(states.length)}`,
+    ...events.map((event) => row([event, ...states.map((state) => cell(state, event))])),
+  ].join("\n");
+}
+
+const runTable = table(liveStates, runEvents, (state, event) => runTransition(state, event) ?? "–");
+const claimTableText = table(claimStates, claimEvents, (state, event) => {
+  const [next, act] = claimTable[state][event];
+  if (act === "none") return next === state ? "–" : next;
+  return next === state ? `– (${act})` : `${next} (${act})`;
+});
+
+describe("the run table", () => {
+  it("is shown by docs/states.md, every state × every event", () => {
+    const page = readFileSync(new URL("../../../docs/states.md", import.meta.url), "utf8");
+    expect(page).toContain(runTable);
+    expect(page).toContain(claimTableText);
+    for (const word of [...liveStates, ...outcomes, ...runEvents, ...claimStates, ...claimEvents]) {
+      expect(page, `${word} is explained`).toContain(`**${word}**`);
+    }
+  });
+
+  it("nothing happens to what has ended", () => {
+    for (const state of [...outcomes, "withdrawn" as const])
+      for (const event of runEvents) expect(runTransition(state, event)).toBeUndefined();
+  });
+
+  it("every live state can be reached and left, and every end can be reached", () => {
+    const reached = new Set<string>(["held", "ready"]);
+    for (const state of liveStates) for (const event of runEvents) reached.add(runTransition(state, event) ?? state);
+    expect([...reached].sort()).toEqual([...liveStates, ...outcomes, "withdrawn"].sort());
+    for (const state of liveStates)
+      expect(
+        runEvents.some((event) => ![state, undefined].includes(runTransition(state, event) as never)),
+        state,
+      ).toBe(true);
+  });
+});

@@ -1,0 +1,50 @@
+import { until } from "./store-stage.ts";
+
+type Call = (...args: unknown[]) => unknown;
+
+/** So many turns of the event loop without a call: what follows from an answer has begun by then. */
+const turns = 3;
+
+/**
+ * Counts the calls of a store that one process makes, so that a test can wait until nothing is under way in it: no call is open,
+ * and none has followed from the last answer. Where only a virtual clock's timers are left, nothing begins by itself.
+ */
+export class CallMeter {
+  #begun = 0;
+  #open = 0;
+
+  /** The same store, counted. Calls that wait for signals without end are not. */
+  over<Store extends object>(store: Store): Store {
+    return new Proxy(store, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value === "function") return name === "listen" ? value : this.#counted(value as Call, target);
+        return typeof value === "object" && value !== null ? this.over(value) : value;
+      },
+    });
+  }
+
+  #counted(call: Call, owner: object): Call {
+    return async (...args) => {
+      this.#begun++;
+      this.#open++;
+      try {
+        return await call.apply(owner, args);
+      } finally {
+        this.#open--;
+      }
+    };
+  }
+
+  /** Waits until nothing is under way. */
+  rest(): Promise<true> {
+    return until("every call to be answered, and none to follow", async () => {
+      const begun = this.#begun;
+      for (let turn = 0; turn < turns; turn++) {
+        if (this.#open > 0 || this.#begun !== begun) return false;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      return this.#open === 0 && this.#begun === begun;
+    });
+  }
+}

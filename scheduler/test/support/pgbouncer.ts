@@ -1,0 +1,99 @@
+import type { ChildProcess } from "node:child_process";
+import { chmodSync, chownSync } from "node:fs";
+import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
+
+export type PoolMode = "transaction" | "session";
+
+/** As scripts/servers/server.mjs and pgbouncer.mjs have them. */
+interface User {
+  uid?: number;
+  gid?: number;
+}
+interface Servers {
+  serverUser(): User;
+  freePort(): Promise<number>;
+}
+interface Start {
+  startPgbouncer(
+    program: string,
+    folder: string,
+    user: User,
+    options: { target: string; port: number; mode: PoolMode; poolSize: number },
+  ): Promise<ChildProcess>;
+}
+
+const scripts = new URL("../../../scripts/servers/", import.meta.url);
+
+export interface PgbouncerOptions {
+  mode: PoolMode;
+  /** Connections to PostgreSQL for each database; default 20. */
+  poolSize?: number;
+}
+
+/** A PgBouncer of a test's own in front of a PostgreSQL. It ends with the process that started it. */
+export class Pgbouncer {
+  readonly url: string;
+  readonly #start: () => Promise<ChildProcess>;
+  /** undefined: it is not to run. */
+  #child: ChildProcess | undefined;
+  #crashes = 0;
+
+  private constructor(url: string, start: () => Promise<ChildProcess>) {
+    this.url = url;
+    this.#start = start;
+  }
+
+  static async before(target: string, { mode, poolSize = 20 }: PgbouncerOptions): Promise<Pgbouncer> {
+    const program = process.env.CARILLON_TEST_PGBOUNCER;
+    if (!program) throw new Error("CARILLON_TEST_PGBOUNCER is not set: run the tests with `npm test`");
+    const { startPgbouncer } = (await import(new URL("pgbouncer.mjs", scripts).href)) as Start;
+    const { serverUser, freePort } = (await import(new URL("server.mjs", scripts).href)) as Servers;
+    const user = serverUser();
+    const folder = throwAwayFolder("pgbouncer");
+    chmodSync(folder, 0o711);
+    if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
+    const port = await freePort();
+    const url = Object.assign(new URL(target), { port: String(port) }).href;
+    const pooler = new Pgbouncer(url, () => startPgbouncer(program, folder, user, { target, port, mode, poolSize }));
+    await pooler.up();
+    return pooler;
+  }
+
+  /** Starts it, and starts it again when it ends by itself, as whoever runs it has it done. */
+  async up(): Promise<void> {
+    const child = mortal(await this.#start());
+    this.#child = child;
+    child.once("exit", () => {
+      if (this.#child !== child) return;
+      this.#crashes++;
+      void this.up();
+    });
+  }
+
+  /** Ends it at once; every connection through it breaks. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  /**
+   * For what has statements cancelled: PgBouncer 1.18, which Debian 12 has, may crash when it is asked to (its issues 801 and 822, mended
+   * in 1.19). Then, and only then, `work` begins anew.
+   */
+  async besideCrashes(work: () => Promise<void>): Promise<void> {
+    for (let left = 3; ; left--) {
+      const before = this.#crashes;
+      try {
+        return await work();
+      } catch (error) {
+        // A broken connection is noticed before the end of the process is.
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        if (this.#crashes === before || left === 0) throw error;
+      }
+    }
+  }
+}

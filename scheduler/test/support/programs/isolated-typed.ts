@@ -1,0 +1,5 @@
+import type { Run } from "../../../dist/index.js";
+
+type Greeted = { name: string };
+
+export default (run: Run, { name }: Greeted): string => `hello ${name}, ${run.attempt satisfies number}`;

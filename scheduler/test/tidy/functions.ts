@@ -1,0 +1,78 @@
+import { parseAst } from "vitest/node";
+import { partsOf } from "./code.ts";
+import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
+
+const linesMost = 120;
+const parametersMost = 5;
+
+/** One migration is one text of SQL that never changes again: there is nothing to take apart, and nothing to follow. */
+const exempt = /^scheduler\/src\/store\/postgres\/migrations\/\d{4}-[\w-]+\.ts$/;
+/** Sources of these packages; tests are lists of cases, which a `describe` holds together. */
+const measured = /^(?:scheduler|zookeeper|console|simulation|faults|fuzz|bench|examples)\//;
+
+/** A node of the syntax tree, as ESTree and its TypeScript extension write it. */
+interface SyntaxNode {
+  type: string;
+  start: number;
+  end: number;
+  [part: string]: unknown;
+}
+
+const isNode = (value: unknown): value is SyntaxNode =>
+  typeof value === "object" && value !== null && typeof (value as SyntaxNode).type === "string";
+
+const functionTypes: ReadonlySet<string> = new Set([
+  "FunctionDeclaration",
+  "FunctionExpression",
+  "ArrowFunctionExpression",
+]);
+
+interface Found {
+  node: SyntaxNode;
+  /** By which it is called: its own, or that of what it is assigned to. */
+  name: string;
+}
+
+const nameIn = (node: SyntaxNode | undefined): string | undefined => {
+  const named = node?.id ?? node?.key;
+  return isNode(named) && typeof named.name === "string" ? named.name : undefined;
+};
+
+/** Every function that has a body: an overload or a type of a function is read in one look. */
+function functionsIn(node: SyntaxNode, parent?: SyntaxNode): Found[] {
+  const own = functionTypes.has(node.type) && node.body ? [node] : [];
+  const found = own.map((one) => ({ node: one, name: nameIn(one) ?? nameIn(parent) ?? "a function without a name" }));
+  for (const part of Object.values(node))
+    for (const child of Array.isArray(part) ? part : [part]) if (isNode(child)) found.push(...functionsIn(child, node));
+  return found;
+}
+
+function wrongIn(file: HouseFile): string[] {
+  const lang = file.path.endsWith("x") ? "tsx" : "ts";
+  return functionsIn(parseAst(file.text, { lang }) as unknown as SyntaxNode).flatMap(({ node, name }) => {
+    const lines = file.text.slice(node.start, node.end).split("\n").length;
+    const parameters = (node.params as unknown[]).length;
+    return [
+      ...(lines > linesMost ? [at(file, node.start, `${name} has ${lines} lines, more than ${linesMost}`)] : []),
+      ...(parameters > parametersMost
+        ? [at(file, node.start, `${name} has ${parameters} positional parameters; take an object`)]
+        : []),
+    ];
+  });
+}
+
+/** A function is what one person can read in one go, and its call tells what each value is. */
+export const smallFunctions: Rule = (files) =>
+  files
+    .filter((file) => isCode(file) && measured.test(file.path) && !isTest(file) && !exempt.test(file.path))
+    .flatMap(wrongIn);
+
+/** A literal's parts stand where they belong: to spread a literal only keeps the formatter from giving each part its line. */
+export const noSpreadLiterals: Rule = (files) =>
+  files
+    .filter(isCode)
+    .flatMap((file) =>
+      [...partsOf(file.text).code.matchAll(/\.\.\.\{/g)].map(({ index }) =>
+        at(file, index, "spreads an object literal"),
+      ),
+    );
