@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
+import { routeIds, shapeOf } from "carillon/contract";
 import { defineConfig, type Plugin } from "vite";
 
-const compiled = new URL("../scheduler/dist/contract.js", import.meta.url).href;
 const outDir = fileURLToPath(new URL("../scheduler/dist/console", import.meta.url));
 
 /**
@@ -17,9 +17,8 @@ function contractRoutes(): Plugin {
   return {
     name: "carillon-routes",
     resolveId: (source) => (source === id ? `\0${id}` : null),
-    async load(asked) {
+    load(asked) {
       if (asked !== `\0${id}`) return null;
-      const { routeIds, shapeOf } = (await import(compiled)) as typeof import("../scheduler/src/contract.ts");
       const table = Object.fromEntries(
         routeIds.map((routeId) => {
           const { method, path, query, body, etag, answer, policy } = shapeOf(routeId);

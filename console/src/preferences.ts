@@ -20,7 +20,9 @@ export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"
 function preset(): Preferences {
   return {
     language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",
-    ...{ zone: ownZone, scheme: "auto", readOnly: false },
+    zone: ownZone,
+    scheme: "auto",
+    readOnly: false,
   };
 }
 

@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router";
+import { type Filter, picks } from "./filter.ts";
 import { Broken } from "./shell/broken.tsx";
 import { Lost } from "./shell/lost.tsx";
 import { screen } from "./shell/screen.ts";
@@ -6,15 +7,6 @@ import { Shell } from "./shell/shell.tsx";
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Lost, errorComponent: Broken });
 const under = { getParentRoute: () => root } as const;
-
-/** Every filter is in the address, as plain text: `?state=failed,cancelled`. */
-export type Filter = Record<string, string | undefined>;
-const picks =
-  (...names: string[]) =>
-  (search: Filter): Filter =>
-    Object.fromEntries(
-      names.flatMap((name) => (search[name] === undefined || search[name] === "" ? [] : [[name, search[name]]])),
-    );
 
 const overview = createRoute({
   ...under,
@@ -25,7 +17,7 @@ const tasks = createRoute({
   ...under,
   path: "/tasks",
   validateSearch: picks("matching", "group", "paused"),
-  component: screen(() => import("./tasks/tasks.tsx"), "Tasks"),
+  component: screen(() => import("./tasks/list/tasks.tsx"), "Tasks"),
 });
 const task = createRoute({
   ...under,

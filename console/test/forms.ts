@@ -1,13 +1,14 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, type Visit, violations } from "./support/house.ts";
+import { type House, heading, settled, type Visit, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** Asks the API as whoever the visit is of. @returns the answer */
 async function ask(house: House, { context }: Visit, method: string, path: string, data?: object): Promise<unknown> {
   const headers = { origin: house.stage.url, ...(method === "GET" ? {} : { "if-match": "*" }) };
   const response = await context.request.fetch(`${house.stage.url}/v1${path}`, {
-    ...{ method, headers },
+    method,
+    headers,
     ...(data === undefined ? {} : { data }),
   });
   expect([path, response.ok()]).toEqual([path, true]);
@@ -15,17 +16,17 @@ async function ask(house: House, { context }: Visit, method: string, path: strin
 }
 
 /** The next request of this kind is done by the server, and its answer is lost. */
-const loseAnswer = (page: Page, url: RegExp, method: string): Promise<unknown> =>
-  page.route(
-    url,
-    async (route) => {
-      if (route.request().method() !== method) return route.fallback();
-      await route.fetch();
-      await route.abort("connectionreset");
-      await page.unroute(url);
-    },
-    { times: 1 },
-  );
+async function loseAnswer(page: Page, url: RegExp, method: string): Promise<void> {
+  let lost = false;
+  // Not `times: 1`: the page may read the same URL before it writes to it, and that would count.
+  await page.route(url, async (route) => {
+    if (lost || route.request().method() !== method) return route.fallback();
+    lost = true;
+    await route.fetch();
+    await route.abort("connectionreset");
+    await page.unroute(url);
+  });
+}
 
 function hold(): { held: Promise<void>; release: () => void } {
   let release = (): void => undefined;
@@ -133,11 +134,17 @@ export function formsAmongOthers(house: House): void {
       await page.unroute(whole);
       const shown = { lines: 3 };
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
-      const { runId } = await tower.enqueue("import-feed", { lines: 5 });
-      const tells = async (url: string, text: () => Promise<string>) =>
-        url.includes("/v1/recent-runs?") && (await text()).includes(`"run":${runId},`);
-      await page.waitForResponse((response) => tells(response.url(), () => response.text()));
-      await page.waitForTimeout(500);
+      // Answers are read on their way to the page: of a read that the page gave up, the browser keeps no answer.
+      const { held: read, release: isRead } = hold();
+      await page.route(whole, async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response });
+        if ((await response.text()).includes('"lines":5')) isRead();
+      });
+      await tower.enqueue("import-feed", { lines: 5 });
+      await read;
+      await page.unroute(whole);
+      await settled(page);
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
       await dialog.getByText(`as run ${first.runId} had it`).waitFor();
       await dialog.getByRole("button", { name: "Cancel" }).click();
@@ -190,6 +197,27 @@ export function formsAmongOthers(house: House): void {
       await plain.page.getByRole("button", { name: "Colours: dark. Press to change" }).waitFor();
       const kept = await plain.page.evaluate(() => localStorage.getItem("carillon.preferences") ?? "");
       expect(JSON.parse(kept)).toEqual({ language: "en", scheme: "dark" });
+    });
+  });
+
+  describe("the settings", () => {
+    test("show where one is signed in, and end another browser's sign-in", async () => {
+      const { page, go } = await house.visit({ as: "viewer" });
+      await go("/settings");
+      const { origin } = new URL(page.url());
+      const headers = { "content-type": "application/json", origin, "user-agent": "the phone" };
+      const body = JSON.stringify({ name: "viewer", password });
+      const signedIn = await fetch(`${origin}/v1/sign-in`, { method: "POST", headers, body });
+      const cookie = (signedIn.headers.getSetCookie()[0] ?? "").split(";")[0] as string;
+      const status = async () => (await fetch(`${origin}/v1/me`, { headers: { cookie, origin } })).status;
+      expect(await status()).toBe(200);
+      await page.reload();
+      const card = page.locator("section", { hasText: "Where you are signed in" });
+      await card.getByText("this one").waitFor();
+      await card.getByRole("listitem").filter({ hasText: "the phone" }).getByRole("button").click();
+      await page.getByText("The sign-in has ended").waitFor();
+      await card.getByText("the phone").waitFor({ state: "detached" });
+      expect(await status()).toBe(401);
     });
   });
 
@@ -263,7 +291,7 @@ export function formsAmongOthers(house: House): void {
       await dialog.waitFor({ state: "detached" });
       release();
       await page.getByText(/^Run \d+ was made$/).waitFor();
-      await page.waitForTimeout(300);
+      await settled(page);
       await heading(page, "import-feed");
       await page.unroute(runs);
     });
@@ -306,7 +334,7 @@ export function formsAmongOthers(house: House): void {
     test("has buttons for that, and none that would be refused", async () => {
       const admin = await house.visit();
       const grants = [{ namespace: "billing", role: "editor" }];
-      await ask(house, admin, "POST", "/users", { ...{ name: "clerk", password, role: "viewer" }, grants });
+      await ask(house, admin, "POST", "/users", { name: "clerk", password, role: "viewer", grants });
       const options = { command: { argv: ["/bin/true"] } };
       await ask(house, admin, "PUT", "/tasks/billing%2Fsettle", { options });
       await ask(house, admin, "PATCH", "/tasks/heartbeat", { options: { priority: 6 } });

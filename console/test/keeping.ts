@@ -4,8 +4,18 @@ import { type House, heading, violations } from "./support/house.ts";
 const dayMs = 86_400_000;
 const year = new Date().getUTCFullYear() + 1;
 const ics = [
-  ...["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//test//EN", "BEGIN:VEVENT", "UID:1", "DTSTAMP:20200101T000000Z"],
-  ...["DTSTART;VALUE=DATE:20201225", "RRULE:FREQ=YEARLY", "SUMMARY:Christmas", "END:VEVENT", "END:VCALENDAR", ""],
+  "BEGIN:VCALENDAR",
+  "VERSION:2.0",
+  "PRODID:-//test//EN",
+  "BEGIN:VEVENT",
+  "UID:1",
+  "DTSTAMP:20200101T000000Z",
+  "DTSTART;VALUE=DATE:20201225",
+  "RRULE:FREQ=YEARLY",
+  "SUMMARY:Christmas",
+  "END:VEVENT",
+  "END:VCALENDAR",
+  "",
 ].join("\r\n");
 
 /** A Tuesday of next year's March, so that it is no weekend, and to come. */
@@ -26,7 +36,9 @@ export function calendarsAndAccess(house: House): void {
       await page.getByRole("button", { name: "New calendar" }).click();
       await dialog.getByLabel("Name", { exact: true }).fill("de");
       await dialog.locator('input[type="file"]').setInputFiles({
-        ...{ name: "holidays.ics", mimeType: "text/calendar", buffer: Buffer.from(ics) },
+        name: "holidays.ics",
+        mimeType: "text/calendar",
+        buffer: Buffer.from(ics),
       });
       expect(await violations(page)).toEqual([]);
       await dialog.getByRole("button", { name: "Make it" }).click();

@@ -52,9 +52,14 @@ export function deadLettersAndAudit(house: House): void {
     test("of more reasons than are listed are counted all the same, and one that is not is shown by its address", async () => {
       const { page, go } = await house.visit({ as: "operator", width: 1_281 });
       const told = (n: number) => ({
-        ...{ fingerprint: `f${n}`, reason: { code: "E", words: `cause ${n}` }, letters: 2_000 - n, lastRun: 1 },
-        ...{ tasks: Array.from({ length: 100 }, (_, task) => `task-${task}`), taskCount: 150 },
-        ...{ first: "2026-01-01T00:00:00.000Z", last: "2026-01-02T00:00:00.000Z" },
+        fingerprint: `f${n}`,
+        reason: { code: "E", words: `cause ${n}` },
+        letters: 2_000 - n,
+        lastRun: 1,
+        tasks: Array.from({ length: 100 }, (_, task) => `task-${task}`),
+        taskCount: 150,
+        first: "2026-01-01T00:00:00.000Z",
+        last: "2026-01-02T00:00:00.000Z",
       });
       // So many are not to be had here.
       await page.route(/\/v1\/dead-letters\/groups/, (route) => {

@@ -3,7 +3,7 @@ import { Tabs } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Page } from "../parts/page.tsx";
+import { Page } from "../parts/layout/page.tsx";
 import css from "./access.module.css";
 import { Provider } from "./provider.tsx";
 import { Secrets } from "./secrets.tsx";

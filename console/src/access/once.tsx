@@ -1,7 +1,7 @@
 import { Button, CopyButton, Group } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useWords } from "../messages/words.ts";
-import { Dialog } from "../parts/dialog.tsx";
+import { Dialog } from "../parts/layout/dialog.tsx";
 import css from "./access.module.css";
 
 /** What is kept nowhere and shown now: of a token, of a worker key. */

@@ -2,9 +2,9 @@ import { Anchor } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
+import { Card, Facts } from "../parts/layout/page.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./access.module.css";
 
 /** How one signs in here. A provider is named where the server is started, so it is only shown. */

@@ -1,8 +1,8 @@
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";
-import { Confirm, type Doing } from "../parts/confirm.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Confirm, type Doing } from "../parts/form/confirm.tsx";
+import { toast } from "../parts/state/toasts.tsx";
 import css from "./access.module.css";
 
 /** Of a token, of a worker key: the button in its row, and what is asked then. */

@@ -2,9 +2,9 @@ import { Switch } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useWords } from "../messages/words.ts";
-import { More } from "../parts/more.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { More } from "../parts/table/more.tsx";
 import css from "./access.module.css";
 
 interface Listed<Item> {

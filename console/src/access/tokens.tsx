@@ -1,18 +1,18 @@
 import { Button, MultiSelect, Select, TagsInput, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
+import { type Role, roles, type Scope, scopes } from "carillon/access";
 import { useState } from "react";
-import { type Role, roles, type Scope, scopes } from "../../../scheduler/src/access.ts";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Away } from "../parts/moment.tsx";
-import { Nothing } from "../parts/notice.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag } from "../parts/state.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing } from "../parts/state/notice.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import { usePreferences } from "../preferences.ts";
 import css from "./access.module.css";
 import { Once } from "./once.tsx";
@@ -134,7 +134,10 @@ function NewToken({ own, onMade, onClose }: { own: Role; onMade: (made: Made) =>
         const made = await call(
           "createToken",
           {
-            ...{ name: name.trim(), role, expiresIn, reason },
+            name: name.trim(),
+            role,
+            expiresIn,
+            reason,
             ...(narrowed.length > 0 ? { scopes: narrowed } : {}),
             ...(namespaces.length > 0 ? { namespaces } : {}),
           },

@@ -1,15 +1,15 @@
 import { ActionIcon, Button, CopyButton, Select, TextInput } from "@mantine/core";
 import { IconCheck, IconCopy, IconDice5, IconPlus, IconX } from "@tabler/icons-react";
+import { type Role, roles } from "carillon/access";
 import { useState } from "react";
-import { type Role, roles } from "../../../scheduler/src/access.ts";
 import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { toast } from "../parts/toasts.tsx";
-import { Meanwhile } from "../parts/versions.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { Meanwhile } from "../parts/value/versions.tsx";
 import css from "./access.module.css";
-import type { User } from "./users.tsx";
+import type { User } from "./user.ts";
 
 type Grant = { namespace: string; role: Role };
 

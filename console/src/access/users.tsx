@@ -2,20 +2,20 @@ import { Button, Menu } from "@mantine/core";
 import { IconDots, IconUserPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { outdate } from "../api/answers.ts";
-import { type Answer, call } from "../api/call.ts";
+import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Away } from "../parts/moment.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./access.module.css";
 import { Rows } from "./rows.tsx";
+import type { User } from "./user.ts";
 import { ChangeUser, NewUser, SetPassword } from "./user-forms.tsx";
 
-export type User = Answer<"listUsers">["items"][number];
 type Act = "change" | "password" | "disable" | "remove";
 
 export function Users() {

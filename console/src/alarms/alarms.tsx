@@ -3,26 +3,25 @@ import { IconAlertTriangleFilled, IconBellOff, IconCheck, IconCircleCheckFilled 
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
-import { type Answer, call } from "../api/call.ts";
+import { call } from "../api/call.ts";
 import { useMay, useReach, useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { RunLink, TaskLink } from "../parts/links.tsx";
-import { Away } from "../parts/moment.tsx";
-import { More } from "../parts/more.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Page } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { RunLink, TaskLink } from "../parts/value/links.tsx";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
 import { Messages } from "./messages.tsx";
+import type { Alarm, Rule } from "./rule.ts";
 import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
 
-export type Alarm = Answer<"listAlarms">["items"][number];
-export type Rule = Alarm["rule"];
 /** Of an alarm, which may be over before it is answered; to silence something, of none too. */
 type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
 
@@ -138,6 +137,9 @@ const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string
   unfired: { to: "/nodes" },
   stuck: { to: "/runs", state: "claimed" },
   leaderless: { to: "/nodes" },
+  clock: { to: "/nodes" },
+  unreadable: { to: "/nodes" },
+  recovery: { to: "/nodes" },
 };
 
 function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked: Asked) => void }) {

@@ -3,15 +3,15 @@ import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Dialog } from "../parts/dialog.tsx";
-import { Away, Moment } from "../parts/moment.tsx";
-import { More } from "../parts/more.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag, type Tone } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
+import { Dialog } from "../parts/layout/dialog.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Tag, type Tone } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Table } from "../parts/table/table.tsx";
+import { Away, Moment } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
 
 type Message = Answer<"listAlarmMessages">["items"][number];
@@ -40,8 +40,11 @@ export function Messages() {
                 label={t("alarms.messages")}
                 className={css.table}
                 heads={[
-                  ...[t("alarms.message"), t("alarms.channel"), t("alarms.outcome")],
-                  ...[t("alarms.tries"), t("alarms.written")],
+                  t("alarms.message"),
+                  t("alarms.channel"),
+                  t("alarms.outcome"),
+                  t("alarms.tries"),
+                  t("alarms.written"),
                 ]}
               >
                 {rows.map((one) => (

@@ -4,12 +4,12 @@ import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { Shown } from "../parts/notice.tsx";
-import { Card, Columns } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
-import { Tag } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Card, Columns } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { Table } from "../parts/table/table.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
 
 type Asked = Parameters<typeof Shown<Answer<"listAlarmRules">>>[0]["of"];

@@ -4,20 +4,19 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { TaskLink } from "../parts/links.tsx";
-import { Moment } from "../parts/moment.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
-import { toast, toastFailure } from "../parts/toasts.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast, toastFailure } from "../parts/state/toasts.tsx";
+import { TaskLink } from "../parts/value/links.tsx";
+import { Moment } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./alarms.module.css";
-import type { Rule } from "./alarms.tsx";
+import { type Rule, rules } from "./rule.ts";
 
 type Silence = Answer<"listSilences">["silences"][number];
 
-export const rules: Rule[] = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless"];
 const spans = ["1h", "4h", "1d", "7d", "30d"] as const;
 const hourMs = 3_600_000;
 const spanMs = { "1h": hourMs, "4h": 4 * hourMs, "1d": 24 * hourMs, "7d": 168 * hourMs, "30d": 720 * hourMs };

@@ -1,7 +1,7 @@
 /** The HTTP API from the page's own server: typed by the contract, with the sign-in's cookie. */
 import routes from "virtual:carillon-routes";
-import type { Answer, Event, Given, RouteId, StreamId } from "../../../scheduler/src/contract.ts";
-import { EventReader } from "../../../scheduler/src/event-reader.ts";
+import type { Answer, Event, Given, RouteId, StreamId } from "carillon/contract";
+import { EventReader } from "carillon/events";
 import { newKey } from "./keys.ts";
 
 export type { Answer, Event, Given };
@@ -14,13 +14,21 @@ export class Refusal extends Error {
   readonly status: number;
   readonly hint: string;
   readonly retryAfterMs: number | null;
+  /** The part of the request that is wrong, such as "retry.attempts"; "": none of its own. */
+  readonly path: string;
 
-  constructor(code: string, status: number, message: string, hint = "", retryAfterMs: number | null = null) {
+  constructor(
+    code: string,
+    status: number,
+    message: string,
+    { hint = "", retryAfterMs = null, path = "" }: { hint?: string; retryAfterMs?: number | null; path?: string } = {},
+  ) {
     super(message);
     this.code = code;
     this.status = status;
     this.hint = hint;
     this.retryAfterMs = retryAfterMs;
+    this.path = path;
   }
 }
 
@@ -91,7 +99,10 @@ async function send(
   let response: Response;
   try {
     response = await fetch(text === "" ? path : `${path}?${text}`, {
-      ...{ method: shape.method, headers, credentials: "same-origin", cache: "no-store" },
+      method: shape.method,
+      headers,
+      credentials: "same-origin",
+      cache: "no-store",
       ...(shape.body ? { body: JSON.stringify(body) } : {}),
       ...(signal ? { signal } : {}),
     });
@@ -108,7 +119,7 @@ const unreachable = (cause: unknown) =>
 
 async function refusalOf(response: Response): Promise<Refusal> {
   const text = await response.text();
-  let problem: { code?: string; detail?: string; hint?: string } = {};
+  let problem: { code?: string; detail?: string; hint?: string; path?: string } = {};
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
@@ -116,7 +127,11 @@ async function refusalOf(response: Response): Promise<Refusal> {
   }
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));
-  return new Refusal(code, response.status, detail, hint, after > 0 ? after * 1_000 : null);
+  return new Refusal(code, response.status, detail, {
+    hint,
+    retryAfterMs: after > 0 ? after * 1_000 : null,
+    path: problem.path,
+  });
 }
 
 /** Whether what was asked may have been done all the same: no whole answer came, or a server that did not know itself. */

@@ -1,5 +1,4 @@
-import type { Role } from "../../../scheduler/src/access.ts";
-import { namespaceOf } from "../../../scheduler/src/namespace.ts";
+import { namespaceOf, type Role } from "carillon/access";
 import { usePreferences } from "../preferences.ts";
 import { useAnswer } from "./answers.ts";
 import type { Answer } from "./call.ts";

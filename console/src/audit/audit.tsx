@@ -2,33 +2,20 @@
 import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import type { Answer, Given } from "../api/call.ts";
 import { useSees } from "../api/may.ts";
+import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
-import { Filters, useTyped } from "../parts/filters.tsx";
-import { More } from "../parts/more.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { stepRows } from "../parts/step-rows.ts";
-import { TimeField } from "../parts/time-field.tsx";
-import type { Filter } from "../router.tsx";
+import { Filters, useTyped } from "../parts/form/filters.tsx";
+import { TimeField } from "../parts/form/time-field.tsx";
+import { Card, Page } from "../parts/layout/page.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { stepRows } from "../parts/table/step-rows.ts";
 import css from "./audit.module.css";
 import { Entry } from "./entry.tsx";
+import { type AuditEntry, abouts, acts, keyOf } from "./words.ts";
 
-export type AuditEntry = Answer<"listAudit">["items"][number];
-export type About = NonNullable<Given<"listAudit">["about"]>;
-
-const abouts: About[] = [
-  ...(["task", "run", "operation", "calendar", "group", "alarm"] as const),
-  ...(["user", "token", "worker-key", "secret", "cluster"] as const),
-];
-const acts = [
-  ...["create", "edit", "change", "remove", "pause", "resume", "run", "cancel", "rerun", "redrive", "dismiss"],
-  ...["backfill", "stop", "limit", "revoke", "set password", "set", "restore", "adopt"],
-];
-/** As the catalogue writes it. */
-export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");
 const pageSize = 50;
 const everyMs = 15_000;
 

@@ -3,17 +3,24 @@ import { IconCheck, IconChevronRight, IconLink } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { catalogues, type Message, useWords } from "../messages/words.ts";
-import { Diff } from "../parts/diff.tsx";
-import { differences } from "../parts/differences.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag, type Tone } from "../parts/state.tsx";
-import { Tree } from "../parts/tree.tsx";
+import { Tag, type Tone } from "../parts/state/mark.tsx";
+import { Diff } from "../parts/value/diff.tsx";
+import { differences } from "../parts/value/differences.ts";
+import { plain } from "../parts/value/plain.ts";
+import { Tree } from "../parts/value/tree.tsx";
 import css from "./audit.module.css";
-import { type About, type AuditEntry, keyOf } from "./audit.tsx";
+import { type About, type AuditEntry, keyOf } from "./words.ts";
 
 const tones: Record<string, Tone> = {
-  ...{ create: "ok", resume: "ok", restore: "late", remove: "bad", revoke: "bad", cancel: "late", pause: "late" },
-  ...{ dismiss: "late", stop: "late" },
+  create: "ok",
+  resume: "ok",
+  restore: "late",
+  remove: "bad",
+  revoke: "bad",
+  cancel: "late",
+  pause: "late",
+  dismiss: "late",
+  stop: "late",
 };
 const partsNamed = 3;
 

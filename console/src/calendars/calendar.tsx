@@ -4,31 +4,24 @@ import { IconChevronLeft, IconChevronRight, IconPencil, IconTrash } from "@table
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
-import { type Answer, call } from "../api/call.ts";
+import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card, Columns, Page } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
-import { toast } from "../parts/toasts.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card, Columns, Page } from "../parts/layout/page.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./calendar.module.css";
 import { weekendWords } from "./calendars.tsx";
+import { type Calendar, contentOf, type Drafted } from "./content.ts";
 import { type Content, type DayKind, daysOfYear, kindsOf, todayIn, yearOf } from "./days.ts";
 import { Draft } from "./draft.tsx";
 import { Effects } from "./effects.tsx";
 import { CalendarVersions } from "./versions.tsx";
 import yearCss from "./year.module.css";
 import { Year } from "./year.tsx";
-
-export type Calendar = Answer<"getCalendar">;
-/** A draft, and what is added to it by a file that the server reads. */
-export interface Drafted extends Content {
-  /** As it was read when the draft was begun: what differs from it is the change, and it is stored as the version after it. */
-  from: Calendar;
-  ics?: string | undefined;
-}
 
 const earliest = 1970;
 const latest = 9_999;
@@ -63,8 +56,6 @@ export function CalendarScreen() {
     </Page>
   );
 }
-
-export const contentOf = ({ zone, weekend, holidays }: Content): Content => ({ zone, weekend, holidays });
 
 function Whole({
   calendar,

@@ -1,5 +1,5 @@
+import { cron, every, manual } from "carillon/schedule";
 import { expect, test } from "vitest";
-import { cron, every, manual } from "../../../scheduler/src/schedule.ts";
 import { blockedDays, dayOf, daysOfYear, dayText, kindsOf, todayIn, weekdayOf } from "./days.ts";
 
 const berlin = { zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2026-12-25", "2026-12-26"] };
@@ -13,7 +13,10 @@ test("a year has its days, and each is of one kind", () => {
   expect(dayText(daysOfYear(2026)[0] as number)).toBe("2026-01-01");
   const kind = kindsOf(berlin);
   expect([24, 25, 26, 27].map((date) => kind(dayOf(2026, 11, date)))).toEqual([
-    ...["work", "holiday", "holiday", "weekend"],
+    "work",
+    "holiday",
+    "holiday",
+    "weekend",
   ]);
   expect(weekdayOf(dayOf(2026, 11, 25))).toBe(5);
   expect(dayText(todayIn("Asia/Tokyo", Date.parse("2026-12-31T16:00:00Z")))).toBe("2027-01-01");

@@ -1,7 +1,14 @@
-/** What a calendar makes of a year, worked out by the code that plans by it (`scheduler/src/calendar.ts`). */
-import { type Calendar, type CalendarRule, instantAt, localDayOf, runDays } from "../../../scheduler/src/calendar.ts";
-import { compileSchedule, type ScheduleSpec } from "../../../scheduler/src/schedule.ts";
-import { zoneOf } from "../../../scheduler/src/zone.ts";
+/** What a calendar makes of a year, worked out by the code that plans by it (`scheduler/src/schedule/calendar.ts`). */
+import {
+  type Calendar,
+  type CalendarRule,
+  compileSchedule,
+  instantAt,
+  localDayOf,
+  runDays,
+  type ScheduleSpec,
+  zoneOf,
+} from "carillon/schedule";
 
 export const dayMs = 86_400_000;
 export type DayKind = "work" | "weekend" | "holiday";

@@ -1,17 +1,15 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { keys } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
-import { Trouble } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
-import { toast } from "../parts/toasts.tsx";
-import { Meanwhile } from "../parts/versions.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Trouble } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { Meanwhile } from "../parts/value/versions.tsx";
 import css from "./calendar.module.css";
-import type { Drafted } from "./calendar.tsx";
-import { contentOf } from "./calendar.tsx";
+import { contentOf, type Drafted, outdateCalendars } from "./content.ts";
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
 import { zones } from "./new-calendar.tsx";
@@ -24,9 +22,6 @@ function dayChanges(was: Content, is: Content): { added: string[]; removed: stri
     removed: was.holidays.filter((day) => !after.has(day)),
   };
 }
-
-export const outdateCalendars = () =>
-  outdate("getCalendar", "listCalendars", "getTask", "listTasks", "listUpcomingSlots", "listComing");
 
 /** Above the year, whose days are pressed. Stored as the next version, from the one that was read. */
 export function Draft({
@@ -55,7 +50,9 @@ export function Draft({
   const save = useMutation({
     mutationFn: () => {
       const given = {
-        ...{ calendar: name, ...contentOf(draft), reason: reason.trim() || undefined },
+        calendar: name,
+        ...contentOf(draft),
+        reason: reason.trim() || undefined,
         ...(draft.ics === undefined ? {} : { ics: draft.ics }),
       };
       return call("setCalendar", given, { key: keyOf(given), ifVersion: version });

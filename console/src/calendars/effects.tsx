@@ -1,13 +1,12 @@
 /** What a calendar takes from the tasks that go by it, or would take if it were as it is drafted. */
 import { Button } from "@mantine/core";
+import type { CalendarRule, ScheduleSpec } from "carillon/schedule";
 import { useMemo, useState } from "react";
-import type { CalendarRule } from "../../../scheduler/src/calendar.ts";
-import type { ScheduleSpec } from "../../../scheduler/src/schedule.ts";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
-import { TaskLink } from "../parts/links.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Tag } from "../parts/state.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { TaskLink } from "../parts/value/links.tsx";
 import css from "./calendar.module.css";
 import { type Blocked, blockedDays, type Content, dayOf } from "./days.ts";
 

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
 import { ownZone } from "../preferences.ts";
 import css from "./calendar.module.css";
 import { IcsField, Weekend } from "./fields.tsx";

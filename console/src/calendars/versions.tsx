@@ -4,16 +4,15 @@ import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Diff } from "../parts/diff.tsx";
-import { More } from "../parts/more.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card } from "../parts/page.tsx";
-import { toast } from "../parts/toasts.tsx";
-import { VersionButton, VersionList } from "../parts/versions.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card } from "../parts/layout/page.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { More } from "../parts/table/more.tsx";
+import { Diff } from "../parts/value/diff.tsx";
+import { VersionButton, VersionList } from "../parts/value/versions.tsx";
 import css from "./calendar.module.css";
-import { type Calendar, contentOf } from "./calendar.tsx";
-import { outdateCalendars } from "./draft.tsx";
+import { type Calendar, contentOf, outdateCalendars } from "./content.ts";
 
 const shownAtFirst = 6;
 

@@ -4,27 +4,20 @@ import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useRef, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
-import type { Answer } from "../api/call.ts";
+import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Watched } from "../operations/begin.tsx";
-import { Filters } from "../parts/filters.tsx";
-import { Away } from "../parts/moment.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Page } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
-import { stepRows } from "../parts/step-rows.ts";
-import type { Filter } from "../router.tsx";
+import { Filters } from "../parts/form/filters.tsx";
+import { Card, Page } from "../parts/layout/page.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { stepRows } from "../parts/table/step-rows.ts";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./dead-letters.module.css";
 import { Ask, type Asked, DeadGroup, outdateLetters } from "./group.tsx";
-
-export type Group = Answer<"listDeadGroups">["groups"][number];
-/** What the list is narrowed to: an act on a group means these of its letters alone. */
-export interface Narrowing {
-  task?: string;
-  since?: string;
-}
+import { type Group, type Narrowing, wordsOf } from "./words.ts";
 
 const everyMs = 10_000;
 const spans = { "1h": 3_600_000, "1d": 86_400_000, "7d": 7 * 86_400_000 } as const;
@@ -197,8 +190,6 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
     </ul>
   );
 }
-
-export const wordsOf = ({ reason }: Group): string | undefined => reason?.words || reason?.code || undefined;
 
 /** From when to when it struck, on one axis for all of them; its right end is now. */
 function Stretch({ first, last, oldest, now }: { first: number; last: number; oldest: number; now: number }) {

@@ -32,9 +32,7 @@ describe("a stream that is to stand", () => {
     expect(opened).toBe(3);
     await vi.advanceTimersByTimeAsync(500);
     await standing;
-    expect([opened, broken]).toEqual([
-      ...[4, [[undefined, 500] as unknown, [new Error("reset"), 1_000], [undefined, 500]]],
-    ]);
+    expect([opened, broken]).toEqual([4, [[undefined, 500] as unknown, [new Error("reset"), 1_000], [undefined, 500]]]);
     expect(vi.getTimerCount()).toBe(0);
   });
 

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { en } from "./en.ts";
+import { en } from "./en/en.ts";
 import { filled, spanText } from "./texts.ts";
-import { zh } from "./zh.ts";
+import { zh } from "./zh/zh.ts";
 
 const source = join(dirname(fileURLToPath(import.meta.url)), "..");
 const places = (text: string) => [...new Set([...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))].sort();
@@ -48,7 +48,12 @@ describe("messages", () => {
     expect(filled("{n} run|{n} runs", "en", { n: 12_345 })).toBe("12,345 runs");
     expect(filled("$& {what} {other}", "en", { what: "$&" })).toBe("$& $& {other}");
     expect([0, 999, 1_500, 61_000, 3_600_000, 90_000_000].map((ms) => spanText(ms, "en"))).toEqual([
-      ...["0 ms", "999 ms", "1.5 s", "1 min 1 s", "1 h", "1 d 1 h"],
+      "0 ms",
+      "999 ms",
+      "1.5 s",
+      "1 min 1 s",
+      "1 h",
+      "1 d 1 h",
     ]);
   });
 });

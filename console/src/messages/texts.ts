@@ -1,7 +1,7 @@
 /** What the viewer reads: texts of the catalogue, numbers, spans and times in the viewer's language and zone. */
 import type { Language } from "../preferences.ts";
-import { en } from "./en.ts";
-import { zh } from "./zh.ts";
+import { en } from "./en/en.ts";
+import { zh } from "./zh/zh.ts";
 
 export type Message = keyof typeof en;
 export type Vars = Record<string, string | number>;

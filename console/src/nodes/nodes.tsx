@@ -3,13 +3,13 @@ import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Away, Moment } from "../parts/moment.tsx";
-import { More } from "../parts/more.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts, Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { Tag } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
+import { Card, Facts, Page } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Table } from "../parts/table/table.tsx";
+import { Away, Moment } from "../parts/value/moment.tsx";
 import css from "./nodes.module.css";
 
 type Term = Answer<"listTerms">["items"][number];
@@ -74,6 +74,8 @@ export function Nodes() {
                         {node.observer && <Tag tone="wait">{t("nodes.observer")}</Tag>}
                         {node.silent ? (
                           <Tag tone="bad">{t("workers.silent")}</Tag>
+                        ) : node.stillMs !== null ? (
+                          <Tag tone="bad">{t("nodes.still")}</Tag>
                         ) : (
                           <Tag tone="ok">{t("workers.alive")}</Tag>
                         )}
@@ -87,6 +89,7 @@ export function Nodes() {
                         [t("workers.since"), <Away key="since" at={node.started} />],
                         [t("workers.seen"), <Away key="seen" at={node.seen} />],
                         [t("workers.version"), node.version],
+                        [t("nodes.release"), node.release ?? "–"],
                         [t("nodes.relies"), t(`nodes.relies.${node.reliesOn}`)],
                       ]}
                     />

@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { RunLink, TaskLink } from "../parts/links.tsx";
-import { plain } from "../parts/plain.ts";
+import { RunLink, TaskLink } from "../parts/value/links.tsx";
+import { plain } from "../parts/value/plain.ts";
 import css from "./operations.module.css";
 
 type Filter = Answer<"getOperation">["filter"];

@@ -1,13 +1,13 @@
 import { useMemo } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { type Column, Grid } from "../parts/grid.tsx";
-import { Away } from "../parts/moment.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { Tag, type Tone } from "../parts/state.tsx";
+import { Page } from "../parts/layout/page.tsx";
+import { Tag, type Tone } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { type Column, Grid } from "../parts/table/grid.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Away } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
 import { FilterText, OperationLink } from "./filter-text.tsx";
 import css from "./operations.module.css";
 
@@ -51,7 +51,9 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
   const columns = useMemo<Column<Operation>[]>(
     () => [
       {
-        ...{ id: "what", title: t("operations.what"), width: "minmax(150px, 1fr)" },
+        id: "what",
+        title: t("operations.what"),
+        width: "minmax(150px, 1fr)",
         cell: (one) => (
           <OperationLink operation={one.operation}>
             {t(`operation.word.${one.kind}`)} <span className="soft figures">#{one.operation}</span>
@@ -59,20 +61,28 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
         ),
       },
       {
-        ...{ id: "on", title: t("operations.on"), width: "minmax(180px, 2fr)" },
+        id: "on",
+        title: t("operations.on"),
+        width: "minmax(180px, 2fr)",
         cell: (one) => <FilterText filter={one.filter} />,
       },
       {
-        ...{ id: "state", title: t("operations.state"), width: "110px" },
+        id: "state",
+        title: t("operations.state"),
+        width: "110px",
         cell: (one) => <Tag tone={operationTone[one.state]}>{t(`operation.${one.state}`)}</Tag>,
       },
       {
-        ...{ id: "progress", title: t("operations.progress"), width: "minmax(150px, 1.2fr)" },
+        id: "progress",
+        title: t("operations.progress"),
+        width: "minmax(150px, 1.2fr)",
         cell: (one) => <Course of={one} />,
       },
       { id: "by", title: t("operations.by"), width: "minmax(80px, 0.8fr)", cell: ({ author }) => plain(author) },
       {
-        ...{ id: "why", title: t("operations.why"), width: "minmax(100px, 1.4fr)" },
+        id: "why",
+        title: t("operations.why"),
+        width: "minmax(100px, 1.4fr)",
         cell: ({ reason }) => (
           <span className={reason === "" ? "soft" : ""} title={reason}>
             {reason === "" ? "–" : plain(reason)}

@@ -1,7 +1,7 @@
 import { outdate } from "../api/answers.ts";
 import { call, type Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { toast } from "../parts/toasts.tsx";
+import { toast } from "../parts/state/toasts.tsx";
 
 /** Begins an operation, and shows it; whoever has left the question meanwhile is told by a toast that it goes on. */
 export function useBegin() {

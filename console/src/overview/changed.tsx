@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
 import { OperationLink } from "../operations/filter-text.tsx";
-import { Away } from "../parts/moment.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { Away } from "../parts/value/moment.tsx";
 import css from "./overview.module.css";
 
 const listed = 8;

@@ -4,7 +4,7 @@ import { scaleLinear, scaleLog } from "d3-scale";
 import { useState } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { toneOf } from "../parts/state.tsx";
+import { toneOf } from "../parts/state/mark.tsx";
 import css from "./late-chart.module.css";
 
 type Run = Answer<"listRuns">["items"][number];

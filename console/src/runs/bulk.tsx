@@ -4,18 +4,18 @@ import { IconBan, IconRefresh } from "@tabler/icons-react";
 import { useRef, useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call, type Given, isRefusal } from "../api/call.ts";
+import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
 import { nowMs } from "../now.ts";
 import { BeginMatching, Names } from "../operations/begin.tsx";
 import { FilterText } from "../operations/filter-text.tsx";
-import { ChoiceBar } from "../parts/choice.tsx";
-import { Confirm } from "../parts/confirm.tsx";
-import { useEach } from "../parts/each.ts";
-import { Gauge } from "../parts/gauge.tsx";
-import type { RunState } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
-import type { Filter } from "../router.tsx";
-import type { Run } from "./runs.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { useEach } from "../parts/form/each.ts";
+import { Gauge } from "../parts/state/gauge.tsx";
+import type { RunState } from "../parts/state/mark.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { ChoiceBar } from "../parts/table/choice.tsx";
+import type { ListedRun } from "./answers.ts";
 
 type Kind = "cancel" | "rerun";
 type OperationFilter = Given<"previewOperation">["filter"];
@@ -52,14 +52,14 @@ export function RunBulk({
   states,
   onNone,
 }: {
-  rows: Run[];
+  rows: ListedRun[];
   chosen: ReadonlySet<string>;
   search: Filter;
   states: RunState[];
   onNone: () => void;
 }) {
   const { t } = useWords();
-  const [asked, setAsked] = useState<{ kind: Kind; runs?: Run[]; filter?: OperationFilter; isDue?: boolean }>();
+  const [asked, setAsked] = useState<{ kind: Kind; runs?: ListedRun[]; filter?: OperationFilter; isDue?: boolean }>();
   const runs = rows.filter(({ run }) => chosen.has(String(run)));
   const done = () => {
     setAsked(undefined);
@@ -135,7 +135,17 @@ export function RunBulk({
 }
 
 /** What moved on meanwhile is counted, and left alone. */
-function Chosen({ kind, runs, onClose, onDone }: { kind: Kind; runs: Run[]; onClose: () => void; onDone: () => void }) {
+function Chosen({
+  kind,
+  runs,
+  onClose,
+  onDone,
+}: {
+  kind: Kind;
+  runs: ListedRun[];
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const { t } = useWords();
   const { done, each } = useEach(runs);
   const passed = useRef(0);
@@ -147,7 +157,7 @@ function Chosen({ kind, runs, onClose, onDone }: { kind: Kind; runs: Run[]; onCl
       grave={kind === "cancel"}
       onDo={async (doing) => {
         const { reason } = doing;
-        const act = async ({ run }: Run, key: string) => {
+        const act = async ({ run }: ListedRun, key: string) => {
           try {
             await call(kind === "cancel" ? "cancelRun" : "rerunRun", { run, reason }, { key });
           } catch (error) {

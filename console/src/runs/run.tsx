@@ -3,29 +3,27 @@ import { IconArrowBackUp, IconBan, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
-import { type Answer, call } from "../api/call.ts";
+import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm, type Doing } from "../parts/confirm.tsx";
-import { RunLink, TaskLink } from "../parts/links.tsx";
-import { Away, Moment } from "../parts/moment.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card, Facts, Page } from "../parts/page.tsx";
-import { plain } from "../parts/plain.ts";
-import { type RunState, StateMark, Tag } from "../parts/state.tsx";
-import { toast } from "../parts/toasts.tsx";
-import { Tree } from "../parts/tree.tsx";
-import { Log } from "./log.tsx";
+import { Confirm, type Doing } from "../parts/form/confirm.tsx";
+import { Card, Facts, Page } from "../parts/layout/page.tsx";
+import { StateMark, Tag } from "../parts/state/mark.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { RunLink, TaskLink } from "../parts/value/links.tsx";
+import { Away, Moment } from "../parts/value/moment.tsx";
+import { plain } from "../parts/value/plain.ts";
+import { Tree } from "../parts/value/tree.tsx";
+import type { Run } from "./answers.ts";
+import { Log } from "./log/log.tsx";
+import { Lateness, RunMark as Mark } from "./marks.tsx";
 import css from "./run.module.css";
-import { isState, Lateness, RunMark as Mark } from "./runs.tsx";
+import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
-
-export type Run = Answer<"getRun">;
 
 /** While it runs nothing but its end is told. */
 const everyMs = 1_500;
-export const isOver = ({ state }: { state: RunState }) =>
-  ["succeeded", "failed", "cancelled", "skipped"].includes(state);
 
 export function RunScreen() {
   const { t } = useWords();

@@ -1,44 +1,24 @@
 import { MultiSelect } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
-import type { Answer } from "../api/call.ts";
+import { useMemo } from "react";
 import { useMay } from "../api/may.ts";
+import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
-import { useNow } from "../now.ts";
-import { useChoice } from "../parts/choice.tsx";
-import { Filters } from "../parts/filters.tsx";
-import { type Column, Grid, type Selection } from "../parts/grid.tsx";
-import { RunLink, TaskLink } from "../parts/links.tsx";
-import { Away } from "../parts/moment.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { plain } from "../parts/plain.ts";
-import { type RunState, StateMark, shownState } from "../parts/state.tsx";
-import { TimeField } from "../parts/time-field.tsx";
-import type { Filter } from "../router.tsx";
+import { Filters } from "../parts/form/filters.tsx";
+import { TimeField } from "../parts/form/time-field.tsx";
+import { Page } from "../parts/layout/page.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { useChoice } from "../parts/table/choice.tsx";
+import { usePages } from "../parts/table/pages.ts";
 import { TaskField } from "../tasks/task-field.tsx";
 import { RunBulk } from "./bulk.tsx";
+import { RunGrid } from "./run-grid.tsx";
 import css from "./runs.module.css";
+import { isState, states } from "./states.ts";
 
-export type Run = Answer<"listRuns">["items"][number];
-
-const states: RunState[] = [
-  "ready",
-  "claimed",
-  "held",
-  "paused",
-  "undecided",
-  "succeeded",
-  "failed",
-  "cancelled",
-  "skipped",
-];
 const pageSize = 100;
 /** What starts and is claimed no event tells. */
 const everyMs = 4_000;
-
-export const isState = (text: string): text is RunState => (states as string[]).includes(text);
 
 export function Runs() {
   const { t } = useWords();
@@ -99,108 +79,5 @@ export function Runs() {
         }
       </Shown>
     </Page>
-  );
-}
-
-export function RunGrid({
-  rows,
-  more,
-  onMore,
-  onShown,
-  ofTask = false,
-  selection,
-}: {
-  rows: Run[];
-  more: boolean;
-  onMore: () => void;
-  onShown: (from: number, to: number) => void;
-  ofTask?: boolean;
-  selection?: Selection;
-}) {
-  const words = useWords();
-  const { t } = words;
-  const columns = useMemo<Column<Run>[]>(
-    () => [
-      { id: "state", title: t("runs.state"), width: "128px", cell: (run) => <RunMark run={run} /> },
-      ...(ofTask
-        ? []
-        : [
-            {
-              id: "task",
-              title: t("noun.task"),
-              width: "minmax(140px, 2.2fr)",
-              cell: (run: Run) => <TaskLink task={run.task} />,
-            },
-          ]),
-      { id: "run", title: t("noun.run"), width: "92px", cell: (run) => <RunLink run={run.run} /> },
-      { id: "due", title: t("run.due"), width: "minmax(96px, 1fr)", cell: (run) => <Away at={run.due} /> },
-      { id: "late", title: t("run.late"), width: "84px", end: true, cell: (run) => <Lateness ms={run.lateMs} /> },
-      {
-        ...{ id: "took", title: t("run.took"), width: "86px", end: true },
-        cell: (run) => <span className="figures">{run.tookMs === null ? "" : words.span(run.tookMs)}</span>,
-      },
-      {
-        ...{ id: "attempt", title: t("run.attempt"), width: "64px", end: true },
-        cell: (run) => <span className="figures">{run.attempt > 0 ? words.count(run.attempt) : ""}</span>,
-      },
-      {
-        id: "node",
-        title: t("noun.worker"),
-        width: "minmax(90px, 1fr)",
-        cell: (run) => <span className="soft">{run.node}</span>,
-      },
-      {
-        ...{ id: "error", title: t("run.error"), width: "minmax(80px, 2fr)" },
-        cell: (run) => <span title={run.error?.message}>{plain(run.error?.message ?? "")}</span>,
-      },
-    ],
-    [t, words, ofTask],
-  );
-  const onSeen = useCallback((keys: string[], from: number) => onShown(from, from + keys.length), [onShown]);
-  return (
-    <Grid
-      label={t("screen.runs")}
-      rows={rows}
-      keyOf={({ run }) => String(run)}
-      columns={columns}
-      more={more}
-      onMore={onMore}
-      onSeen={onSeen}
-      {...(selection ? { selection } : {})}
-      card={(run) => (
-        <div className={css.card}>
-          <div className={css.cardTop}>
-            <RunMark run={run} />
-            <RunLink run={run.run} />
-          </div>
-          <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
-          <div className="soft">
-            <Away at={run.ended ?? run.due} />
-            {run.tookMs !== null && ` · ${words.span(run.tookMs)}`}
-          </div>
-        </div>
-      )}
-    />
-  );
-}
-
-export function RunMark({ run }: { run: Run }) {
-  const now = useNow();
-  return <StateMark state={shownState(run, now)} />;
-}
-
-/** Above this a start counts as late: it stands out. */
-const lateFromMs = 1_000;
-
-export function Lateness({ ms }: { ms: number | null }) {
-  const { span } = useWords();
-  if (ms === null) return null;
-  return (
-    <span
-      className="figures"
-      style={ms >= lateFromMs ? { color: "var(--c-late)", fontWeight: 600 } : { color: "var(--c-soft)" }}
-    >
-      {span(Math.max(0, ms))}
-    </span>
   );
 }

@@ -2,7 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import type { Run } from "./run.tsx";
+import type { Run } from "./answers.ts";
 import css from "./waterfall.module.css";
 
 interface Lane {

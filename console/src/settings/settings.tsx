@@ -6,11 +6,12 @@ import { call } from "../api/call.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Trouble } from "../parts/notice.tsx";
-import { Card, Facts, Page } from "../parts/page.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Card, Facts, Page } from "../parts/layout/page.tsx";
+import { Trouble } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
 import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
 import css from "./settings.module.css";
+import { SignIns } from "./sign-ins.tsx";
 
 const zones = [...new Set(["UTC", ownZone, ...Intl.supportedValuesOf("timeZone")])];
 
@@ -74,6 +75,10 @@ export function Settings() {
             />
           )}
           <Password />
+        </Card>
+        <Card title={t("settings.signIns")}>
+          <p className="soft">{t("settings.signInsTold")}</p>
+          <SignIns />
         </Card>
       </div>
     </Page>

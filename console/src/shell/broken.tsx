@@ -2,8 +2,8 @@ import { useEffect, useRef } from "react";
 import { isRefusal } from "../api/call.ts";
 import { useLine } from "../live/live.ts";
 import { useWords } from "../messages/words.ts";
-import { Trouble } from "../parts/notice.tsx";
-import { Page } from "../parts/page.tsx";
+import { Page } from "../parts/layout/page.tsx";
+import { Trouble } from "../parts/state/notice.tsx";
 
 /** A bug of the console's own, or a screen that could not be fetched: the rest of it stays usable. */
 export function Broken({ error, reset }: { error: unknown; reset: () => void }) {

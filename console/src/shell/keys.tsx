@@ -1,6 +1,6 @@
 import { Kbd } from "@mantine/core";
 import { useWords } from "../messages/words.ts";
-import { Dialog } from "../parts/dialog.tsx";
+import { Dialog } from "../parts/layout/dialog.tsx";
 import { screens } from "./screens.ts";
 import css from "./shell.module.css";
 

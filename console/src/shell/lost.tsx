@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useWords } from "../messages/words.ts";
-import { Nothing } from "../parts/notice.tsx";
-import { Page } from "../parts/page.tsx";
+import { Page } from "../parts/layout/page.tsx";
+import { Nothing } from "../parts/state/notice.tsx";
 
 export function Lost() {
   const { t } = useWords();

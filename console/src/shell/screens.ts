@@ -13,7 +13,7 @@ import {
   IconSettings,
   IconStack2,
 } from "@tabler/icons-react";
-import type { Role } from "../../../scheduler/src/access.ts";
+import type { Role } from "carillon/access";
 import type { Message } from "../messages/words.ts";
 
 export interface Screen {

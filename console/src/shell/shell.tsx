@@ -6,7 +6,7 @@ import { useAnswer } from "../api/answers.ts";
 import { useSees } from "../api/may.ts";
 import { startLine } from "../live/live.ts";
 import { useWords } from "../messages/words.ts";
-import { Toasts } from "../parts/toasts.tsx";
+import { Toasts } from "../parts/state/toasts.tsx";
 import { Banner } from "./banner.tsx";
 import { Choices } from "./choices.tsx";
 import { Navigation } from "./navigation.tsx";

@@ -5,7 +5,7 @@ import { useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { toast } from "../parts/toasts.tsx";
+import { toast } from "../parts/state/toasts.tsx";
 import { usePreferences } from "../preferences.ts";
 
 export function User() {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { Trouble } from "../parts/notice.tsx";
+import { Trouble } from "../parts/state/notice.tsx";
 import { router } from "../router.tsx";
 import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";

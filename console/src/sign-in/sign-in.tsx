@@ -7,7 +7,7 @@ import { call } from "../api/call.ts";
 import bell from "../bell.svg";
 import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
-import { Trouble } from "../parts/notice.tsx";
+import { Trouble } from "../parts/state/notice.tsx";
 import { Choices } from "../shell/choices.tsx";
 import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
@@ -120,6 +120,7 @@ export function SignIn() {
         <details className={css.first}>
           <summary>{t("signIn.first")}</summary>
           <p>{t("signIn.firstTold")}</p>
+          <code>carillon users create admin --role admin</code>
           <code>carillon users password admin</code>
         </details>
       </form>

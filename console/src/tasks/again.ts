@@ -1,7 +1,7 @@
 /** What brings a task back that was removed a moment ago. */
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "carillon/task";
 import type { Given } from "../api/call.ts";
-import type { Task } from "./task.tsx";
+import type { Task } from "./answers.ts";
 
 /**
  * Whether the API can make it anew as it was. A paused one would fire before it could be paused; which parts were edited by hand,
@@ -12,6 +12,6 @@ export const mayComeAgain = ({ paused, edited, bundle }: Task): boolean =>
 
 /** Its definition as the options that make it. Fetched when it is needed: hardly ever. */
 export async function optionsAgain(task: Task): Promise<Given<"createTask">["options"]> {
-  const { givenOptions } = await import("../../../scheduler/src/written-task.ts");
+  const { givenOptions } = await import("carillon/task");
   return givenOptions(task.definition as unknown as TaskDefinition) as Given<"createTask">["options"];
 }

@@ -3,9 +3,9 @@ import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { toneOf } from "../parts/state.tsx";
-import type { Recent } from "../parts/strip.tsx";
+import { toneOf } from "../parts/state/mark.tsx";
 import css from "./axis.module.css";
+import type { Recent } from "./strip.tsx";
 
 const [width, height, line] = [1_000, 74, 40];
 const shownAfter = 20;

@@ -5,8 +5,8 @@ import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { Begin, Names } from "../operations/begin.tsx";
-import { instantText, localText } from "../parts/local-time.ts";
-import { Shown } from "../parts/notice.tsx";
+import { instantText, localText } from "../parts/form/local-time.ts";
+import { Shown } from "../parts/state/notice.tsx";
 import css from "./task.module.css";
 
 const dayMs = 86_400_000;
@@ -25,8 +25,10 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
   const isTime = from !== "" && to !== "" && Date.parse(from) < Date.parse(to);
   const given = isTime
     ? {
-        ...{ from, to },
-        ...{ perSecond: range.perSecond, ...also },
+        from,
+        to,
+        perSecond: range.perSecond,
+        ...also,
       }
     : undefined;
   // As a text: an object would be another one at every look.

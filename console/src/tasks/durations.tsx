@@ -2,9 +2,9 @@
 import { scaleBand, scaleLinear } from "d3-scale";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";
-import { toneOf } from "../parts/state.tsx";
-import type { Recent } from "../parts/strip.tsx";
+import { toneOf } from "../parts/state/mark.tsx";
 import css from "./durations.module.css";
+import type { Recent } from "./strip.tsx";
 
 const chartHeight = 96;
 

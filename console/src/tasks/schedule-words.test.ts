@@ -1,5 +1,5 @@
+import { every, parseCron, validateSchedule } from "carillon/schedule";
 import { expect, test } from "vitest";
-import { parseCron } from "../../../scheduler/src/cron-parse.ts";
 import { cronInChinese, scheduleWords } from "./schedule-words.ts";
 
 test.each([
@@ -28,4 +28,32 @@ test("what has no short sentence is shown as it was written", () => {
   expect(scheduleWords(schedule, "…", "zh")).toBe("0 0 * * 1#2 · Asia/Shanghai");
   expect(scheduleWords({ type: "every", everyMs: 5_000, mode: "rate" }, "every 5 seconds", "zh")).toBe("每 5 秒一次");
   expect(scheduleWords({ type: "manual" }, "manual", "en")).toBe("manual");
+});
+
+test.each([
+  [
+    every("2 weeks", { on: ["MON", "FRI"], at: "09:00", zone: "Asia/Shanghai", anchor: "2026-03-16" }),
+    "每 2 周 周一、周五 09:00 · Asia/Shanghai，从 2026-03-16 起算",
+  ],
+  [
+    every("1 month", { on: [15, "last", "TUE#2", "FRIL"], at: ["09:00", "17:30"] }),
+    "每月 15 日、最后一天、第 2 个周二、最后一个周五 09:00、17:30 · UTC",
+  ],
+  [every("3 days", { at: "06:00", anchor: "2026-03-16" }), "每 3 天 06:00 · UTC，从 2026-03-16 起算"],
+  [every("1 year", { on: "04-15" }), "每年 4 月 15 日 00:00 · UTC"],
+])("a period of the calendar: %#", (schedule, said) => {
+  expect(scheduleWords(schedule, "…", "zh")).toBe(said);
+});
+
+test.each([
+  ["FREQ=DAILY;BYHOUR=9,17", "每天 09:00、17:00 · UTC"],
+  ["FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", "每 2 周 周二 09:00 · UTC，从 2026-01-06 09:00:00 起算"],
+  ["FREQ=WEEKLY", "每周 周二 09:00 · UTC"],
+  ["FREQ=MONTHLY;BYDAY=2TU,-1FR", "每月 最后一个周五、第 2 个周二 09:00 · UTC"],
+  ["FREQ=MONTHLY;BYMONTHDAY=-1;COUNT=3", "每月 最后一天 09:00 · UTC，从 2026-01-06 09:00:00 起算，共 3 次"],
+  ["FREQ=YEARLY;UNTIL=20300101T000000", "每年 1 月 6 日 09:00 · UTC，至 2030-01-01 00:00 止"],
+  ["FREQ=HOURLY;INTERVAL=5", "FREQ=HOURLY;INTERVAL=5 · UTC，从 2026-01-06 09:00:00 起算"],
+])("a recurrence rule: %s", (rule, said) => {
+  const schedule = validateSchedule({ type: "rrule", rule, start: "2026-01-06T09:00" });
+  expect(scheduleWords(schedule, "…", "zh")).toBe(said);
 });

@@ -1,34 +1,43 @@
 /** A schedule in the viewer's language. The server says it in English; Chinese is made here from the same masks. */
-import type { CronFields } from "../../../scheduler/src/cron.ts";
-import { parseCron } from "../../../scheduler/src/cron-parse.ts";
+import { type CronFields, parseCron, type ScheduleSpec } from "carillon/schedule";
 import { spanText } from "../messages/texts.ts";
 import type { Language } from "../preferences.ts";
+import { intervalInChinese, ruleInChinese } from "./recurring-words.ts";
 
-export type Schedule =
-  | {
-      type: "cron";
-      expression: string;
-      zone: string;
-      gap: "skip" | "shift";
-      overlap: "first" | "last" | "both";
-      jitterMs?: number;
-    }
-  | { type: "every"; everyMs: number; mode: "rate" | "delay"; anchorMs?: number; jitterMs?: number }
-  | { type: "at"; atMs: number }
-  | { type: "manual" };
+export type Schedule = ScheduleSpec;
 
 /** @param words the server's own */
 export function scheduleWords(schedule: Schedule, words: string, language: Language): string {
   if (language === "en") return words;
+  return [inChinese(schedule), ...boundsInChinese(schedule)].join("，");
+}
+
+const utc = (ms: number) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+function boundsInChinese(schedule: Schedule): string[] {
+  if (schedule.type === "at" || schedule.type === "manual") return [];
+  const { fromMs, untilMs, times } = schedule;
+  return [
+    ...(fromMs === undefined ? [] : [`自 ${utc(fromMs)} 起`]),
+    ...(untilMs === undefined ? [] : [`至 ${utc(untilMs)} 止`]),
+    ...(times === undefined ? [] : [`共 ${times} 次`]),
+  ];
+}
+
+function inChinese(schedule: Schedule): string {
   switch (schedule.type) {
     case "every":
       return schedule.mode === "rate"
         ? `每 ${spanText(schedule.everyMs, "zh")}一次`
         : `上次运行结束后 ${spanText(schedule.everyMs, "zh")}`;
+    case "interval":
+      return intervalInChinese(schedule);
+    case "rrule":
+      return ruleInChinese(schedule);
     case "manual":
       return "没有自己的时间";
     case "at":
-      return `一次:${new Date(schedule.atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+      return `一次:${utc(schedule.atMs)}`;
     case "cron": {
       const said = cronInChinese(parseCron(schedule.expression).fields);
       return said === null ? `${schedule.expression} · ${schedule.zone}` : `${said} · ${schedule.zone}`;

@@ -2,16 +2,16 @@ import { Link } from "@tanstack/react-router";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { Away } from "../parts/moment.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Columns, Facts } from "../parts/page.tsx";
-import { Tag } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
+import { Card, Columns, Facts } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { Table } from "../parts/table/table.tsx";
+import { Away } from "../parts/value/moment.tsx";
+import type { Task } from "./answers.ts";
 import { Axis } from "./axis.tsx";
 import { Durations } from "./durations.tsx";
 import type { Schedule } from "./schedule-words.ts";
 import css from "./task.module.css";
-import type { Task } from "./task.tsx";
 
 const slotsShown = 20;
 const runsShown = 60;
@@ -68,8 +68,14 @@ function Counts({ task: { counters } }: { task: Task }) {
 /** The zone's offset then, in minutes: where it changes between two slots, the clocks were put forward or back. */
 function offsetOf(ms: number, zone: string): number {
   const parts = new Intl.DateTimeFormat("en-US", {
-    ...{ timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" },
-    ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+    timeZone: zone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
   }).formatToParts(ms);
   const part = (type: string) => Number(parts.find((one) => one.type === type)?.value);
   const local = Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"), part("second"));
@@ -150,6 +156,21 @@ function Policies({ task }: { task: Task }) {
                     {schedule.expression}
                   </code>,
                 ],
+              ] as [string, React.ReactNode][])
+            : []),
+          ...(schedule.type === "rrule"
+            ? ([
+                [
+                  t("task.rule"),
+                  <code key="rule" className="mono">
+                    {schedule.rule}
+                  </code>,
+                ],
+                [t("task.start"), schedule.start.replace("T", " ")],
+              ] as [string, React.ReactNode][])
+            : []),
+          ...("zone" in schedule
+            ? ([
                 [t("task.zone"), schedule.zone],
                 [t("task.gap"), t(`gap.${schedule.gap}`)],
                 [t("task.fold"), t(`fold.${schedule.overlap}`)],

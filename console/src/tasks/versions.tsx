@@ -5,15 +5,15 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { More } from "../parts/more.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Card, Columns } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { toast } from "../parts/toasts.tsx";
-import { VersionButton, VersionList } from "../parts/versions.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card, Columns } from "../parts/layout/page.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { VersionButton, VersionList } from "../parts/value/versions.tsx";
+import type { Task } from "./answers.ts";
 import css from "./task.module.css";
-import type { Task } from "./task.tsx";
 
 /** Who changed what, when and why; what differs, and the way back. */
 export function Versions({ task }: { task: Task }) {

@@ -1,9 +1,9 @@
 import { useAnswer } from "../api/answers.ts";
 import type { Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
-import { TaskLink } from "../parts/links.tsx";
-import { Shown } from "../parts/notice.tsx";
-import { Table } from "../parts/table.tsx";
+import { Shown } from "../parts/state/notice.tsx";
+import { Table } from "../parts/table/table.tsx";
+import { TaskLink } from "../parts/value/links.tsx";
 import { type Schedule, scheduleWords } from "../tasks/schedule-words.ts";
 import css from "./timeline.module.css";
 

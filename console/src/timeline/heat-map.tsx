@@ -1,6 +1,6 @@
 import { type KeyboardEvent, memo, useRef, useState } from "react";
 import { useWords } from "../messages/words.ts";
-import { Wide } from "../parts/page.tsx";
+import { Wide } from "../parts/layout/page.tsx";
 import { type Day, type Hour, scaleOf, shadeOf, stripes } from "./hours.ts";
 import type { Line } from "./line.ts";
 import css from "./timeline.module.css";
@@ -88,7 +88,9 @@ export const HeatMap = memo(function HeatMap({
                     hour.fires === 0
                       ? t("timeline.cellNone", { when })
                       : t("timeline.cell", {
-                          ...{ when, n: hour.fires, peak: count(hour.peak) },
+                          when,
+                          n: hour.fires,
+                          peak: count(hour.peak),
                           at: words.minute(fromMs + hour.peakAt * minuteMs),
                         });
                   const label = size > 60 ? `${text}; ${t("timeline.twice")}` : text;

@@ -1,5 +1,5 @@
 /** A timeline's minutes as the days and hours of a zone: an hour that comes twice has both in it, one that is left out none. */
-import { zoneOf } from "../../../scheduler/src/zone.ts";
+import { zoneOf } from "carillon/schedule";
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -105,3 +105,7 @@ export function meetings(line: { from: string; fires: number[]; tasks: number[] 
   }
   return [...times.values()].sort((a, b) => b.fires - a.fires || a.place - b.place).slice(0, meetingsShown);
 }
+
+/** The instant of a minute. @param place counted from the line's start */
+export const isoIn = (line: { from: string }, place: number): string =>
+  new Date(Date.parse(line.from) + place * minuteMs).toISOString();

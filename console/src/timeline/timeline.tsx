@@ -1,17 +1,16 @@
-import { Button, SegmentedControl, TextInput } from "@mantine/core";
+import { SegmentedControl, TextInput } from "@mantine/core";
 import { IconClockExclamation, IconSearch } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
+import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
-import { Filters, GroupField, useTyped } from "../parts/filters.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Columns, Page } from "../parts/page.tsx";
-import type { Filter } from "../router.tsx";
-import { Firing } from "./firing.tsx";
+import { Filters, GroupField, useTyped } from "../parts/form/filters.tsx";
+import { Card, Columns, Page } from "../parts/layout/page.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { Detail } from "./detail.tsx";
 import { HeatMap } from "./heat-map.tsx";
-import { HourChart } from "./hour-chart.tsx";
-import { daysOf, type Hour, meetings } from "./hours.ts";
+import { daysOf, type Hour, isoIn, meetings } from "./hours.ts";
 import type { Line } from "./line.ts";
 import { Spread } from "./spread.tsx";
 import css from "./timeline.module.css";
@@ -79,7 +78,7 @@ function Whole({
     const place = iso === undefined ? Number.NaN : Math.floor((Date.parse(iso) - fromMs) / minuteMs);
     return place >= 0 && place < line.fires.length ? place : undefined;
   };
-  const isoOf = (place: number) => new Date(fromMs + place * minuteMs).toISOString();
+  const isoOf = (place: number) => isoIn(line, place);
   // Without a choice the fullest hour is seen.
   const at = placeOf(search.at) ?? fullest;
   const minute = placeOf(search.minute);
@@ -105,11 +104,6 @@ function Whole({
         </Nothing>
       </Card>
     );
-  const hourText = (one: Hour) => {
-    const ms = fromMs + one.first * minuteMs;
-    return `${words.day(ms)} ${words.minute(ms)}–${words.minute(fromMs + one.end * minuteMs)}`;
-  };
-  const span = minute !== undefined ? { first: minute, end: minute + 1 } : hour;
   return (
     <>
       <Card
@@ -135,34 +129,13 @@ function Whole({
       </Card>
       <Columns shares={[3, 2]}>
         <div className={css.column} ref={detail}>
-          <Card
-            title={hour ? t("timeline.hour", { when: hourText(hour) }) : t("timeline.firing")}
-            more={
-              minute !== undefined && (
-                <Button size="compact-sm" variant="default" onClick={() => onFilter({ minute: undefined })}>
-                  {t("timeline.wholeHour")}
-                </Button>
-              )
-            }
-          >
-            {hour && span && (
-              <>
-                <HourChart
-                  key={hour.first}
-                  line={line}
-                  hour={hour}
-                  chosen={minute}
-                  onChoose={(place) => onFilter({ minute: place === undefined ? undefined : isoOf(place) })}
-                />
-                <Firing
-                  given={{ ...given, since: isoOf(span.first), until: isoOf(span.end) }}
-                  title={t("timeline.firingIn", {
-                    when: minute === undefined ? hourText(hour) : words.minute(fromMs + minute * minuteMs),
-                  })}
-                />
-              </>
-            )}
-          </Card>
+          <Detail
+            line={line}
+            given={given}
+            hour={hour}
+            minute={minute}
+            onMinute={(place) => onFilter({ minute: place === undefined ? undefined : isoOf(place) })}
+          />
         </div>
         <div className={css.column}>
           <Fullest

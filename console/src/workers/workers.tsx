@@ -5,15 +5,15 @@ import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Away } from "../parts/moment.tsx";
-import { More } from "../parts/more.tsx";
-import { Nothing, Shown } from "../parts/notice.tsx";
-import { Card, Facts, Page } from "../parts/page.tsx";
-import { usePages } from "../parts/pages.ts";
-import { Tag } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
-import { toast } from "../parts/toasts.tsx";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Card, Facts, Page } from "../parts/layout/page.tsx";
+import { Tag } from "../parts/state/mark.tsx";
+import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { More } from "../parts/table/more.tsx";
+import { usePages } from "../parts/table/pages.ts";
+import { Table } from "../parts/table/table.tsx";
+import { Away } from "../parts/value/moment.tsx";
 import css from "./workers.module.css";
 
 type Worker = Answer<"listWorkers">["items"][number];
@@ -130,8 +130,12 @@ function Groups({ groups }: { groups: WorkerGroup[] }) {
         label={t("workers.groups")}
         className={css.groups}
         heads={[
-          ...[t("tasks.group"), t("screen.tasks"), t("screen.workers")],
-          ...[t("workers.claimed"), t("workers.waiting"), t("workers.limit")],
+          t("tasks.group"),
+          t("screen.tasks"),
+          t("screen.workers"),
+          t("workers.claimed"),
+          t("workers.waiting"),
+          t("workers.limit"),
         ]}
       >
         {groups.map((group) => (

@@ -4,11 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { freePort } from "@carillon/zookeeper/testing";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { postgres } from "../../../scheduler/test/support/servers.ts";
 import { SignInProvider } from "../../../scheduler/test/support/sign-in-provider.ts";
-import { freePort } from "../../../zookeeper/test/support/ports.ts";
 import { openBrowser } from "./browser.mjs";
 import { openStage, password } from "./stage.mjs";
 
@@ -63,7 +63,12 @@ export function openHouse(): House {
     const [{ issuer, clientId, clientSecret }, port] = await Promise.all([provider.open(), freePort()]);
     const url = `http://127.0.0.1:${port}`;
     const settings = {
-      ...{ issuer, clientId, clientSecret, url, label: "the house", scopes: ["profile"] },
+      issuer,
+      clientId,
+      clientSecret,
+      url,
+      label: "the house",
+      scopes: ["profile"],
       rules: [{ claim: "groups", has: "ops", role: "operator" as const }],
     };
     provider.serve(`${url}/v1/sign-in/provided`);
@@ -142,6 +147,17 @@ function walk(path: string): Promise<void> {
   };
   return router.navigate({ href: path });
 }
+
+/** Resolves once the router goes nowhere and what it shows is painted. */
+export const settled = (page: Page): Promise<void> =>
+  page.evaluate(async () => {
+    const { __TSR_ROUTER__: router } = globalThis as unknown as { __TSR_ROUTER__: { state: { status: string } } };
+    const painted = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    do {
+      await painted();
+      await painted();
+    } while (router.state.status !== "idle");
+  });
 
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
 

@@ -9,7 +9,7 @@ import { z } from "zod";
 /** As hostile as a task's name may be; and what nobody should ever write, which a page must show as the text that it is. */
 export const hostileName = "javascript:alert/@evil/../..";
 export const hostileText = '<script>window.hacked=1</script><a href="javascript:window.hacked=1">here</a>\u202egnp.exe';
-export const password = "correct horse battery 9";
+export const password = "seven lamps by the quay 9";
 
 /**
  * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean,
@@ -26,12 +26,8 @@ export async function openStage({
   provider,
 }) {
   const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
-  let first = "";
-  /** @param {object} _ @param {string} message */
-  const hear = (_, message) => {
-    first = /with the password (\S+) and/.exec(message)?.[1] ?? first;
-  };
-  const log = { debug: () => undefined, info: () => undefined, warn: hear, error: () => undefined };
+  const first = `nine herons at ${place}`;
+  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
   // Nobody listens there: a message that does not arrive is seen to be tried again.
   const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/carillon", secret: "between the two of them" } } };
@@ -39,6 +35,7 @@ export async function openStage({
     ...options,
     name,
     alarms,
+    adminPassword: first,
     concurrency: 40,
     drain: "500ms",
     secretKeys: randomBytes(32).toString("base64"),
@@ -51,10 +48,8 @@ export async function openStage({
     tower,
     url,
     schema: place,
-    /** Of admin, told once by the first start. */
-    get adminPassword() {
-      return first;
-    },
+    /** Of admin, whom the first start makes. */
+    adminPassword: first,
     /** Users of every role, all with the same password. @param {string} adminPassword */
     people: (adminPassword) => people(url, adminPassword),
     /** What acts on many: what failed is run again. @param {string} adminPassword @returns its number */
@@ -85,8 +80,12 @@ function furnish(tower, hostile) {
   tower.task(
     "settle-accounts",
     {
-      ...{ schedule: cron("0 0 0 L * ?", { zone: "Asia/Shanghai" }), timeout: "2h", overlap: "queue", priority: 8 },
-      ...{ retry: { attempts: 5, backoff: "exponential", delay: "10s" }, slotPayload: { ledger: "all" } },
+      schedule: cron("0 0 0 L * ?", { zone: "Asia/Shanghai" }),
+      timeout: "2h",
+      overlap: "queue",
+      priority: 8,
+      retry: { attempts: 5, backoff: "exponential", delay: "10s" },
+      slotPayload: { ledger: "all" },
       description: "Closes every ledger of the month, at midnight where the bank is.",
     },
     async (run, payload) => {

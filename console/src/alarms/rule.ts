@@ -1,0 +1,17 @@
+import type { Answer } from "../api/call.ts";
+
+export type Alarm = Answer<"listAlarms">["items"][number];
+export type Rule = Alarm["rule"];
+
+export const rules: Rule[] = [
+  "failed",
+  "exhausted",
+  "late",
+  "overdue",
+  "unfired",
+  "stuck",
+  "leaderless",
+  "clock",
+  "unreadable",
+  "recovery",
+];

@@ -1,0 +1,33 @@
+/** The acts and the objects that the audit log names. */
+import type { Answer, Given } from "../api/call.ts";
+
+export type AuditEntry = Answer<"listAudit">["items"][number];
+export type About = NonNullable<Given<"listAudit">["about"]>;
+
+export const abouts: About[] = [
+  ...(["task", "run", "operation", "calendar", "group", "alarm"] as const),
+  ...(["user", "token", "worker-key", "secret", "cluster"] as const),
+];
+export const acts = [
+  "create",
+  "edit",
+  "change",
+  "remove",
+  "pause",
+  "resume",
+  "run",
+  "cancel",
+  "rerun",
+  "redrive",
+  "dismiss",
+  "backfill",
+  "stop",
+  "limit",
+  "revoke",
+  "set password",
+  "set",
+  "restore",
+  "adopt",
+];
+/** As the catalogue writes it. */
+export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -1,0 +1,10 @@
+/** Every filter is in the address, as plain text: `?state=failed,cancelled`. */
+export type Filter = Record<string, string | undefined>;
+
+/** Keeps the filters that a screen has, and drops empty ones. */
+export const picks =
+  (...names: string[]) =>
+  (search: Filter): Filter =>
+    Object.fromEntries(
+      names.flatMap((name) => (search[name] === undefined || search[name] === "" ? [] : [[name, search[name]]])),
+    );

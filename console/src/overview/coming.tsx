@@ -1,0 +1,47 @@
+import type { Answer } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Nothing } from "../parts/state/notice.tsx";
+import { TaskLink } from "../parts/value/links.tsx";
+import { Away } from "../parts/value/moment.tsx";
+import type { ListedRun } from "../runs/answers.ts";
+import css from "./overview.module.css";
+
+const listed = 8;
+
+/** What is planned already, and the slots behind it, as one list. */
+export function Coming({
+  coming,
+  ready,
+  now,
+}: {
+  coming: Answer<"listComing">["coming"];
+  ready: ListedRun[];
+  now: number;
+}) {
+  const { t, clock } = useWords();
+  const soon = [
+    ...ready.filter(({ due }) => Date.parse(due) >= now - 1_000).map(({ task, due, run }) => ({ task, at: due, run })),
+    ...coming
+      .filter(({ next }) => Date.parse(next) >= now - 1_000)
+      .map(({ task, next }) => ({ task, at: next, run: null })),
+  ].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  // Each task once, when it fires first: one that fires every second would fill the list.
+  const seen = new Set<string>();
+  const shown = soon.filter(({ task }) => !seen.has(task) && seen.add(task)).slice(0, listed);
+  if (shown.length === 0) return <Nothing title={t("overview.nothingNext")}>{t("overview.nothingNextTold")}</Nothing>;
+  return (
+    <ul className={css.rows}>
+      {shown.map(({ task, at, run }) => (
+        <li key={`${task} ${at} ${run}`}>
+          <span className={`${css.when} figures`}>{clock(Date.parse(at))}</span>
+          <span className="cut">
+            <TaskLink task={task} />
+          </span>
+          <span className="soft">
+            <Away at={at} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

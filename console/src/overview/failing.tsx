@@ -1,0 +1,33 @@
+import { useWords } from "../messages/words.ts";
+import { Nothing } from "../parts/state/notice.tsx";
+import { RunLink, TaskLink } from "../parts/value/links.tsx";
+import { plain } from "../parts/value/plain.ts";
+import type { ListedRun } from "../runs/answers.ts";
+import css from "./overview.module.css";
+
+const listed = 8;
+
+/** Which tasks failed, the most often first. */
+export function Failing({ runs }: { runs: ListedRun[] }) {
+  const { t } = useWords();
+  if (runs.length === 0) return <Nothing title={t("overview.noneFailing")}>{t("overview.noneFailingTold")}</Nothing>;
+  const tasks = new Map<string, ListedRun[]>();
+  for (const run of runs) tasks.set(run.task, [...(tasks.get(run.task) ?? []), run]);
+  const sorted = [...tasks].sort(([, a], [, b]) => b.length - a.length).slice(0, listed);
+  return (
+    <ul className={css.rows}>
+      {sorted.map(([task, [last, ...others]]) => (
+        <li key={task}>
+          <span className={`${css.times} figures`}>{others.length + 1} ×</span>
+          <span className="cut">
+            <TaskLink task={task} />
+          </span>
+          {last && <RunLink run={last.run} />}
+          <span className={`${css.message} soft cut`} title={last?.error?.message}>
+            {plain(last?.error?.message ?? last?.error?.code ?? "")}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,82 @@
+import { useRef } from "react";
+import { useAnswer } from "../api/answers.ts";
+import { useNow } from "../now.ts";
+
+/** A run is overdue once it has been due for longer than a start takes. */
+const overdueMs = 2_000;
+const hourMs = 3_600_000;
+export const endedShown = 200;
+const everyMs = 3_000;
+const alarmsShown = 100;
+
+/** A number of rows; `isMore` where the page that was counted is not the last one. */
+export interface Counted {
+  n: number;
+  isMore: boolean;
+}
+
+type Page<Row> = { items: Row[]; next: string | null } | undefined;
+
+const rowsOf = <Row>(page: Page<Row>): Row[] => page?.items ?? [];
+const hasNext = (page: Page<unknown>) => (page?.next ?? null) !== null;
+const sumOf = <Row>(page: Page<Row>, of: (row: Row) => number): Counted => ({
+  n: rowsOf(page).reduce((sum, row) => sum + of(row), 0),
+  isMore: hasNext(page),
+});
+
+export type Figures = ReturnType<typeof useFigures>;
+
+/** Reads and counts everything that the overview shows. */
+export function useFigures() {
+  const now = useNow();
+  // The hour moves on by minutes: by seconds, each second would be another question.
+  const since = new Date(Math.floor(now / 60_000) * 60_000 - hourMs).toISOString();
+  const live = useAnswer("listRuns", { state: ["claimed", "undecided"], limit: 200 }, { everyMs });
+  const ready = useAnswer("listRuns", { state: ["ready"], limit: 100 }, { everyMs });
+  const ended = useAnswer("listRuns", { state: ["succeeded", "failed", "cancelled"], limit: endedShown }, { everyMs });
+  const asked = useAnswer("listRuns", { state: ["failed"], since, limit: 100 }, { keep: true });
+  // Each minute is another question: until it is answered, the last answer stays.
+  const answered = useRef(asked.data);
+  if (asked.data) answered.current = asked.data;
+  const failed = { data: asked.data ?? answered.current, error: asked.error, refetch: asked.refetch };
+  const dead = useAnswer("listDeadGroups", {});
+  const coming = useAnswer("listComing", { count: 20 }, { everyMs: 10_000 });
+  const groups = useAnswer("listGroups", { limit: 200 }, { everyMs: 5_000 });
+  const workers = useAnswer("listWorkers", { limit: 200 }, { everyMs: 5_000 });
+  const alarms = useAnswer("listAlarms", { limit: alarmsShown }, { everyMs: 5_000 });
+  const cluster = useAnswer("getCluster", {}, { everyMs: 15_000 });
+
+  // Judged by the time of the answer: while no server answers, all runs of the last answer would come to look overdue.
+  const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
+  const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
+  const lateness = rowsOf(ended.data)
+    .flatMap(({ lateMs }) => (lateMs === null ? [] : Math.max(0, lateMs)))
+    .sort((a, b) => a - b);
+  return {
+    now,
+    since,
+    ready,
+    live,
+    ended,
+    failed,
+    dead,
+    coming,
+    workers,
+    cluster,
+    // The earliest come first: if one run of the page is not overdue, no run of the next page is.
+    overdue: { n: overdue.length, isMore: overdue.length === ready.data?.items.length && hasNext(ready.data) },
+    running: sumOf(live.data, ({ state }) => (state === "claimed" ? 1 : 0)),
+    undecided: sumOf(live.data, ({ state }) => (state === "undecided" ? 1 : 0)),
+    failures: sumOf(failed.data, () => 1),
+    // An alarm that is acknowledged or silenced needs no attention.
+    alarming: sumOf(alarms.data, (one) => (one.acknowledged || one.silencedUntil ? 0 : 1)),
+    waiting: sumOf(groups.data, (group) => group.waiting),
+    working: sumOf(workers.data, () => 1),
+    capacity: sumOf(workers.data, (worker) => worker.capacity ?? 0),
+    letters: dead.data?.total.letters ?? 0,
+    measured: lateness.length,
+    /** The start that is later than 99 of 100; null: none is known. */
+    lateMost: lateness[Math.floor(lateness.length * 0.99)] ?? null,
+    isAlone: workers.data !== undefined && workers.data.items.length === 0,
+  };
+}

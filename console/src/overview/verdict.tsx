@@ -1,0 +1,78 @@
+/** The verdict above the overview: all is well, or each trouble with a link to its cause. */
+import { IconAlertTriangleFilled, IconCircleCheckFilled, IconCircleXFilled } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { useWords } from "../messages/words.ts";
+import type { Tone } from "../parts/state/mark.tsx";
+import { useCounts } from "./counts.ts";
+import type { Figures } from "./figures.ts";
+import css from "./overview.module.css";
+
+interface Trouble {
+  tone: Tone;
+  text: string;
+  link: ReactNode;
+}
+
+function useTroubles({ cluster, overdue, undecided, failures, alarming, isAlone }: Figures): Trouble[] {
+  const { t } = useWords();
+  const { leastOf } = useCounts();
+  const runs = (state: string) => (
+    <Link to="/runs" search={{ state }}>
+      {t("overview.see")}
+    </Link>
+  );
+  const troubles: Trouble[] = [];
+  if (cluster.data && !cluster.data.leader)
+    troubles.push({ tone: "bad", text: t("overview.noLeader"), link: <Link to="/nodes">{t("screen.nodes")}</Link> });
+  if (isAlone)
+    troubles.push({
+      tone: "bad",
+      text: t("overview.noWorkers"),
+      link: <Link to="/workers">{t("screen.workers")}</Link>,
+    });
+  if (alarming.n > 0)
+    troubles.push({
+      tone: "late",
+      text: t("overview.alarmsTold", { n: leastOf(alarming) }),
+      link: <Link to="/alarms">{t("screen.alarms")}</Link>,
+    });
+  if (overdue.n > 0)
+    troubles.push({ tone: "bad", text: t("overview.overdueTold", { n: leastOf(overdue) }), link: runs("ready") });
+  if (undecided.n > 0)
+    troubles.push({
+      tone: "late",
+      text: t("overview.undecidedTold", { n: leastOf(undecided) }),
+      link: runs("undecided"),
+    });
+  if (failures.n > 0)
+    troubles.push({ tone: "late", text: t("overview.failedTold", { n: leastOf(failures) }), link: runs("failed") });
+  return troubles;
+}
+
+export function Verdict({ figures }: { figures: Figures }) {
+  const { t, span } = useWords();
+  const troubles = useTroubles(figures);
+  const late = figures.lateMost;
+  const worst = troubles.some(({ tone }) => tone === "bad") ? "bad" : troubles.length > 0 ? "late" : "ok";
+  const Icon = worst === "bad" ? IconCircleXFilled : worst === "late" ? IconAlertTriangleFilled : IconCircleCheckFilled;
+  return (
+    <section className={css.verdict} data-tone={worst} aria-label={t("overview.verdict")}>
+      <Icon size={30} aria-hidden />
+      <div>
+        <p className={css.said}>{t(`overview.is.${worst}`)}</p>
+        {troubles.length === 0 ? (
+          <p className="soft">{late === null ? t("overview.quiet") : t("overview.lateTold", { span: span(late) })}</p>
+        ) : (
+          <ul>
+            {troubles.map(({ tone, text, link }) => (
+              <li key={text} data-tone={tone}>
+                {text} {link}
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </section>
+  );
+}

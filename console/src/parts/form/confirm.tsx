@@ -1,0 +1,127 @@
+/** Before something is done that others notice: what comes of it, and why it is done, for the audit. */
+import { Button, Group, Textarea } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { isUnsure } from "../../api/call.ts";
+import { newKey } from "../../api/keys.ts";
+import { useWords } from "../../messages/words.ts";
+import { Dialog } from "../layout/dialog.tsx";
+import { Trouble } from "../state/notice.tsx";
+import { toast } from "../state/toasts.tsx";
+import css from "./confirm.module.css";
+
+export interface Doing {
+  /** Empty where none was given. */
+  reason: string | undefined;
+  /** Of this intention: another try does not do it twice. */
+  key: string;
+  /** Aborts when the dialog is left: what is begun after that is not begun, and nobody waits to be led to what came of it. */
+  signal: AbortSignal;
+}
+
+export function Confirm({
+  title,
+  consequence,
+  act,
+  grave = false,
+  asksReason = true,
+  blocked = false,
+  children,
+  onDo,
+  onClose,
+  onDone = onClose,
+}: {
+  title: string;
+  consequence: ReactNode;
+  /** What the button says. */
+  act: string;
+  grave?: boolean;
+  asksReason?: boolean;
+  /** Not yet: something is missing. */
+  blocked?: boolean;
+  children?: ReactNode;
+  onDo: (doing: Doing) => Promise<unknown>;
+  onClose: () => void;
+  /** Once it is done; default: as when it is left. */
+  onDone?: () => void;
+}) {
+  const { t } = useWords();
+  const [reason, setReason] = useState("");
+  const [key] = useState(newKey);
+  /** What was sent and may have been done: nothing else may go under its key. */
+  const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
+  const under = useRef<AbortController>(undefined);
+  const doing = useMutation({
+    mutationFn: async (signal: AbortSignal) => {
+      const given = { reason: reason.trim() === "" ? undefined : reason.trim(), key };
+      const send = unsure ?? ((until: AbortSignal) => onDo({ ...given, signal: until }));
+      try {
+        await send(signal);
+      } catch (error) {
+        if (isUnsure(error)) setUnsure(() => send);
+        throw error;
+      }
+    },
+    onSuccess: (_, signal) => {
+      if (!signal.aborted) onDone();
+    },
+    onError: (error, signal) => {
+      if (signal.aborted) toast({ failed: true, text: `${title} ${error.message}` });
+    },
+  });
+  const leave = () => {
+    under.current?.abort();
+    onClose();
+  };
+  useEffect(() => () => under.current?.abort(), []);
+  // What was sent goes again whatever its effects make of the question.
+  const isBlocked = blocked && unsure === undefined;
+  return (
+    <Dialog onClose={leave} title={title}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isBlocked || doing.isPending) return;
+          under.current = new AbortController();
+          doing.mutate(under.current.signal);
+        }}
+      >
+        <div className="soft">{consequence}</div>
+        <fieldset className={css.fields} disabled={unsure !== undefined}>
+          {children}
+          {asksReason && (
+            <Textarea
+              mt="md"
+              label={t("confirm.reason")}
+              placeholder={t("confirm.reasonHint")}
+              maxLength={1_000}
+              autosize
+              minRows={2}
+              data-autofocus
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
+                  event.currentTarget.form?.requestSubmit();
+              }}
+            />
+          )}
+        </fieldset>
+        {doing.error && (
+          <div className={css.trouble}>
+            <Trouble error={doing.error} small />
+            {unsure && <p className="soft">{t("confirm.unsure")}</p>}
+          </div>
+        )}
+        <Group justify="flex-end" mt="lg" gap="sm">
+          <Button variant="default" onClick={leave}>
+            {t("act.leave")}
+          </Button>
+          <Button type="submit" loading={doing.isPending} disabled={isBlocked} {...(grave ? { color: "red.9" } : {})}>
+            {act}
+          </Button>
+        </Group>
+      </form>
+    </Dialog>
+  );
+}

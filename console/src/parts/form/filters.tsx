@@ -1,0 +1,64 @@
+import { Button, Select } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconFilterOff } from "@tabler/icons-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useAnswer } from "../../api/answers.ts";
+import { useWords } from "../../messages/words.ts";
+import css from "./filters.module.css";
+
+/** Fields that narrow what a screen shows. @param onClear where something is narrowed: the way back to all of it */
+export function Filters({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
+  const { t } = useWords();
+  return (
+    <search className={css.filters} aria-label={t("filter.label")}>
+      {children}
+      {onClear && (
+        <Button variant="default" leftSection={<IconFilterOff size={16} aria-hidden />} onClick={onClear}>
+          {t("filter.clear")}
+        </Button>
+      )}
+    </search>
+  );
+}
+
+export function GroupField({ value, onChange }: { value: string | undefined; onChange: (group?: string) => void }) {
+  const { t } = useWords();
+  const groups = useAnswer("listGroups", { limit: 200 });
+  return (
+    <Select
+      className={css.group}
+      aria-label={t("tasks.group")}
+      placeholder={t("tasks.anyGroup")}
+      data={groups.data?.items.map(({ name }) => name) ?? []}
+      value={value ?? null}
+      onChange={(group) => onChange(group ?? undefined)}
+      searchable
+      clearable
+      clearButtonProps={{ "aria-label": t("filter.clear") }}
+    />
+  );
+}
+
+/**
+ * A text that is typed into a field and kept in the address: what comes from there (back, a link, a saved view) goes into
+ * the field, and what is typed goes there once nothing more comes.
+ * @param onTyped without spaces around it; empty for none
+ */
+export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
+  const [text, setText] = useState(value);
+  const [settled] = useDebouncedValue(text.trim(), waitMs);
+  /** On its way to the address, which takes a while. When it comes back from there, more may have been typed. */
+  const told = useRef<string[]>([]);
+  useEffect(() => {
+    const at = told.current.indexOf(value);
+    told.current.splice(0, at < 0 ? told.current.length : at + 1);
+    if (at < 0) setText(value);
+  }, [value]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only what was typed is told.
+  useEffect(() => {
+    if (settled !== text.trim() || settled === (told.current.at(-1) ?? value)) return;
+    told.current.push(settled);
+    onTyped(settled);
+  }, [settled]);
+  return [text, setText] as const;
+}

@@ -1,0 +1,31 @@
+import { CloseButton, Modal } from "@mantine/core";
+import type { ReactNode } from "react";
+import { useWords } from "../../messages/words.ts";
+import css from "./dialog.module.css";
+
+/** A question or a form before the screen. Its head is no banner: the page has one. */
+export function Dialog({
+  title,
+  size = 480,
+  onClose,
+  children,
+}: {
+  title: string;
+  size?: number;
+  onClose: () => void;
+  children: ReactNode;
+}) {
+  const { t } = useWords();
+  return (
+    <Modal.Root opened onClose={onClose} size={size} centered>
+      <Modal.Overlay />
+      <Modal.Content>
+        <div className={css.head}>
+          <Modal.Title>{title}</Modal.Title>
+          <CloseButton aria-label={t("act.close")} onClick={onClose} />
+        </div>
+        <Modal.Body>{children}</Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  );
+}

@@ -1,0 +1,71 @@
+/** What was done, told at the edge; what can be undone is undone there. */
+import { Button, CloseButton } from "@mantine/core";
+import { IconCheck, IconX } from "@tabler/icons-react";
+import { useSyncExternalStore } from "react";
+import { useWords } from "../../messages/words.ts";
+import css from "./toasts.module.css";
+
+export interface Toast {
+  text: string;
+  failed?: boolean;
+  /** What it promises may fail: that is told then. */
+  undo?: () => unknown;
+}
+
+type Kept = Toast & { id: number };
+const shownMs = 8_000;
+let kept: Kept[] = [];
+let last = 0;
+const listeners = new Set<() => void>();
+
+function keep(next: Kept[]): void {
+  kept = next;
+  for (const listener of listeners) listener();
+}
+const drop = (id: number) => keep(kept.filter((toast) => toast.id !== id));
+
+export function toast(told: Toast): void {
+  const id = ++last;
+  keep([...kept.slice(-2), { ...told, id }]);
+  setTimeout(() => drop(id), shownMs);
+}
+
+export const toastFailure = (error: unknown): void =>
+  toast({ failed: true, text: error instanceof Error ? error.message : String(error) });
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+
+export function Toasts() {
+  const { t } = useWords();
+  const toasts = useSyncExternalStore(subscribe, () => kept);
+  return (
+    <div className={css.toasts} role="status" aria-live="polite">
+      {toasts.map(({ id, text, failed, undo }) => (
+        <div key={id} className={css.toast}>
+          {failed ? (
+            <IconX size={17} className={css.bad} aria-hidden />
+          ) : (
+            <IconCheck size={17} className={css.ok} aria-hidden />
+          )}
+          <span>{text}</span>
+          {undo && (
+            <Button
+              size="compact-sm"
+              variant="default"
+              onClick={() => {
+                Promise.resolve(undo()).catch(toastFailure);
+                drop(id);
+              }}
+            >
+              {t("act.undo")}
+            </Button>
+          )}
+          <CloseButton size="sm" aria-label={t("act.close")} onClick={() => drop(id)} />
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,57 @@
+/** Rows of a list that are chosen, and the bar above it with what can be done with them, or with all that match. */
+import { Button } from "@mantine/core";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { useWords } from "../../messages/words.ts";
+import css from "./choice.module.css";
+
+/** By the rows' keys. @param filter of the list: with another one nothing is chosen, for what was may be seen no more */
+export function useChoice(filter: object) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const choose = useCallback((keys: string[], isChosen: boolean) => {
+    setChosen((before) => {
+      const next = new Set(before);
+      for (const key of keys) isChosen ? next.add(key) : next.delete(key);
+      return next;
+    });
+  }, []);
+  const chooseNone = useCallback(() => setChosen(new Set()), []);
+  const of = JSON.stringify(filter);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is what the choice was made among.
+  useEffect(() => chooseNone(), [of, chooseNone]);
+  return { chosen, choose, chooseNone };
+}
+
+export function ChoiceBar({
+  isSome,
+  told,
+  acts,
+  all,
+  onNone,
+}: {
+  /** Whether any is chosen. */
+  isSome: boolean;
+  told: string;
+  /** On those that are chosen. */
+  acts: ReactNode;
+  /** On all that match. */
+  all: ReactNode;
+  onNone: () => void;
+}) {
+  const { t } = useWords();
+  return (
+    <div className={css.bar} data-some={isSome || undefined}>
+      <span className="figures" role="status">
+        {told}
+      </span>
+      {isSome && (
+        <>
+          {acts}
+          <Button size="compact-sm" variant="subtle" c="var(--c-text)" onClick={onNone}>
+            {t("tasks.chooseNone")}
+          </Button>
+        </>
+      )}
+      <span className={css.all}>{all}</span>
+    </div>
+  );
+}

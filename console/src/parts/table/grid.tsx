@@ -1,0 +1,263 @@
+/**
+ * A long list: only what is seen is in the page, however long it is, and more is asked for when its end comes near. On a narrow
+ * screen each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
+ */
+import { useMediaQuery } from "@mantine/hooks";
+import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { useWords } from "../../messages/words.ts";
+import css from "./grid.module.css";
+
+export interface Column<Row> {
+  id: string;
+  title: string;
+  /** As CSS has it, such as `minmax(160px, 2fr)`. */
+  width: string;
+  end?: boolean;
+  cell: (row: Row) => ReactNode;
+}
+
+export interface Selection {
+  chosen: ReadonlySet<string>;
+  choose: (keys: string[], isChosen: boolean) => void;
+}
+
+export interface GridProps<Row> {
+  label: string;
+  rows: Row[];
+  keyOf: (row: Row) => string;
+  columns: Column<Row>[];
+  /** A row on a narrow screen. */
+  card: (row: Row) => ReactNode;
+  cardHeight?: number;
+  rowHeight?: number;
+  /** There are more than these. */
+  more?: boolean;
+  onMore?: () => void;
+  selection?: Selection;
+  /** Which rows are seen, once the scrolling rests: for what is asked about them alone. */
+  onSeen?: (keys: string[], from: number) => void;
+}
+
+// A table element's rows cannot be placed where they are seen, so the roles are said.
+const features = tableFeatures({});
+const nearEnd = 100;
+const restMs = 100;
+
+export function Grid<Row extends object>(props: GridProps<Row>) {
+  const {
+    label,
+    rows,
+    keyOf,
+    columns,
+    card,
+    cardHeight = 92,
+    rowHeight = 44,
+    more = false,
+    onMore,
+    selection,
+    onSeen,
+  } = props;
+  const narrow = useMediaQuery("(max-width: 860px)", false, { getInitialValueInEffect: false }) ?? false;
+  const place = useRef<HTMLDivElement>(null);
+  const defs = useMemo(() => {
+    const column = createColumnHelper<typeof features, Row>();
+    return columns.map(({ id, title, cell }) =>
+      column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
+    );
+  }, [columns]);
+  const size = narrow ? cardHeight : rowHeight;
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => place.current,
+    estimateSize: () => size,
+    overscan: 10,
+    getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
+    // Rows come with the frame after the scrolling, not within it: it is never held up.
+    useFlushSync: false,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have another height now.
+  useEffect(() => virtual.measure(), [size]);
+  const seen = virtual.getVirtualItems();
+  const last = seen.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (more && last >= rows.length - nearEnd) onMore?.();
+  }, [more, last, rows.length, onMore]);
+  const first = seen[0]?.index ?? 0;
+  // The table knows the rows that are in the page alone: of ten thousand it would make all anew whenever some are added.
+  const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
+  const table = useTable({ features, columns: defs, data, getRowId: keyOf });
+  const lines = table.getRowModel().rows;
+  const names = lines.map(({ id }) => id).join("\n");
+  useEffect(() => {
+    if (names === "") return;
+    const resting = setTimeout(() => onSeen?.(names.split("\n"), first), restMs);
+    return () => clearTimeout(resting);
+  }, [names, first, onSeen]);
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step =
+      event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
+    if (step === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
+    const next = row ? Number(row.dataset.index) + step : (seen[0]?.index ?? 0);
+    if (next < 0 || next >= rows.length) return;
+    event.preventDefault();
+    virtual.scrollToIndex(next);
+    const focus = (tries: number) => {
+      const link = place.current?.querySelector<HTMLElement>(`[data-index="${next}"] a, [data-index="${next}"] button`);
+      if (link) link.focus({ preventScroll: true });
+      else if (tries > 0) requestAnimationFrame(() => focus(tries - 1));
+    };
+    focus(5);
+  };
+
+  const template = `${selection ? "34px " : ""}${columns.map(({ width }) => width).join(" ")}`;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its rows' links.
+    <div ref={place} className={css.place} onKeyDown={onKeyDown}>
+      <div role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1}>
+        <div role="rowgroup" className={narrow && !selection ? "unseen" : css.head}>
+          <Head columns={columns} narrow={narrow} template={template} rows={rows} keyOf={keyOf} selection={selection} />
+        </div>
+        <div role="rowgroup" className={css.body} style={{ height: virtual.getTotalSize() }}>
+          {seen.map(({ index, start }) => {
+            const line = lines[index - first];
+            return (
+              line && (
+                <Line
+                  key={line.id}
+                  line={line}
+                  index={index}
+                  start={start}
+                  columns={columns}
+                  size={size}
+                  narrow={narrow}
+                  template={template}
+                  card={card}
+                  isChosen={selection?.chosen.has(line.id) ?? false}
+                  choose={selection?.choose}
+                />
+              )
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface HeadProps<Row> extends Pick<GridProps<Row>, "columns" | "rows" | "keyOf" | "selection"> {
+  narrow: boolean;
+  template: string;
+}
+
+function Head<Row>({ columns, rows, keyOf, selection, narrow, template }: HeadProps<Row>) {
+  const { t } = useWords();
+  const all = selection !== undefined && rows.length > 0 && rows.every((row) => selection.chosen.has(keyOf(row)));
+  const some = selection !== undefined && selection.chosen.size > 0;
+  return (
+    <div
+      role="row"
+      className={css.row}
+      style={{ gridTemplateColumns: narrow ? "34px 1fr" : template }}
+      aria-rowindex={1}
+    >
+      {selection && (
+        <span role="columnheader">
+          <Tick
+            label={t("grid.all")}
+            isOn={all}
+            isHalf={some && !all}
+            onTurn={(isOn) => selection.choose(rows.map(keyOf), isOn)}
+          />
+        </span>
+      )}
+      {columns.map(({ id, title, end }) => (
+        <span key={id} role="columnheader" data-end={end || undefined} className={narrow ? "unseen" : "cut"}>
+          {title}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+interface LineProps<Row extends object> {
+  line: TableRow<typeof features, Row>;
+  index: number;
+  start: number;
+  columns: Column<Row>[];
+  size: number;
+  narrow: boolean;
+  template: string;
+  card: (row: Row) => ReactNode;
+  isChosen: boolean;
+  choose: Selection["choose"] | undefined;
+}
+
+function LineOf<Row extends object>(props: LineProps<Row>) {
+  const { line, index, start, columns, size, narrow, template, card, isChosen, choose } = props;
+  const { t } = useWords();
+  const cards = choose ? "34px minmax(0, 1fr)" : "minmax(0, 1fr)";
+  return (
+    <div
+      role="row"
+      data-index={index}
+      aria-rowindex={index + 2}
+      className={narrow ? css.card : css.row}
+      data-chosen={isChosen || undefined}
+      style={{
+        transform: `translateY(${start}px)`,
+        height: size,
+        gridTemplateColumns: narrow ? cards : template,
+      }}
+    >
+      {choose && (
+        <span role="cell">
+          <Tick
+            label={t("grid.choose", { what: line.id })}
+            isOn={isChosen}
+            onTurn={(isOn) => choose([line.id], isOn)}
+          />
+        </span>
+      )}
+      {narrow ? (
+        <div role="cell" className={css.cardCell} aria-colspan={columns.length}>
+          {card(line.original)}
+        </div>
+      ) : (
+        columns.map(({ id, end, cell }) => (
+          <div key={id} role="cell" className={css.cell} data-end={end || undefined}>
+            {cell(line.original)}
+          </div>
+        ))
+      )}
+    </div>
+  );
+}
+
+/** A row is made anew when what it shows is another, and not whenever the list is scrolled: that is what scrolling costs. */
+const Line = memo(
+  LineOf,
+  ({ line: before, card: was, ...rest }, { line: after, card: is, ...others }) =>
+    before.original === after.original &&
+    (!others.narrow || was === is) &&
+    (Object.keys(others) as (keyof typeof others)[]).every((name) => rest[name] === others[name]),
+) as typeof LineOf;
+
+function Tick(props: { label: string; isOn: boolean; isHalf?: boolean; onTurn: (isOn: boolean) => void }) {
+  const { label, isOn, isHalf = false, onTurn } = props;
+  return (
+    <input
+      type="checkbox"
+      className={css.tick}
+      aria-label={label}
+      checked={isOn}
+      ref={(box) => {
+        if (box) box.indeterminate = isHalf;
+      }}
+      onChange={(event) => onTurn(event.currentTarget.checked)}
+    />
+  );
+}

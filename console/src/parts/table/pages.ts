@@ -1,0 +1,80 @@
+import { type InfiniteData, keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useCallback, useMemo, useRef } from "react";
+import { answers } from "../../api/answers.ts";
+import { type Answer, call, type Given, type PlainId } from "../../api/call.ts";
+
+type PagedId = { [Id in PlainId]: Answer<Id> extends { items: unknown[]; next: string | null } ? Id : never }[PlainId];
+type Item<Id extends PagedId> = Answer<Id> extends { items: (infer One)[] } ? One : never;
+
+/** So many are asked for again whole: then nothing that came in between is missing. */
+const fewPages = 3;
+
+/**
+ * A list of the server's, page after page as they are wanted. When it is old, the pages that are seen are asked for again; the
+ * others, of a list that was walked far, when one comes back to them: fifty questions each time that a run ends would be too many.
+ */
+export function usePages<Id extends PagedId>(
+  id: Id,
+  given: Given<Id>,
+  { everyMs, enabled = true }: { everyMs?: number; enabled?: boolean } = {},
+) {
+  const seen = useRef({ from: 0, to: Number.POSITIVE_INFINITY });
+  /** When a page was asked for, by where it begins. */
+  const askedMs = useRef(new Map<string | null, number>());
+  const key = [id, given, "pages"];
+  const asked = useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam, signal }) => {
+      const known = answers.getQueryData<InfiniteData<Answer<Id>, string | null>>(key);
+      const at = known?.pageParams.indexOf(pageParam) ?? -1;
+      const page = known?.pages[at];
+      if (known && page !== undefined && known.pages.length > fewPages && !isSeen(known.pages, at, seen.current))
+        return page;
+      askedMs.current.set(pageParam, Date.now());
+      return call(id, { ...given, ...(pageParam === null ? {} : { cursor: pageParam }) } as Given<Id>, { signal });
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => (page as unknown as { next: string | null }).next,
+    placeholderData: keepPreviousData,
+    enabled,
+    refetchInterval: everyMs ?? false,
+  });
+  const items = useMemo(
+    () => asked.data?.pages.flatMap((page) => (page as unknown as { items: Item<Id>[] }).items),
+    [asked.data],
+  );
+  const { hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = asked;
+  const onMore = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const latest = useRef(asked.data);
+  latest.current = asked.data;
+  const onShown = useCallback(
+    (from: number, to: number) => {
+      seen.current = { from, to };
+      const pages = latest.current?.pages ?? [];
+      const params = (latest.current?.pageParams ?? []) as (string | null)[];
+      if (everyMs === undefined || pages.length <= fewPages) return;
+      const isOld = (param: string | null, at: number) =>
+        isSeen(pages, at, seen.current) && (askedMs.current.get(param) ?? 0) < Date.now() - everyMs;
+      if (params.some(isOld)) void refetch();
+    },
+    [everyMs, refetch],
+  );
+  return {
+    data: items,
+    error: asked.error,
+    refetch,
+    more: hasNextPage,
+    onMore,
+    /** To be told which of the rows are seen. */
+    onShown,
+    stale: asked.isPlaceholderData,
+  };
+}
+
+function isSeen(pages: unknown[], at: number, { from, to }: { from: number; to: number }): boolean {
+  const sizes = (pages as { items: unknown[] }[]).map(({ items }) => items.length);
+  const begins = sizes.slice(0, at).reduce((sum, size) => sum + size, 0);
+  return begins <= to && begins + (sizes[at] ?? 0) > from;
+}

@@ -1,0 +1,60 @@
+import { useState } from "react";
+import { useWords } from "../../messages/words.ts";
+import css from "./diff.module.css";
+import { type Difference, differences } from "./differences.ts";
+import { plain } from "./plain.ts";
+
+const shownAtFirst = 40;
+const textShown = 4_000;
+
+/** Two values of JSON as what differs between them; each part is told with what it was and what it is. */
+export function Diff({ was, is, label }: { was: unknown; is: unknown; label: string }) {
+  const { t } = useWords();
+  const [shown, setShown] = useState(shownAtFirst);
+  const found = differences(was, is);
+  if (found.length === 0) return <p className="soft">{t("versions.same")}</p>;
+  return (
+    <section className={css.diff} aria-label={label}>
+      {found.slice(0, shown).map((one) => (
+        <One key={one.part} {...one} />
+      ))}
+      {found.length > shown && (
+        <button type="button" className={css.more} onClick={() => setShown(found.length)}>
+          {t("tree.rest", { n: found.length - shown })}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function One({ part, was, is }: Difference) {
+  const { t } = useWords();
+  return (
+    <div className={css.part}>
+      {part !== "" && <span className={css.name}>{plain(part)}</span>}
+      <div className={css.values}>
+        {was !== undefined && was !== null && (
+          <del className={css.was}>
+            <span className="unseen">{t("versions.was")} </span>
+            {textOf(was)}
+          </del>
+        )}
+        {is !== undefined && is !== null && (
+          <ins className={css.is}>
+            <span className="unseen">{t("versions.is")} </span>
+            {textOf(is)}
+          </ins>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** A list of plain values reads as a sentence does; what has parts is shown as it is written. */
+function textOf(value: unknown): string {
+  const isList = Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
+  const text =
+    typeof value === "string" ? value : isList ? value.map(String).join(", ") : (JSON.stringify(value, null, 2) ?? "");
+  const cut = text.length > textShown ? `${text.slice(0, textShown)}…` : text;
+  return plain(cut === "" ? '""' : cut);
+}

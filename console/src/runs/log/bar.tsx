@@ -1,0 +1,93 @@
+/** The bar above a log: the search, the least level shown, and jumps to the start and the end. */
+import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
+import { IconArrowBarToDown, IconArrowBarToUp, IconArrowDown, IconArrowUp, IconSearch } from "@tabler/icons-react";
+import { useWords } from "../../messages/words.ts";
+import type { Hits } from "./hits.ts";
+import { type Level, levels } from "./levels.ts";
+import css from "./log.module.css";
+import type { View } from "./view.ts";
+
+export function Bar({
+  find,
+  onFind,
+  hits,
+  least,
+  onLeast,
+  live,
+  view,
+  count,
+  isWhole,
+}: {
+  find: string;
+  onFind: (text: string) => void;
+  hits: Hits;
+  least: Level;
+  onLeast: (level: Level) => void;
+  live: boolean;
+  view: View;
+  /** Lines that the page holds. */
+  count: number;
+  /** They are the whole log. */
+  isWhole: boolean;
+}) {
+  const words = useWords();
+  const { t } = words;
+  return (
+    <search className={css.bar} aria-label={t("log.find")}>
+      <TextInput
+        className={css.find}
+        aria-label={t("log.find")}
+        placeholder={t("log.find")}
+        leftSection={<IconSearch size={15} aria-hidden />}
+        value={find}
+        onChange={(event) => onFind(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") hits.go(event.shiftKey ? -1 : 1);
+        }}
+      />
+      {find !== "" && (
+        <>
+          <span className="soft figures" role="status">
+            {hits.place > 0
+              ? t("log.hits", { at: hits.place, n: hits.count }) + (hits.more ? "+" : "")
+              : t(hits.isLooking ? "log.looking" : "log.noHit")}
+          </span>
+          <Button.Group>
+            <Button variant="default" px={8} aria-label={t("log.before")} onClick={() => hits.go(-1)}>
+              <IconArrowUp size={15} />
+            </Button>
+            <Button variant="default" px={8} aria-label={t("log.after")} onClick={() => hits.go(1)}>
+              <IconArrowDown size={15} />
+            </Button>
+          </Button.Group>
+        </>
+      )}
+      <SegmentedControl
+        size="xs"
+        aria-label={t("log.level")}
+        value={least}
+        onChange={(level) => onLeast(level as Level)}
+        data={levels.map((level) => ({ value: level, label: t(level === "debug" ? "log.all" : `log.${level}`) }))}
+      />
+      {live && (
+        <Checkbox
+          size="sm"
+          label={t("log.follow")}
+          checked={view.follows}
+          onChange={(event) => view.setFollows(event.currentTarget.checked)}
+        />
+      )}
+      <span className={`${css.count} soft figures`}>
+        {t("log.lines", { n: isWhole ? count : `${words.count(count)}+` })}
+      </span>
+      <Button.Group>
+        <Button variant="default" px={8} aria-label={t("log.toStart")} onClick={() => view.to("start")}>
+          <IconArrowBarToUp size={15} />
+        </Button>
+        <Button variant="default" px={8} aria-label={t("log.toEnd")} onClick={() => view.to("end")}>
+          <IconArrowBarToDown size={15} />
+        </Button>
+      </Button.Group>
+    </search>
+  );
+}

@@ -1,0 +1,79 @@
+/** The lines of a log that contain a text, and the one among them that is selected. */
+import { useDebouncedValue } from "@mantine/hooks";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { usePages } from "../../parts/table/pages.ts";
+import type { Level, LogLine } from "./levels.ts";
+import { textOf } from "./text.ts";
+
+const foundAtOnce = 500;
+
+interface Search {
+  run: number;
+  live: boolean;
+  least: Level;
+  find: string;
+  /** The lines that the page holds. */
+  lines: LogLine[];
+  /** They are the whole log. */
+  isWhole: boolean;
+}
+
+export interface Hits {
+  hit: LogLine | undefined;
+  /** Of the selected one, from 1; 0: there is none. */
+  place: number;
+  count: number;
+  /** The server has more hits. */
+  more: boolean;
+  isLooking: boolean;
+  /** Selects the next hit (1) or the previous one (-1). */
+  go: (step: number) => void;
+  restart: () => void;
+}
+
+/** @param to scrolls to a line; called when another hit is selected */
+export function useHits(search: Search, to: (line: LogLine) => void): Hits {
+  const [at, setAt] = useState(0);
+  const found = useFound(search);
+  const hit = found.hits[Math.min(at, found.hits.length - 1)];
+  const goTo = useRef(to);
+  goTo.current = to;
+  const hitId = hit?.id;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: one goes there when it is another, not whenever more is read.
+  useEffect(() => {
+    if (hit) goTo.current(hit);
+  }, [hitId]);
+  const go = (step: number) => {
+    const { hits, more, onMore } = found;
+    if (hits.length === 0) return;
+    const next = Math.min(at, hits.length - 1) + step;
+    if (next >= hits.length && more) return onMore();
+    setAt((next + hits.length) % hits.length);
+    if (hits.length === 1 && hits[0]) to(hits[0]);
+  };
+  return {
+    hit,
+    place: hit ? found.hits.indexOf(hit) + 1 : 0,
+    count: found.hits.length,
+    more: found.more,
+    isLooking: found.isLooking,
+    go,
+    restart: () => setAt(0),
+  };
+}
+
+/** Searches the lines of the page where they are the whole log; else the server searches. */
+function useFound({ run, live, least, find, lines, isWhole }: Search) {
+  const [settled] = useDebouncedValue(find.trim(), 200);
+  const asks = settled !== "" && lines.length > 0 && !isWhole;
+  const given = { run, find: settled || " ", limit: foundAtOnce, ...(least === "debug" ? {} : { level: least }) };
+  const asked = usePages("listLogs", given, { enabled: asks, ...(live ? { everyMs: 5_000 } : {}) });
+  const here = useMemo(() => {
+    const wanted = find.trim().toLowerCase();
+    return wanted === "" || !isWhole ? [] : lines.filter((line) => textOf(line).toLowerCase().includes(wanted));
+  }, [lines, find, isWhole]);
+  if (!asks)
+    return { hits: here, more: false, onMore: () => undefined, isLooking: find.trim() !== settled && !isWhole };
+  const isLooking = asked.data === undefined || asked.stale;
+  return { hits: isLooking ? [] : (asked.data ?? []), more: asked.more, onMore: asked.onMore, isLooking };
+}

@@ -1,0 +1,146 @@
+/**
+ * A window of a run's log, however long that is: from its start, from its end, or around a line, and it grows both ways as one
+ * reads. While the run goes on, what is written comes to the window's end, as long as that is the log's end too.
+ */
+import { useCallback, useEffect, useRef, useState } from "react";
+import { call, type Given } from "../../api/call.ts";
+import type { Level, LogLine } from "./levels.ts";
+import { tailLog } from "./tail.ts";
+
+export interface LogLines {
+  lines: LogLine[];
+  error: unknown;
+  /** There are lines before the window, and after it. */
+  before: boolean;
+  after: boolean;
+  reading: boolean;
+  grow: (way: "before" | "after") => void;
+  jump: (to: "start" | "end" | LogLine) => void;
+  again: () => void;
+}
+
+interface Tail {
+  after: string | undefined;
+}
+
+interface Read {
+  change: (before: Window) => Window;
+  tail: Tail | null;
+}
+
+interface Window {
+  lines: LogLine[];
+  before: boolean;
+  after: boolean;
+}
+
+const pageSize = 500;
+/** More than this no page should hold; what makes room is read again when one comes back to it. */
+const keptMost = 100_000;
+
+const nothing: Window = { lines: [], before: false, after: false };
+
+export function useLogLines(run: number, live: boolean, least: Level): LogLines {
+  const [window, setWindow] = useState<Window>(nothing);
+  const [error, setError] = useState<unknown>();
+  /** Why what is written is not told at present: it is opened again by itself. */
+  const [broken, setBroken] = useState<unknown>();
+  const [reading, setReading] = useState(true);
+  /** What is written is followed from after this line; null: the window's end is not the log's, or nothing more is written. */
+  const [tail, setTail] = useState<Tail | null>(null);
+  // A run that ends while one looks goes on as it began: its stream ends by itself.
+  const [follows] = useState(live);
+  /** An answer that was asked for before the last jump is nobody's. */
+  const turn = useRef(0);
+
+  const ask = useCallback(
+    async (order: "oldest" | "newest", beside?: string) => {
+      const given: Given<"listLogs"> = { run, limit: pageSize, order };
+      if (beside !== undefined) given.beside = beside;
+      if (least !== "debug") given.level = least;
+      const { items, next } = await call("listLogs", given);
+      return { lines: order === "newest" ? items.toReversed() : items, more: next !== null };
+    },
+    [run, least],
+  );
+
+  const take = useCallback(async (read: () => Promise<Read>) => {
+    const mine = ++turn.current;
+    setReading(true);
+    try {
+      const { change, tail } = await read();
+      if (mine !== turn.current) return;
+      setWindow(change);
+      if (tail) setTail(tail);
+      setError(undefined);
+    } catch (refused) {
+      if (mine === turn.current) setError(refused);
+    }
+    if (mine === turn.current) setReading(false);
+  }, []);
+
+  const jump = useCallback(
+    (to: "start" | "end" | LogLine) => {
+      setTail(null);
+      void take(async () => {
+        const none = { lines: [], more: false };
+        const [earlier, later] = await Promise.all([
+          to === "start" ? none : ask("newest", to === "end" ? undefined : to.id),
+          to === "end" ? none : ask("oldest", to === "start" ? undefined : to.id),
+        ]);
+        const lines = [...earlier.lines, ...(typeof to === "object" ? [to] : []), ...later.lines];
+        return {
+          change: () => ({ lines, before: earlier.more, after: later.more }),
+          tail: follows && !later.more ? { after: lines.at(-1)?.id } : null,
+        };
+      });
+    },
+    [ask, take, follows],
+  );
+  useEffect(() => jump(follows ? "end" : "start"), [jump, follows]);
+
+  const { lines } = window;
+  const [first, last] = [lines[0]?.id, lines.at(-1)?.id];
+  const grow = (way: "before" | "after") =>
+    void take(async () => {
+      const page = way === "before" ? await ask("newest", first) : await ask("oldest", last);
+      return {
+        change: (window) =>
+          way === "before"
+            ? { ...window, lines: [...page.lines, ...window.lines], before: page.more }
+            : kept({ ...window, lines: [...window.lines, ...page.lines], after: page.more }),
+        tail: follows && way === "after" && !page.more ? { after: page.lines.at(-1)?.id ?? last } : null,
+      };
+    });
+
+  useEffect(() => {
+    if (!tail) return;
+    return tailLog({
+      run,
+      least,
+      after: tail.after,
+      onLines: (added) =>
+        setWindow((window) => kept({ ...window, lines: [...window.lines, ...unknownTo(window.lines, added)] })),
+      onRefused: setError,
+      onBroken: setBroken,
+    });
+  }, [run, least, tail]);
+
+  const again = () => {
+    setError(undefined);
+    jump(follows ? "end" : "start");
+  };
+  const { before, after } = window;
+  return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
+}
+
+/** Lines that were written beside one another may be told a second time when the log is opened again. */
+function unknownTo(lines: LogLine[], added: LogLine[]): LogLine[] {
+  const known = new Set(lines.slice(-pageSize).map(({ id }) => id));
+  return added.filter(({ id }) => !known.has(id));
+}
+
+function kept(window: Window): Window {
+  const over = window.lines.length - keptMost;
+  return over > 0 ? { ...window, lines: window.lines.slice(over), before: true } : window;
+}

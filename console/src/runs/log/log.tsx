@@ -1,0 +1,62 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { Filter } from "../../filter.ts";
+import { useWords } from "../../messages/words.ts";
+import { useTyped } from "../../parts/form/filters.tsx";
+import { Trouble, Waiting } from "../../parts/state/notice.tsx";
+import { Bar } from "./bar.tsx";
+import { useHits } from "./hits.ts";
+import { type Level, levels } from "./levels.ts";
+import { useLogLines } from "./lines.ts";
+import css from "./log.module.css";
+import { useView } from "./view.ts";
+import { Window } from "./window.tsx";
+
+export function Log({ run, live }: { run: number; live: boolean }) {
+  const { t } = useWords();
+  const search = useSearch({ from: "/runs/$run" });
+  const navigate = useNavigate({ from: "/runs/$run" });
+  const set = (change: Filter) =>
+    void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
+  const least: Level = levels.find((level) => level === search.level) ?? "debug";
+  const [find, setFind] = useTyped(search.find ?? "", 180, (find) => set({ find }));
+  const read = useLogLines(run, live, least);
+  const { lines, before, after, reading, error, again } = read;
+  const view = useView(read, live);
+  const hits = useHits({ run, live, least, find, lines, isWhole: !before && !after && !reading }, view.to);
+  return (
+    <>
+      <Bar
+        find={find}
+        onFind={(text) => {
+          hits.restart();
+          setFind(text);
+        }}
+        hits={hits}
+        least={least}
+        onLeast={(level) => set({ level: level === "debug" ? undefined : level })}
+        live={live}
+        view={view}
+        count={lines.length}
+        isWhole={!before && !after}
+      />
+      {error !== undefined && (
+        <div className={css.trouble}>
+          <Trouble error={error} again={again} small />
+        </div>
+      )}
+      {lines.length === 0 ? (
+        reading ? (
+          <Waiting rows={4} height={14} />
+        ) : (
+          error === undefined && (
+            <p className={css.told}>
+              {least !== "debug" ? t("log.noneOfLevel") : live ? t("log.noneYet") : t("log.none")}
+            </p>
+          )
+        )
+      ) : (
+        <Window lines={lines} view={view} find={find} hit={hits.hit} />
+      )}
+    </>
+  );
+}

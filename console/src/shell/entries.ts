@@ -1,0 +1,135 @@
+/** The entries of the palette: fixed ones, and those that match a text. */
+import {
+  IconAlertTriangle,
+  IconKeyboard,
+  IconLanguage,
+  IconListDetails,
+  IconMoon,
+  IconPlayerPlay,
+  IconServer2,
+  IconStack2,
+} from "@tabler/icons-react";
+import { useNavigate } from "@tanstack/react-router";
+import { useAnswer } from "../api/answers.ts";
+import { useSees } from "../api/may.ts";
+import { useWords } from "../messages/words.ts";
+import { prefer, usePreferences } from "../preferences.ts";
+import { screens } from "./screens.ts";
+
+export interface Entry {
+  id: string;
+  text: string;
+  more: string;
+  icon: typeof IconMoon;
+  go: () => void;
+}
+
+/** Finds what matches a text. @param asked the text once typing has paused: the part that the server is asked for */
+export function useEntries(text: string, asked: string, onKeys: () => void): { entries: Entry[]; isLooking: boolean } {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
+  const operation = useOperation(asked);
+  const alarms = useAnswer("listAlarms", { limit: 100 }, { enabled: asked !== "" });
+  const fixed = useFixed(onKeys);
+  const wanted = text.trim().toLowerCase();
+  const entries: Entry[] = [
+    ...fixed.filter((entry) => entry.text.toLowerCase().includes(wanted)),
+    ...(asked === "" || !found.data
+      ? []
+      : [
+          ...found.data.runs.map(({ run, task }) => ({
+            id: `run ${run}`,
+            text: `${t("noun.run")} ${run}`,
+            more: task,
+            icon: IconPlayerPlay,
+            go: () => void navigate({ to: "/runs/$run", params: { run: String(run) } }),
+          })),
+          ...(operation === undefined
+            ? []
+            : [
+                {
+                  id: `operation ${operation.operation}`,
+                  icon: IconStack2,
+                  text: t("operations.title", { operation: String(operation.operation) }),
+                  more: `${t(`operation.word.${operation.kind}`)} · ${t(`operation.${operation.state}`)}`,
+                  go: () =>
+                    void navigate({
+                      to: "/operations/$operation",
+                      params: { operation: String(operation.operation) },
+                    }),
+                },
+              ]),
+          ...(alarms.data?.items ?? [])
+            .map(({ rule, task }) => ({
+              id: `alarm ${rule} ${task}`,
+              icon: IconAlertTriangle,
+              text: t(`alarm.${rule}`),
+              more: task ?? t("alarms.cluster"),
+              go: () => void navigate({ to: "/alarms" }),
+            }))
+            .filter(({ text: said, more }) => `${said} ${more}`.toLowerCase().includes(wanted))
+            .slice(0, alarmsShown),
+          ...found.data.tasks.map(({ name, group }) => ({
+            id: `task ${name}`,
+            text: name,
+            more: group,
+            icon: IconListDetails,
+            go: () => void navigate({ to: "/tasks/$task", params: { task: name } }),
+          })),
+          ...found.data.workers.map(({ node, role }) => ({
+            id: `worker ${node}`,
+            text: node,
+            more: t(`noun.${role}`),
+            icon: IconServer2,
+            go: () => void navigate({ to: role === "node" ? "/nodes" : "/workers" }),
+          })),
+        ]),
+  ];
+  return { entries, isLooking: found.isFetching };
+}
+
+const alarmsShown = 5;
+
+/** They are numbered one by one, so the newest tells whether there is one of this number. */
+function useOperation(asked: string) {
+  const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
+  const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });
+  const isThere = number > 0 && number <= (newest.data?.items[0]?.operation ?? 0);
+  const { data } = useAnswer("getOperation", { operation: number }, { enabled: isThere });
+  return isThere ? data : undefined;
+}
+
+function useFixed(onKeys: () => void): Entry[] {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const { scheme, language } = usePreferences();
+  const isAdmin = useSees("admin", true);
+  return [
+    ...screens
+      .flat()
+      .filter(({ least }) => least !== "admin" || isAdmin)
+      .map(({ to, name, icon }) => ({
+        id: to,
+        text: t(name),
+        more: t("palette.screen"),
+        icon,
+        go: () => void navigate({ to }),
+      })),
+    {
+      id: "scheme",
+      text: t(scheme === "dark" ? "palette.light" : "palette.dark"),
+      more: "",
+      icon: IconMoon,
+      go: () => prefer({ scheme: scheme === "dark" ? "light" : "dark" }),
+    },
+    {
+      id: "language",
+      text: language === "en" ? "切换到中文" : "Switch to English",
+      more: "",
+      icon: IconLanguage,
+      go: () => prefer({ language: language === "en" ? "zh" : "en" }),
+    },
+    { id: "keys", text: t("keys.title"), more: "?", icon: IconKeyboard, go: onKeys },
+  ];
+}

@@ -1,0 +1,83 @@
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import { call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/form/confirm.tsx";
+import { Waiting } from "../parts/state/notice.tsx";
+import { toast } from "../parts/state/toasts.tsx";
+import { mayComeAgain } from "./again.ts";
+import type { Task } from "./answers.ts";
+import { Backfill } from "./backfill.tsx";
+import { RunNow } from "./run/run-now.tsx";
+import { outdateTask, useUndo } from "./undo.ts";
+
+const Edit = lazy(() => import("./edit/edit.tsx").then(({ Edit }) => ({ default: Edit })));
+
+export type Act = "run" | "pause" | "edit" | "backfill" | "revert" | "remove";
+
+/** The dialog of one act. @param read the task as it was when the dialog opened @param task the task now */
+export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; task: Task; onClose: () => void }) {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const { resume, editAgain, createAgain } = useUndo(task);
+  const { name } = task;
+  return (
+    <>
+      {act === "run" && <RunNow task={read} onClose={onClose} />}
+      {act === "edit" && (
+        <Suspense fallback={<Waiting rows={1} />}>
+          <Edit task={read} present={task.version} onClose={onClose} />
+        </Suspense>
+      )}
+      {act === "backfill" && <Backfill task={name} onClose={onClose} />}
+      {act === "pause" && (
+        <Confirm
+          title={t("task.pauseTitle", { task: name })}
+          consequence={t("task.pauseTold")}
+          act={t("task.pause")}
+          onDo={async ({ reason, key }) => {
+            const { running } = await call("pauseTask", { task: name, reason }, { key });
+            outdateTask();
+            toast({
+              text: t(running.length > 0 ? "task.pausedRunning" : "task.pausedDone", { task: name, n: running.length }),
+              undo: resume,
+            });
+          }}
+          onClose={onClose}
+        />
+      )}
+      {act === "revert" && (
+        <Confirm
+          title={t("task.revertEdits")}
+          consequence={t("task.revertTold", { parts: read.edited.join(", ") })}
+          act={t("task.revert")}
+          onDo={async ({ reason, key }) => {
+            const { version: from } = read;
+            const { version } = await call("revertTask", { task: name, reason }, { key, ifVersion: from });
+            outdateTask();
+            toast({ text: t("task.reverted", { task: name }), undo: () => editAgain(from, version) });
+          }}
+          onClose={onClose}
+        />
+      )}
+      {act === "remove" && (
+        <Confirm
+          title={t("task.removeTitle", { task: name })}
+          consequence={t("task.removeTold")}
+          act={t("task.remove")}
+          grave
+          onDo={async ({ reason, key, signal }) => {
+            await call("removeTask", { task: name, reason }, { key });
+            outdateTask();
+            toast({
+              text: t("task.removed", { task: name }),
+              ...(mayComeAgain(task) ? { undo: () => void createAgain() } : {}),
+            });
+            if (!signal.aborted) void navigate({ to: "/tasks" });
+          }}
+          onClose={onClose}
+        />
+      )}
+    </>
+  );
+}

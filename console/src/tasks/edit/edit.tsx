@@ -1,0 +1,70 @@
+/** Edits a task's parts. */
+import { Button, Group, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useWords } from "../../messages/words.ts";
+import { Dialog } from "../../parts/layout/dialog.tsx";
+import { Trouble } from "../../parts/state/notice.tsx";
+import { Meanwhile } from "../../parts/value/versions.tsx";
+import type { Task } from "../answers.ts";
+import css from "../task.module.css";
+import { Changes } from "../versions.tsx";
+import { PolicyFields } from "./policy-fields.tsx";
+import { Preview } from "./preview.tsx";
+import { RuleFields } from "./rule-fields.tsx";
+import { ScheduleFields } from "./schedule-fields.tsx";
+import { useEdit } from "./use-edit.ts";
+
+/** @param task as it was read when the form was opened: what differs from it is the edit. @param present of the version that is there now */
+export function Edit({ task, present, onClose }: { task: Task; present: number; onClose: () => void }) {
+  const { t } = useWords();
+  const [reason, setReason] = useState("");
+  const { form, set, edit, lastRead, save, wrongAt } = useEdit(task, reason, onClose);
+  return (
+    <Dialog onClose={onClose} title={t("edit.title", { task: task.name })} size={720}>
+      <form
+        className={css.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!edit.wrong && edit.changes.length > 0) save.mutate();
+        }}
+      >
+        <ScheduleFields form={form} set={set} lastRead={lastRead} />
+        <Preview form={form} task={task} is={edit.is} />
+        <PolicyFields form={form} set={set} wrongAt={wrongAt} />
+        <RuleFields form={form} set={set} wrongAt={wrongAt} />
+        {edit.wrong && wrongAt("") !== undefined && (
+          <p className={css.windowWrong} role="alert">
+            {edit.wrong.message} {edit.wrong.hint}
+          </p>
+        )}
+        {edit.changes.length > 0 && (
+          <details>
+            <summary>{t("edit.changes", { n: edit.changes.length })}</summary>
+            <Changes changes={edit.changes} />
+          </details>
+        )}
+        <TextInput
+          label={t("confirm.reason")}
+          placeholder={t("confirm.reasonHint")}
+          maxLength={1_000}
+          value={reason}
+          onChange={(event) => setReason(event.currentTarget.value)}
+        />
+        {present !== task.version && !save.isPending && <Meanwhile version={present} />}
+        {save.error && <Trouble error={save.error} small />}
+        <Group justify="flex-end" gap="sm">
+          <Button variant="default" onClick={onClose}>
+            {t("act.leave")}
+          </Button>
+          <Button
+            type="submit"
+            loading={save.isPending}
+            disabled={edit.wrong !== undefined || edit.changes.length === 0}
+          >
+            {t("edit.save")}
+          </Button>
+        </Group>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,99 @@
+/** The fields of a task's policies: overlap, misfires, retries, timeout, priority, lost workers. */
+import { NumberInput, Select, TextInput } from "@mantine/core";
+import { backoffs, misfirePolicies, type OptionName, overlapPolicies } from "carillon/task";
+import { useWords } from "../../messages/words.ts";
+import css from "../task.module.css";
+import { choices } from "./choices.ts";
+import type { Form } from "./form.ts";
+import { OptionField } from "./option-field.tsx";
+import { plainOptions } from "./plain-options.ts";
+
+/** These have a place of their own; the others follow. */
+const placed: readonly OptionName[] = ["description", "onWorkerLost", "timeout", "priority"];
+
+export function PolicyFields({
+  form,
+  set,
+  wrongAt,
+}: {
+  form: Form;
+  set: (change: Partial<Form>) => void;
+  /** What is wrong with a part, if it is this one. */
+  wrongAt: (...parts: string[]) => string | undefined;
+}) {
+  const { t } = useWords();
+  const field = (option: OptionName) => (
+    <OptionField
+      key={option}
+      option={option}
+      value={form.plain[option]}
+      error={wrongAt(option)}
+      onChange={(value) => set({ plain: { ...form.plain, [option]: value } })}
+    />
+  );
+  return (
+    <>
+      {field("description")}
+      <div className={css.pair}>
+        <Select
+          label={t("task.overlap")}
+          error={wrongAt("overlap")}
+          allowDeselect={false}
+          data={choices(t, "overlap", overlapPolicies)}
+          value={form.overlap}
+          onChange={(overlap) => overlap && set({ overlap })}
+        />
+        {form.overlap === "queue" && (
+          <NumberInput
+            label={t("edit.atOnce")}
+            min={1}
+            value={form.atOnce}
+            onChange={(value) => set({ atOnce: Number(value) || 1 })}
+          />
+        )}
+        <Select
+          label={t("task.misfire")}
+          allowDeselect={false}
+          data={choices(t, "misfire", misfirePolicies)}
+          value={form.misfire}
+          onChange={(misfire) => misfire && set({ misfire })}
+        />
+        {field("onWorkerLost")}
+      </div>
+      <div className={css.pair}>
+        <NumberInput
+          label={t("edit.attempts")}
+          error={wrongAt("retry")}
+          min={1}
+          max={1_000}
+          value={form.attempts}
+          onChange={(value) => set({ attempts: Number(value) || 1 })}
+        />
+        {field("timeout")}
+        {field("priority")}
+      </div>
+      {form.attempts > 1 && (
+        <div className={css.pair}>
+          <Select
+            label={t("edit.backoff")}
+            allowDeselect={false}
+            data={backoffs.map((value) => ({ value, label: t(`edit.backoff.${value}`) }))}
+            value={form.backoff}
+            onChange={(backoff) => backoff && set({ backoff })}
+          />
+          <TextInput
+            label={t("edit.delay")}
+            value={form.delay}
+            onChange={(event) => set({ delay: event.currentTarget.value })}
+          />
+          <TextInput
+            label={t("edit.maxDelay")}
+            value={form.maxDelay}
+            onChange={(event) => set({ maxDelay: event.currentTarget.value })}
+          />
+        </div>
+      )}
+      <div className={css.pair}>{plainOptions.filter((option) => !placed.includes(option)).map(field)}</div>
+    </>
+  );
+}

@@ -1,0 +1,94 @@
+/** The fields of a task's schedule: its kind, and what that kind needs. */
+import { SegmentedControl, Select, TextInput } from "@mantine/core";
+import { useWords } from "../../messages/words.ts";
+import type { Schedule } from "../schedule-words.ts";
+import css from "../task.module.css";
+import { choices } from "./choices.ts";
+import type { Form } from "./form.ts";
+
+const zones = Intl.supportedValuesOf("timeZone");
+
+export function ScheduleFields({
+  form,
+  set,
+  lastRead,
+}: {
+  form: Form;
+  set: (change: Partial<Form>) => void;
+  /** The last schedule that the fields could be read as: a field stays while something wrong is typed. */
+  lastRead: Schedule;
+}) {
+  const { t } = useWords();
+  // Kinds without fields of their own are kept as they are: one cannot be chosen anew.
+  const usual: Schedule["type"][] = ["cron", "every", "manual"];
+  const kinds = usual.includes(form.kind) ? usual : [...usual, form.kind];
+  return (
+    <>
+      <SegmentedControl
+        className={css.kinds}
+        aria-label={t("edit.kind")}
+        value={form.kind}
+        onChange={(kind) => set({ kind: kind as Form["kind"] })}
+        data={kinds.map((kind) => ({ value: kind, label: t(`schedule.${kind}`) }))}
+      />
+      {form.kind === "cron" && (
+        <div className={css.pair}>
+          <TextInput
+            label={t("edit.cron")}
+            description={t("edit.cronTold")}
+            maxLength={256}
+            value={form.cron}
+            onChange={(event) => set({ cron: event.currentTarget.value })}
+            data-autofocus
+            styles={{ input: { fontFamily: "var(--mono)" } }}
+          />
+          <Select
+            label={t("task.zone")}
+            description={t("edit.zoneTold")}
+            data={zones.includes(form.zone) ? zones : [form.zone, ...zones]}
+            searchable
+            limit={50}
+            value={form.zone}
+            onChange={(zone) => zone && set({ zone })}
+          />
+        </div>
+      )}
+      {form.kind === "every" && (
+        <TextInput
+          label={t("edit.every")}
+          description={t("edit.everyTold")}
+          value={form.every}
+          onChange={(event) => set({ every: event.currentTarget.value })}
+        />
+      )}
+      {(form.kind === "cron" || form.kind === "every") && (
+        <div className={css.pair}>
+          {form.kind === "cron" && lastRead.type === "cron" && (
+            <>
+              <Select
+                label={t("task.gap")}
+                allowDeselect={false}
+                data={choices(t, "gap", ["skip", "shift"])}
+                value={lastRead.gap}
+                onChange={(gap) => set({ gap })}
+              />
+              <Select
+                label={t("task.fold")}
+                allowDeselect={false}
+                data={choices(t, "fold", ["first", "last", "both"])}
+                value={lastRead.overlap}
+                onChange={(fold) => set({ fold })}
+              />
+            </>
+          )}
+          <TextInput
+            label={t("edit.jitter")}
+            placeholder={t("edit.noJitter")}
+            value={form.jitter}
+            onChange={(event) => set({ jitter: event.currentTarget.value })}
+          />
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,85 @@
+import { Button } from "@mantine/core";
+import { IconPlayerPause, IconPlayerPlay } from "@tabler/icons-react";
+import { useState } from "react";
+import type { Filter } from "../../filter.ts";
+import { useWords } from "../../messages/words.ts";
+import { ChoiceBar } from "../../parts/table/choice.tsx";
+import { Bulk, type BulkTarget, type TaskFilter } from "./bulk.tsx";
+
+/** Pauses or resumes the chosen tasks, or all that match. The dialog stays open if the act leaves the list empty. */
+export function BulkBar({
+  isThere,
+  chosen,
+  search,
+  filter,
+  onNone,
+}: {
+  /** The list has rows. */
+  isThere: boolean;
+  chosen: ReadonlySet<string>;
+  search: Filter;
+  /** The same as an operation's filter. */
+  filter: TaskFilter;
+  onNone: () => void;
+}) {
+  const { t } = useWords();
+  const [target, setTarget] = useState<BulkTarget>();
+  const isFiltered = Object.keys(search).length > 0;
+  return (
+    <>
+      {isThere && (
+        <ChoiceBar
+          isSome={chosen.size > 0}
+          told={chosen.size > 0 ? t("tasks.chosen", { n: chosen.size }) : t("tasks.chooseTold")}
+          onNone={onNone}
+          acts={
+            <>
+              <Button
+                size="compact-sm"
+                variant="default"
+                leftSection={<IconPlayerPause size={14} />}
+                onClick={() => setTarget({ kind: "pause", tasks: [...chosen] })}
+              >
+                {t("task.pause")}
+              </Button>
+              <Button
+                size="compact-sm"
+                variant="default"
+                leftSection={<IconPlayerPlay size={14} />}
+                onClick={() => setTarget({ kind: "resume", tasks: [...chosen] })}
+              >
+                {t("task.resume")}
+              </Button>
+            </>
+          }
+          all={
+            <>
+              <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
+              {/* What is paused already is not paused, nor the other way round: of such a list there is only the other act. */}
+              {search.paused !== "yes" && (
+                <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter })}>
+                  {t("tasks.pauseAll")}
+                </Button>
+              )}
+              {search.paused !== "no" && (
+                <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "resume", filter })}>
+                  {t("tasks.resumeAll")}
+                </Button>
+              )}
+            </>
+          }
+        />
+      )}
+      {target && (
+        <Bulk
+          target={target}
+          onClose={() => setTarget(undefined)}
+          onDone={() => {
+            setTarget(undefined);
+            onNone();
+          }}
+        />
+      )}
+    </>
+  );
+}

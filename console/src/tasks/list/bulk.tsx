@@ -1,0 +1,68 @@
+/** Pauses or resumes many tasks: those that were chosen, or all that match, as an operation that can be watched and stopped. */
+import { outdate } from "../../api/answers.ts";
+import { call, type Given } from "../../api/call.ts";
+import { useWords } from "../../messages/words.ts";
+import { BeginMatching, Names } from "../../operations/begin.tsx";
+import { Confirm } from "../../parts/form/confirm.tsx";
+import { useEach } from "../../parts/form/each.ts";
+import { Gauge } from "../../parts/state/gauge.tsx";
+import { toast } from "../../parts/state/toasts.tsx";
+
+export type TaskFilter = Given<"previewOperation">["filter"];
+export type BulkTarget = { kind: "pause" | "resume" } & ({ tasks: string[] } | { filter: TaskFilter });
+
+export function Bulk({ target, onClose, onDone }: { target: BulkTarget; onClose: () => void; onDone: () => void }) {
+  const { t } = useWords();
+  const { kind } = target;
+  if ("tasks" in target) return <Chosen kind={kind} tasks={target.tasks} onClose={onClose} onDone={onDone} />;
+  return (
+    <BeginMatching
+      kind={kind}
+      filter={target.filter}
+      titleOf={(n) => t(`bulk.${kind}Title`, { n })}
+      consequence={t(`task.${kind}Told`)}
+      act={t(`task.${kind}`)}
+      none={t(`bulk.${kind}None`)}
+      onClose={onClose}
+      onDone={onDone}
+    />
+  );
+}
+
+function Chosen({
+  kind,
+  tasks,
+  onClose,
+  onDone,
+}: {
+  kind: "pause" | "resume";
+  tasks: string[];
+  onClose: () => void;
+  onDone: () => void;
+}) {
+  const { t } = useWords();
+  const { done, each } = useEach(tasks);
+  return (
+    <Confirm
+      title={t(`bulk.${kind}Title`, { n: tasks.length })}
+      consequence={t(`task.${kind}Told`)}
+      act={t(`task.${kind}`)}
+      asksReason
+      onDo={async (doing) => {
+        const { reason } = doing;
+        try {
+          const act = kind === "pause" ? "pauseTask" : "resumeTask";
+          if (!(await each(doing, (task, key) => call(act, { task, reason }, { key })))) return;
+        } finally {
+          outdate("listTasks", "getTask", "listComing");
+        }
+        toast({ text: t(`bulk.${kind}Done`, { n: tasks.length }) });
+        if (!doing.signal.aborted) onDone();
+      }}
+      onClose={onClose}
+    >
+      <Names names={tasks} total={tasks.length} />
+      {done > 0 && <Gauge done={done} total={tasks.length} label={t("bulk.progress")} />}
+    </Confirm>
+  );
+}

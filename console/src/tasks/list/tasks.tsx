@@ -1,0 +1,127 @@
+import { Autocomplete, SegmentedControl } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useCallback } from "react";
+import { useMay } from "../../api/may.ts";
+import type { Filter } from "../../filter.ts";
+import { useWords } from "../../messages/words.ts";
+import { Filters, GroupField, useTyped } from "../../parts/form/filters.tsx";
+import { Page } from "../../parts/layout/page.tsx";
+import { Nothing, Shown } from "../../parts/state/notice.tsx";
+import { useChoice } from "../../parts/table/choice.tsx";
+import { usePages } from "../../parts/table/pages.ts";
+import { useTaskNames } from "../task-field.tsx";
+import { BulkBar } from "./bulk-bar.tsx";
+import { TaskGrid } from "./task-grid.tsx";
+import css from "./tasks.module.css";
+import { Views } from "./views.tsx";
+
+const pageSize = 200;
+/** Figures of runs that end without a word, as those of other servers a moment ago. */
+const everyMs = 15_000;
+
+/** What one types is looked for anywhere in the name, unless it has a star itself. */
+const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
+
+export function Tasks() {
+  const { t } = useWords();
+  const search = useSearch({ from: "/tasks" });
+  const navigate = useNavigate({ from: "/tasks" });
+  const may = useMay("operator");
+  const filter = useCallback(
+    (change: Filter) => void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true }),
+    [navigate],
+  );
+  const given = {
+    limit: pageSize,
+    ...(search.matching ? { matching: globOf(search.matching) } : {}),
+    ...(search.group ? { group: search.group } : {}),
+    ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
+  };
+  const tasks = usePages("listTasks", given, { everyMs });
+  const { chosen, choose, chooseNone } = useChoice(search);
+  const isFiltered = Object.keys(search).length > 0;
+  const matched = {
+    ...(search.matching ? { matching: globOf(search.matching) } : {}),
+    ...(search.group ? { group: search.group } : {}),
+    ...(search.matching || search.group ? {} : { all: true }),
+  };
+  return (
+    <Page
+      title={t("screen.tasks")}
+      below={t("tasks.lead")}
+      acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
+      fill
+    >
+      <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
+        <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
+        <GroupField value={search.group} onChange={(group) => filter({ group })} />
+        <SegmentedControl
+          aria-label={t("tasks.paused")}
+          value={search.paused === "yes" || search.paused === "no" ? search.paused : ""}
+          onChange={(paused) => filter({ paused })}
+          data={[
+            { value: "", label: t("tasks.all") },
+            { value: "no", label: t("tasks.active") },
+            { value: "yes", label: t("tasks.pausedOnes") },
+          ]}
+        />
+      </Filters>
+      {may && (
+        <BulkBar
+          isThere={(tasks.data?.length ?? 0) > 0}
+          chosen={chosen}
+          search={search}
+          filter={matched}
+          onNone={chooseNone}
+        />
+      )}
+      <Shown of={tasks} rows={12}>
+        {(rows) =>
+          rows.length > 0 ? (
+            <TaskGrid
+              rows={rows}
+              more={tasks.more}
+              onMore={tasks.onMore}
+              onShown={tasks.onShown}
+              {...(may ? { selection: { chosen, choose } } : {})}
+            />
+          ) : isFiltered ? (
+            <Nothing title={t("tasks.noneMatch")}>{t("tasks.noneMatchTold")}</Nothing>
+          ) : (
+            <Nothing title={t("tasks.none")}>
+              <p>{t("tasks.noneTold")}</p>
+              <code>
+                {'tower.task("hello", { schedule: every("5m") }, async (run) => {\n  run.log.info("hello");\n});'}
+              </code>
+            </Nothing>
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+/** Narrows the list while one types; names that there are complete it, unless it has a star. */
+function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  const { t } = useWords();
+  const [text, setText] = useTyped(value, 180, onChange);
+  const names = useTaskNames(/[*?]/.test(text) ? "" : text, value);
+  return (
+    <Autocomplete
+      data-search
+      className={css.name}
+      aria-label={t("tasks.name")}
+      placeholder={t("tasks.nameHint")}
+      leftSection={<IconSearch size={16} aria-hidden />}
+      value={text}
+      maxLength={200}
+      data={names.filter((name) => name !== text)}
+      filter={({ options }) => options}
+      // Inside the search's own landmark, where a screen reader looks for it.
+      comboboxProps={{ withinPortal: false }}
+      onChange={setText}
+      onOptionSubmit={onChange}
+    />
+  );
+}

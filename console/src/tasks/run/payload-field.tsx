@@ -1,0 +1,49 @@
+import { SegmentedControl, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { useWords } from "../../messages/words.ts";
+import { Waiting } from "../../parts/state/notice.tsx";
+import { type Payload, textOf } from "./payload.ts";
+import { PayloadForm } from "./payload-form.tsx";
+
+/** A payload as the form of its schema or as JSON; without a schema as JSON alone. */
+export function PayloadField({ payload }: { payload: Payload }) {
+  const { t } = useWords();
+  const { schema, isReady, asRun, text, json, issues, change } = payload;
+  const [as, setAs] = useState<"form" | "json">(schema ? "form" : "json");
+  return (
+    <>
+      {schema && (
+        <SegmentedControl
+          aria-label={t("run.payload")}
+          value={as}
+          onChange={(value) => setAs(value === "json" ? "json" : "form")}
+          data={[
+            { value: "form", label: t("payload.form") },
+            { value: "json", label: "JSON" },
+          ]}
+        />
+      )}
+      {!isReady ? (
+        <Waiting rows={3} />
+      ) : schema && as === "form" && json ? (
+        <>
+          {asRun !== undefined && <span className="soft">{t("runNow.asLast", { run: String(asRun) })}</span>}
+          <PayloadForm schema={schema} value={json.value} issues={issues} onChange={(value) => change(textOf(value))} />
+        </>
+      ) : (
+        <Textarea
+          label={t("run.payload")}
+          description={asRun !== undefined ? t("runNow.asLast", { run: String(asRun) }) : t("runNow.json")}
+          autosize
+          minRows={4}
+          maxRows={14}
+          spellCheck={false}
+          styles={{ input: { fontFamily: "var(--mono)", fontSize: 13 } }}
+          value={text}
+          error={json === undefined ? t("runNow.noJson") : undefined}
+          onChange={(event) => change(event.currentTarget.value)}
+        />
+      )}
+    </>
+  );
+}

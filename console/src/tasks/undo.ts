@@ -1,0 +1,41 @@
+import { useNavigate } from "@tanstack/react-router";
+import { outdate } from "../api/answers.ts";
+import { call } from "../api/call.ts";
+import { useWords } from "../messages/words.ts";
+import { toast, toastFailure } from "../parts/state/toasts.tsx";
+import { optionsAgain } from "./again.ts";
+import type { Task } from "./answers.ts";
+
+export const outdateTask = () => outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
+
+/** Takes an act on a task back. A failure shows as a toast: the dialog of the act is closed by then. */
+export function useUndo(task: Task) {
+  const { t } = useWords();
+  const navigate = useNavigate();
+  const { name } = task;
+  const attempt = async (act: () => Promise<unknown>, done: string) => {
+    try {
+      await act();
+      outdateTask();
+      toast({ text: done });
+      return true;
+    } catch (error) {
+      toastFailure(error);
+      return false;
+    }
+  };
+  return {
+    resume: () => void attempt(() => call("resumeTask", { task: name }), t("task.resumed", { task: name })),
+    /** The edits that a revert took away, as another version. */
+    editAgain: (version: number, ifVersion: number) =>
+      void attempt(
+        () => call("revertTask", { task: name, version }, { ifVersion }),
+        t("versions.reverted", { version: String(version) }),
+      ),
+    createAgain: async () => {
+      const create = async () => call("createTask", { task: name, options: await optionsAgain(task) });
+      if (await attempt(create, t("task.again", { task: name })))
+        void navigate({ to: "/tasks/$task", params: { task: name } });
+    },
+  };
+}

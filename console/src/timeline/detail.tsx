@@ -1,0 +1,58 @@
+import { Button } from "@mantine/core";
+import { useWords } from "../messages/words.ts";
+import { Card } from "../parts/layout/page.tsx";
+import { Firing } from "./firing.tsx";
+import { HourChart } from "./hour-chart.tsx";
+import { type Hour, isoIn } from "./hours.ts";
+import type { Line } from "./line.ts";
+
+const minuteMs = 60_000;
+
+/** One hour by its minutes, and the tasks that fire in it or in one of its minutes. */
+export function Detail({
+  line,
+  given,
+  hour,
+  minute,
+  onMinute,
+}: {
+  line: Line;
+  given: { days: number; matching?: string; group?: string };
+  hour: Hour | undefined;
+  /** Counted from the line's start; undefined: the whole hour. */
+  minute: number | undefined;
+  onMinute: (minute: number | undefined) => void;
+}) {
+  const words = useWords();
+  const { t } = words;
+  const fromMs = Date.parse(line.from);
+  const hourText = (one: Hour) => {
+    const ms = fromMs + one.first * minuteMs;
+    return `${words.day(ms)} ${words.minute(ms)}–${words.minute(fromMs + one.end * minuteMs)}`;
+  };
+  const span = minute !== undefined ? { first: minute, end: minute + 1 } : hour;
+  return (
+    <Card
+      title={hour ? t("timeline.hour", { when: hourText(hour) }) : t("timeline.firing")}
+      more={
+        minute !== undefined && (
+          <Button size="compact-sm" variant="default" onClick={() => onMinute(undefined)}>
+            {t("timeline.wholeHour")}
+          </Button>
+        )
+      }
+    >
+      {hour && span && (
+        <>
+          <HourChart key={hour.first} line={line} hour={hour} chosen={minute} onChoose={onMinute} />
+          <Firing
+            given={{ ...given, since: isoIn(line, span.first), until: isoIn(line, span.end) }}
+            title={t("timeline.firingIn", {
+              when: minute === undefined ? hourText(hour) : words.minute(fromMs + minute * minuteMs),
+            })}
+          />
+        </>
+      )}
+    </Card>
+  );
+}

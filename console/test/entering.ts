@@ -1,0 +1,127 @@
+import { describe, expect, test } from "vitest";
+import { type House, heading, violations } from "./support/house.ts";
+import { password } from "./support/stage.mjs";
+
+/** Of console.test.ts: how the page is served, and how somebody signs in. */
+export function servingAndSignIn(house: House): void {
+  describe("serving", () => {
+    const get = (path: string, headers: Record<string, string> = {}) => fetch(`${house.stage.url}${path}`, { headers });
+    const html = { accept: "text/html,application/xhtml+xml" };
+
+    test("gives one page for every address, under a strict policy with a nonce of its own", async () => {
+      const [one, two] = await Promise.all([get("/", html), get("/runs/12?find=x", html)]);
+      expect([one.status, two.status]).toEqual([200, 200]);
+      const policies = [one, two].map(({ headers }) => headers.get("content-security-policy") ?? "");
+      for (const policy of policies) {
+        expect(policy).toContain("default-src 'none'; script-src 'self';");
+        expect(policy).not.toContain("unsafe");
+      }
+      expect(policies[0]).not.toBe(policies[1]);
+      const nonce = /'nonce-([^']+)'/.exec(policies[0] ?? "")?.[1];
+      expect(await one.text()).toContain(`nonce="${nonce}"`);
+      expect(one.headers.get("cache-control")).toBe("no-store");
+      expect(one.headers.get("x-frame-options")).toBe("DENY");
+    });
+
+    test("leaves the API's own addresses and programs' questions to the API", async () => {
+      const asked = await Promise.all([
+        get("/v1/nothing", html),
+        get("/nothing"),
+        get("/assets/nothing.js", html),
+        get("/assets/..%2findex.html", html),
+        fetch(`${house.stage.url}/tasks`, { method: "POST", headers: html }),
+      ]);
+      for (const response of asked) {
+        expect([response.url, response.status]).toEqual([response.url, 404]);
+        expect(response.headers.get("content-type")).toContain("application/problem+json");
+      }
+    });
+
+    test("keeps its files for good, packed, and its first script below 300 kB", async () => {
+      const page = await (await get("/", html)).text();
+      const files = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+\.js)"/g)].map(([, file]) => file as string);
+      expect(files.length).toBeGreaterThan(0);
+      let gzipped = 0;
+      for (const file of files) {
+        const response = await get(file, { "accept-encoding": "gzip" });
+        const isLarge = (await response.clone().arrayBuffer()).byteLength >= 1_024;
+        expect([file, response.headers.get("content-encoding")]).toEqual([file, isLarge ? "gzip" : null]);
+        expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+        gzipped += Number(response.headers.get("content-length"));
+      }
+      expect(gzipped).toBeGreaterThan(50_000);
+      expect(gzipped).toBeLessThanOrEqual(300_000);
+      const [brotli, plain] = await Promise.all(
+        ["br", "identity"].map((encoding) =>
+          get(files.find((file) => /index-/.test(file)) as string, { "accept-encoding": encoding }),
+        ),
+      );
+      expect(brotli?.headers.get("content-encoding")).toBe("br");
+      expect(plain?.headers.get("content-encoding")).toBeNull();
+      expect(await brotli?.text()).toBe(await plain?.text());
+    });
+  });
+
+  describe("somebody", () => {
+    test("signs in, and comes to where the address led", async () => {
+      const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+      const page = await context.newPage();
+      await page.goto(`${house.stage.url}/runs?state=failed`);
+      await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.getByLabel("Name").fill("viewer");
+      await page.getByLabel("Password", { exact: true }).fill("wrong");
+      await page.keyboard.press("Enter");
+      await page.getByText("The name or the password is wrong.").waitFor();
+      await page.getByLabel("Password", { exact: true }).fill(password);
+      await page.keyboard.press("Enter");
+      await heading(page, "Runs");
+      expect(new URL(page.url()).search).toBe("?state=failed");
+      // With a lesser role one sees no button that would be refused.
+      await page.goto(`${house.stage.url}/tasks/nightly-report`);
+      await page.getByRole("tab", { name: "Overview" }).waitFor();
+      expect(await page.getByRole("button", { name: "Run now" }).count()).toBe(0);
+      await page.getByRole("button", { name: "Account of viewer" }).click();
+      await page.getByRole("menuitem", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
+      await context.close();
+    });
+
+    test("signs in by a provider, is told why not, and comes to where the address led", async () => {
+      const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+      const page = await context.newPage();
+      const through = async (user: string) => {
+        await page.getByRole("link", { name: "Sign in with the house" }).click();
+        await page.locator("input[name=login]").fill(user);
+        await page.locator("input[name=password]").fill("any");
+        await page.keyboard.press("Enter");
+        await page.getByRole("button", { name: "Continue" }).click();
+      };
+      await page.goto(`${house.stage.url}/runs?state=failed`);
+      await through("nobody");
+      await page.getByText("no rule says what you may do here").waitFor();
+      expect(await violations(page)).toEqual([]);
+      expect(new URL(page.url()).search).toBe("");
+      await context.clearCookies();
+      house.provider.groups.set("ann", ["ops"]);
+      await page.goto(`${house.stage.url}/runs?state=failed`);
+      await through("ann");
+      await heading(page, "Runs");
+      expect(new URL(page.url()).search).toBe("?state=failed");
+      await page.getByRole("button", { name: "Account of ann" }).waitFor();
+      // Words in an address are not told as if the server had said them.
+      await context.clearCookies();
+      await page.goto(`${house.stage.url}/?refused=PAY_ME&why=send-money`);
+      await page.getByText("The sign-in came to nothing. Try again.").waitFor();
+      await context.close();
+    });
+
+    test("who chose to look only sees no button either", async () => {
+      const { context, page, go } = await house.visit({ preferences: { readOnly: true } });
+      await go("/tasks");
+      await page.getByRole("link", { name: "heartbeat" }).waitFor();
+      expect(await page.getByRole("checkbox").count()).toBe(0);
+      await context.close();
+    });
+  });
+}
